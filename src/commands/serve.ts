@@ -1,0 +1,69 @@
+import type { Writable } from "node:stream";
+import type { Config } from "../config.ts";
+import { createMetrics } from "../http/metrics.ts";
+import { createServer } from "../http/server.ts";
+import { openStore } from "../store/open.ts";
+import { StartFailure } from "../store/start-failure.ts";
+
+export interface ServeOptions {
+  readonly config: Config;
+  readonly version: string;
+  readonly output: Writable & { readonly isTTY?: boolean };
+  /** Resolves to the name of the signal that asks the server to stop. */
+  readonly stopped: Promise<string>;
+}
+
+/** Serves until asked to stop; then answers what has begun, writes what waits, and returns. */
+export async function serve({ config, version, output, stopped }: ServeOptions): Promise<void> {
+  const metrics = config.metrics ? createMetrics() : undefined;
+  const store = await openStore(config.databaseUrl, {
+    maxWaiting: config.maxQueuedOperations,
+    ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
+  });
+  metrics?.watchQueue(() => store.waiting);
+  try {
+    const logging = { level: config.logLevel, stream: output };
+    const { limits, allowedHosts, slowRequestMs } = config;
+    const server = createServer({
+      store,
+      limits,
+      allowedHosts,
+      slowRequestMs,
+      logging,
+      metrics,
+      clock: () => new Date(),
+    });
+    const url = await server.listen(config.host, config.port).catch((error) => {
+      throw cannotListen(config, error);
+    });
+    if (output.isTTY === true) output.write(banner(url, config, version));
+    else server.log.info({ url, database: config.databaseUrl, version }, "listening");
+    const signal = await stopped;
+    server.log.info({ signal }, "stopping");
+    await server.drain();
+    await store.close();
+    server.log.info("stopped");
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function cannotListen({ host, port }: Config, error: NodeJS.ErrnoException): StartFailure {
+  if (error.code === "EADDRINUSE")
+    return new StartFailure(`Port ${port} is taken. Stop the program that uses it, or set PORT to another.`);
+  return new StartFailure(`Cannot listen on ${host}, port ${port}: ${error.message}. Check HOST and PORT.`);
+}
+
+function banner(url: string, config: Config, version: string): string {
+  return `
+  Earmark ${version} is running.
+
+    Address   ${url}
+    Data      ${config.databaseUrl.slice("file:".length)}
+
+  See your list:   curl -g '${url}/v1/subscriptions'
+  Stop with Ctrl-C. Settings: earmark --help
+
+`;
+}

@@ -1,0 +1,62 @@
+import { domainToUnicode } from "node:url";
+
+/** Longest address that is taken, in characters. */
+export const MAX_FEED_URL = 2048;
+
+/** A feed that an address leads to, or what is wrong with the address. */
+export type Reading = { readonly feed: string } | { readonly fault: string };
+
+const WHITE_SPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
+const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
+
+/**
+ * Reads an address and tells which feed it leads to. Two addresses lead to the same feed when they differ only in:
+ * http or https, the spelling of the host, a default port, dot segments, trailing slashes of the path, a fragment.
+ *
+ * `new URL()` repairs what it is given: it trims, drops tabs and takes `https:host`. So the text is checked first.
+ */
+export function readFeedUrl(text: string): Reading {
+  if (text === "") return { fault: "must not be empty" };
+  if (isTooLong(text)) return { fault: `must be at most ${MAX_FEED_URL} characters long` };
+  if (WHITE_SPACE_OR_CONTROL.test(text)) return { fault: "must not contain white space or control characters" };
+  if (!text.isWellFormed()) return { fault: "must not contain a lone surrogate" };
+  if (!SCHEME_AND_HOST.test(text)) return { fault: "must be an absolute http or https address with a host" };
+  if (text.includes("%00")) return { fault: "must not contain an encoded NUL (%00)" };
+  const beforeQuery = text.search(/[?#]/);
+  const backslash = text.indexOf("\\");
+  if (backslash !== -1 && (beforeQuery === -1 || backslash < beforeQuery)) {
+    return { fault: "must not contain a backslash before its query" };
+  }
+  const url = URL.parse(text);
+  if (url === null || !isHost(url.hostname)) return { fault: "must have a valid host" };
+  if (url.port === "0") return { fault: "must not use port 0" };
+  return { feed: identify(url) };
+}
+
+function isTooLong(text: string): boolean {
+  if (text.length <= MAX_FEED_URL) return false;
+  return text.length > 2 * MAX_FEED_URL || [...text].length > MAX_FEED_URL;
+}
+
+/** What DNS can look up, which `URL` does not check; addresses in digits are checked by `URL` itself. */
+function isHost(host: string): boolean {
+  if (host.startsWith("[")) return true;
+  const name = host.endsWith(".") ? host.slice(0, -1) : host;
+  if (name.length > 253) return false;
+  return name.split(".").every((label) => {
+    if (label.length === 0 || label.length > 63) return false;
+    // A label that claims to be encoded but stays as it is when decoded is not a name in any script.
+    return !label.startsWith("xn--") || domainToUnicode(label) !== label;
+  });
+}
+
+function identify(url: URL): string {
+  const { href } = url;
+  const hash = href.indexOf("#");
+  const whole = href.slice(href.indexOf("://") + 3, hash === -1 ? undefined : hash);
+  const query = whole.indexOf("?");
+  const place = query === -1 ? whole : whole.slice(0, query);
+  let end = place.length;
+  while (place[end - 1] === "/") end -= 1;
+  return query === -1 ? place.slice(0, end) : place.slice(0, end) + whole.slice(query);
+}

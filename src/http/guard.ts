@@ -1,0 +1,73 @@
+import { isIP } from "node:net";
+import type { FastifyRequest } from "fastify";
+import { RequestFailure } from "../jsonapi/failure.ts";
+
+const MAX_HEADERS = 200;
+
+/**
+ * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
+ * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
+ */
+export function createGuard(allowedHosts: readonly string[]): (request: FastifyRequest) => Promise<void> {
+  const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+
+  return async ({ raw }) => {
+    const { host, origin, expect, "sec-fetch-site": site } = raw.headers;
+    if (raw.rawHeaders.length > 2 * MAX_HEADERS) {
+      throw new RequestFailure({
+        status: 431,
+        title: "Request Header Fields Too Large",
+        detail: `A request may have at most ${MAX_HEADERS} headers.`,
+      });
+    }
+    if (/[^!-~]|#/.test(raw.url ?? "")) {
+      throw new RequestFailure({
+        status: 400,
+        title: "Bad Request",
+        detail: "The request target must be percent-encoded, and without a fragment.",
+      });
+    }
+    if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
+      throw new RequestFailure({ status: 417, title: "Expectation Failed", source: { header: "Expect" } });
+    }
+    if (host === undefined && raw.httpVersion === "1.0") return;
+    const name = hostname(`http://${host ?? ""}`);
+    if (host === undefined || host === "" || name === undefined) {
+      throw new RequestFailure({
+        status: 400,
+        title: "Bad Request",
+        detail: "A request must have exactly one valid Host header.",
+        source: { header: "Host" },
+      });
+    }
+    if (name !== "localhost" && !isIP(name.replace(/^\[|\]$/g, "")) && !allowed.has(name)) {
+      throw new RequestFailure({
+        status: 421,
+        title: "Misdirected Request",
+        detail:
+          "This server does not go by the name in the Host header. Its operator can allow the name with EARMARK_ALLOWED_HOSTS.",
+        source: { header: "Host" },
+      });
+    }
+    if (site === "cross-site") throw crossSite("Sec-Fetch-Site");
+    if (origin !== undefined) {
+      const from = hostname(origin);
+      if (from === undefined || (from !== name && !allowed.has(from))) throw crossSite("Origin");
+    }
+  };
+}
+
+/** Undefined for what is no origin: an address with more than a scheme, a host and a port. */
+function hostname(origin: string): string | undefined {
+  if (!/^https?:\/\/[^/?#@\\\s,]+$/i.test(origin)) return undefined;
+  return URL.parse(origin)?.hostname;
+}
+
+function crossSite(header: string): RequestFailure {
+  return new RequestFailure({
+    status: 403,
+    title: "Cross-Site Request Refused",
+    detail: "This request was made by a web page of another site.",
+    source: { header },
+  });
+}

@@ -1,0 +1,67 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { isRefusal, type Outcome } from "../subscriptions.ts";
+
+export interface Metrics {
+  readonly contentType: string;
+  collect(): Promise<string>;
+  observeRequest(method: string, route: string, status: number, seconds: number): void;
+  countOutcomes(outcomes: readonly Outcome[]): void;
+  observeCommit(operations: number, seconds: number): void;
+  /** What to read the length of the queue from when metrics are collected. */
+  watchQueue(waiting: () => number): void;
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const requests = new Histogram({
+    name: "earmark_http_request_duration_seconds",
+    help: "Time from the request's headers to the end of its answer.",
+    labelNames: ["method", "route", "status"],
+    buckets: SECONDS,
+    registers,
+  });
+  const operations = new Counter({
+    name: "earmark_operations_total",
+    help: "Operations by their outcome.",
+    labelNames: ["outcome"],
+    registers,
+  });
+  const commits = new Histogram({
+    name: "earmark_store_commit_duration_seconds",
+    help: "Time that one transaction of the store took, with its sync to disk.",
+    buckets: SECONDS,
+    registers,
+  });
+  const committed = new Counter({
+    name: "earmark_store_committed_operations_total",
+    help: "Operations that went through a transaction.",
+    registers,
+  });
+
+  return {
+    contentType: registry.contentType,
+    collect: () => registry.metrics(),
+    observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
+    countOutcomes(outcomes) {
+      for (const outcome of outcomes) operations.labels(isRefusal(outcome) ? outcome.refused : "added").inc();
+    },
+    observeCommit(count, seconds) {
+      commits.observe(seconds);
+      committed.inc(count);
+    },
+    watchQueue(waiting) {
+      new Gauge({
+        name: "earmark_store_queue_operations",
+        help: "Operations that wait to be written.",
+        registers,
+        collect() {
+          this.set(waiting());
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
+import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
+
+const RETRY_AFTER_SECONDS = 1;
+/** A body up to this length is read to its end after an early answer, so that its connection can go on. */
+const MAX_DISCARDED_BYTES = 64 * 1024;
+/** How long a client that is still sending gets to read the answer before its connection is closed. */
+const LINGER_MS = 1_000;
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    media?: MediaType;
+  }
+}
+
+/** The dialect of the route that was asked for. */
+export function mediaOf(request: FastifyRequest): MediaType {
+  return request.routeOptions.config.media ?? PLAIN;
+}
+
+/** Sends a document. Bytes rather than text: the framework would add a charset to text. */
+export function respond(reply: FastifyReply, status: number, media: MediaType, document: string): void {
+  reply
+    .code(status)
+    .headers({ ...COMMON_HEADERS, "content-type": media.contentType })
+    .send(Buffer.from(document));
+}
+
+export function respondEmpty(reply: FastifyReply): void {
+  reply.code(204).headers(COMMON_HEADERS).send();
+}
+
+export function respondText(reply: FastifyReply, contentType: string, text: string): void {
+  reply
+    .code(200)
+    .headers({ ...COMMON_HEADERS, "content-type": contentType })
+    .send(text);
+}
+
+const COMMON_HEADERS = { vary: "Accept", "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
+
+/** Whatever was thrown, as an error document. What was not thrown on purpose is logged, and says nothing of itself. */
+export function respondToFailure(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  media: MediaType,
+): void {
+  const { error, headers } = toFailure(thrown, request);
+  reply.headers(headers);
+  const document = writeFailure(error, media);
+  if (!isStillSending(request)) {
+    respond(reply, error.status, media, document);
+    return;
+  }
+
+  // Closing a connection that still receives would destroy the answer on its way. So the answer is sent whole, what
+  // comes in is thrown away, and the connection is closed when the client has stopped, or after a moment.
+  reply.hijack();
+  const { raw: response } = reply;
+  const body = Buffer.from(document);
+  response.writeHead(error.status, {
+    ...COMMON_HEADERS,
+    ...headers,
+    "content-type": media.contentType,
+    "content-length": body.length,
+    connection: "close",
+  });
+  response.write(body);
+  const end = () => void response.end();
+  const timer = setTimeout(end, LINGER_MS);
+  request.raw
+    .resume()
+    .once("close", () => clearTimeout(timer))
+    .once("end", end);
+}
+
+function isStillSending({ raw }: FastifyRequest): boolean {
+  if (raw.complete) return false;
+  const { "content-length": length, "transfer-encoding": encoding, expect } = raw.headers;
+  return encoding !== undefined || expect !== undefined || Number(length ?? 0) > MAX_DISCARDED_BYTES;
+}
+
+function toFailure(
+  thrown: unknown,
+  request: FastifyRequest,
+): { error: ErrorObject; headers: Readonly<Record<string, string>> } {
+  if (thrown instanceof RequestFailure) return thrown;
+  if (thrown instanceof StoreUnavailable) {
+    if (!thrown.overloaded) request.log.error({ err: thrown }, "the store is unavailable");
+    return unavailable(
+      thrown.overloaded ? "The server has more to write than it can take." : "The store cannot be reached.",
+    );
+  }
+  const { code, statusCode } = thrown as { code?: string; statusCode?: number };
+  if (code === "FST_ERR_BAD_URL") {
+    return {
+      error: { status: 400, title: "Bad Request", detail: "The path is not percent-encoded UTF-8." },
+      headers: {},
+    };
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return { error: { status: statusCode, title: STATUS_CODES[statusCode] ?? "Bad Request" }, headers: {} };
+  }
+  request.log.error({ err: thrown }, "unexpected failure");
+  const detail = "Something went wrong here. The log of the server tells more, under this error's id.";
+  return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
+}
+
+/** Nothing was carried out, and it may help to ask again. */
+export function unavailable(why: string): RequestFailure {
+  return new RequestFailure(
+    { status: 503, title: "Service Unavailable", detail: `${why} Nothing of this request was carried out. Try again.` },
+    { "retry-after": String(RETRY_AFTER_SECONDS) },
+  );
+}
+
+const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, title: "Request Timeout", detail: "The request did not arrive in time." },
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    title: "Request Header Fields Too Large",
+    detail: "The request line and headers may be at most 16 KiB long.",
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    title: "Content Too Large",
+    detail: "The chunk extensions are too long.",
+  },
+};
+const BAD_REQUEST: ErrorObject = {
+  status: 400,
+  title: "Bad Request",
+  detail: "This is not a well-formed HTTP/1.1 request.",
+};
+
+/** Answers what never became a request; there is no reply object for it, only the socket. */
+export function answerParserError(thrown: Error & { code?: string }, socket: Socket): void {
+  if (socket.destroyed || !socket.writable || thrown.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const error = PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST;
+  const body = writeFailure(error, PLAIN);
+  const headers = {
+    ...COMMON_HEADERS,
+    "content-type": PLAIN.contentType,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

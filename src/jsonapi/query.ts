@@ -1,0 +1,107 @@
+import { RequestFailure } from "./failure.ts";
+import { FIELDS, type Field, TYPE } from "./resource.ts";
+
+export const DEFAULT_PAGE_SIZE = 25;
+export const MAX_PAGE_SIZE = 100;
+
+export interface ListQuery {
+  readonly number: number;
+  readonly size: number;
+  /** Undefined when the client did not choose. */
+  readonly fields: readonly Field[] | undefined;
+}
+
+type Parameters = ReadonlyMap<string, string>;
+
+/** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
+export function readListQuery(query: string): ListQuery {
+  const parameters = readParameters(query, ["page[number]", "page[size]", `fields[${TYPE}]`]);
+  return {
+    number: readPositive(parameters, "page[number]", Number.MAX_SAFE_INTEGER) ?? 1,
+    size:
+      readPositive(parameters, "page[size]", MAX_PAGE_SIZE, { page: { maxSize: MAX_PAGE_SIZE } }) ?? DEFAULT_PAGE_SIZE,
+    fields: readFields(parameters),
+  };
+}
+
+/** Query of one subscription: which of its fields to send. */
+export function readFieldsQuery(query: string): readonly Field[] | undefined {
+  return readFields(readParameters(query, [`fields[${TYPE}]`]));
+}
+
+export function requireNoQuery(query: string): void {
+  readParameters(query, []);
+}
+
+function readParameters(query: string, known: readonly string[]): Parameters {
+  const parameters = new Map<string, string>();
+  for (const part of query.split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const rawName = equals === -1 ? part : part.slice(0, equals);
+    const name = decode(rawName) ?? refuse(rawName, "is not percent-encoded UTF-8");
+    if (!known.includes(name))
+      refuse(
+        name,
+        known.length === 0
+          ? "is not known: this request takes no parameters"
+          : `is not known; known are ${known.join(", ")}`,
+      );
+    if (parameters.has(name)) refuse(name, "must not be repeated");
+    parameters.set(
+      name,
+      decode(equals === -1 ? "" : part.slice(equals + 1)) ??
+        refuse(name, "has a value that is not percent-encoded UTF-8"),
+    );
+  }
+  return parameters;
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return undefined;
+  }
+}
+
+function readPositive(
+  parameters: Parameters,
+  name: string,
+  max: number,
+  meta?: Record<string, unknown>,
+): number | undefined {
+  const text = parameters.get(name);
+  if (text === undefined) return undefined;
+  const value = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (value === 0 || value > max) refuse(name, `must be a whole number from 1 to ${max}`, meta);
+  return value;
+}
+
+function readFields(parameters: Parameters): readonly Field[] | undefined {
+  const name = `fields[${TYPE}]`;
+  const text = parameters.get(name);
+  if (text === undefined) return undefined;
+  const fields = new Set<Field>();
+  for (const word of text === "" ? [] : text.split(",")) {
+    fields.add(
+      FIELDS.find((field) => field === word) ??
+        refuse(name, `names a field that is not known; known are ${FIELDS.join(", ")}`),
+    );
+  }
+  return [...fields];
+}
+
+function refuse(parameter: string, why: string, meta?: Record<string, unknown>): never {
+  throw new RequestFailure({
+    status: 400,
+    title: "Invalid Query Parameter",
+    detail: `The query parameter \`${shorten(parameter)}\` ${why}.`,
+    source: { parameter },
+    ...(meta === undefined ? {} : { meta }),
+  });
+}
+
+function shorten(text: string): string {
+  return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
+}

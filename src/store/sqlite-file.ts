@@ -1,0 +1,167 @@
+import { closeSync, existsSync, mkdirSync, openSync, readSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { StartFailure } from "./start-failure.ts";
+
+/** "EARM", in the header of every file that is ours. */
+const APPLICATION_ID = 0x4541524d;
+
+/**
+ * Append-only: a released step never changes, and the number of steps is the version of the file.
+ *
+ * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
+ * added, which is also its place in the order; a removal is remembered under its own. So what changed after N can be
+ * told from the two tables by their primary keys. A removal forgets the address, which may hold a password.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table lists (
+    user integer primary key,
+    sequence integer not null,
+    total integer not null
+  ) strict;
+
+  create table subscriptions (
+    user integer not null,
+    sequence integer not null,
+    id blob not null,
+    feed blob not null,
+    feed_url text not null,
+    subscribed_at integer not null,
+    primary key (user, sequence)
+  ) strict, without rowid;
+  create unique index subscriptions_by_id on subscriptions (user, id);
+  create unique index subscriptions_by_feed on subscriptions (user, feed);
+
+  create table removals (
+    user integer not null,
+    sequence integer not null,
+    id blob not null,
+    removed_at integer not null,
+    primary key (user, sequence)
+  ) strict, without rowid;
+
+  create table gaps (
+    user integer primary key,
+    counts blob not null
+  ) strict;
+  `,
+];
+
+/** How long a statement waits for a lock that another program holds on the file, such as a backup tool's. */
+const BUSY_MS = 5_000;
+const SQLITE_BUSY = 5;
+
+/**
+ * Claims the file for this process, makes it if there is none, and brings it to the newest version. Returns how to let
+ * go of it. What is not ours is refused and left as it is, and so is a file that another server holds.
+ */
+export function claimFile(path: string): () => void {
+  try {
+    refuseForeignFile(path);
+    mkdirSync(dirname(path), { recursive: true });
+    const release = lockFile(path);
+    try {
+      migrate(path);
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  } catch (error) {
+    if (error instanceof StartFailure) throw error;
+    throw new StartFailure(
+      `Cannot open the database ${path}: ${(error as Error).message}. Check that this user may write to its folder, and that the disk has free space.`,
+    );
+  }
+}
+
+function migrate(path: string): void {
+  const database = new DatabaseSync(path, { timeout: BUSY_MS });
+  try {
+    const version = readNumber(database, "pragma user_version");
+    if (version > MIGRATIONS.length) {
+      throw new StartFailure(
+        `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
+      );
+    }
+    // In the rollback journal, so that it stands in the file itself before there is a write-ahead log.
+    if (readNumber(database, "pragma application_id") !== APPLICATION_ID)
+      database.exec(`pragma application_id = ${APPLICATION_ID}`);
+    setDurability(database);
+    for (const [index, step] of MIGRATIONS.entries()) {
+      if (index >= version) database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
+    }
+  } finally {
+    database.close();
+  }
+}
+
+/** Reads the header by itself: SQLite would already write beside a foreign file when it opens it. */
+function refuseForeignFile(path: string): void {
+  if (!existsSync(path)) return;
+  const header = Buffer.alloc(100);
+  const file = openSync(path, "r");
+  const length = readSync(file, header);
+  closeSync(file);
+  const isOurs = header.toString("latin1", 0, 16) === "SQLite format 3\0" && header.readUInt32BE(68) === APPLICATION_ID;
+  if (length > 0 && !isOurs) {
+    throw new StartFailure(
+      `${path} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`,
+    );
+  }
+}
+
+/** A connection that keeps the promise: what is committed is on the disk, or nothing starts. */
+export function openConnection(
+  path: string,
+  options: { readonly readOnly: boolean; readonly cacheKiB: number },
+): DatabaseSync {
+  const database = new DatabaseSync(path, { readOnly: options.readOnly, timeout: BUSY_MS });
+  try {
+    setDurability(database);
+    database.exec(`pragma cache_size = -${options.cacheKiB}; pragma trusted_schema = off`);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Drivers and builds have weaker defaults of their own, so both are set on every connection, and read back. */
+function setDurability(database: DatabaseSync): void {
+  const mode = database.prepare("pragma journal_mode = wal").get()?.["journal_mode"];
+  database.exec("pragma synchronous = full; pragma journal_size_limit = 67108864");
+  const level = readNumber(database, "pragma synchronous");
+  if (mode !== "wal" || level !== 2) {
+    throw new StartFailure(
+      `SQLite would not keep its promise here (journal_mode ${mode}, synchronous ${level}; wal and 2 are needed). Is the file on a network drive?`,
+    );
+  }
+}
+
+export function isNewest(database: DatabaseSync): boolean {
+  return readNumber(database, "pragma user_version") === MIGRATIONS.length;
+}
+
+function readNumber(database: DatabaseSync, pragma: string): number {
+  return Number(Object.values(database.prepare(pragma).get() ?? {})[0]);
+}
+
+/**
+ * A lock of the operating system, which ends with the process however it ends. It is on a file beside the database,
+ * since SQLite's own would keep our readers out as well.
+ */
+function lockFile(path: string): () => void {
+  const lock = new DatabaseSync(`${path}-lock`, { timeout: 0 });
+  try {
+    lock.exec("pragma locking_mode = exclusive; begin exclusive");
+    return () => lock.close();
+  } catch (error) {
+    lock.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw new StartFailure(
+      `Another Earmark is running on ${path}. Stop it first, or set DATABASE_URL to another file.`,
+    );
+  }
+}

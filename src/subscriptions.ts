@@ -1,0 +1,113 @@
+/** Whose list it is. Every key and every query of a store leads with it. */
+export type UserId = number;
+
+/** The one user of a server without accounts. */
+export const LOCAL_USER: UserId = 1;
+
+export interface Subscription {
+  /** Chosen by the client, unique within the user's list, always in lower case. */
+  readonly id: string;
+  /** Exactly as it was sent. */
+  readonly feedUrl: string;
+  readonly subscribedAt: Date;
+}
+
+/** What a user asks for: a subscription without its moment, which is ours to set. */
+export interface Draft {
+  readonly id: string;
+  /** The id as the client wrote it: a conflict is reported in the client's own words. */
+  readonly guid: string;
+  readonly feedUrl: string;
+  /** Two drafts with the same `feed` ask for the same feed, however their addresses are written. */
+  readonly feed: string;
+}
+
+/** What was asked for cannot be read as a subscription. */
+export interface Malformed {
+  readonly refused:
+    | "unsupported-operation"
+    | "invalid-operation"
+    | "wrong-type"
+    | "no-type"
+    | "invalid-id"
+    | "invalid-feed";
+  readonly detail: string;
+  /** JSON Pointer to the value at fault, from the resource object down. */
+  readonly at: "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
+}
+
+/** What was asked for stands against what the user already has. */
+export interface Conflict {
+  readonly refused: "already-subscribed" | "id-in-use";
+  readonly draft: Draft;
+}
+
+export type Refusal = Malformed | Conflict;
+export type Outcome = Subscription | Refusal;
+
+export function isRefusal<T extends object>(value: T | Refusal): value is Refusal {
+  return "refused" in value;
+}
+
+/** A stretch of a list in its order: `size` items after the first `offset`. */
+export interface Window {
+  readonly offset: number;
+  readonly size: number;
+}
+
+export interface Page {
+  readonly items: readonly Subscription[];
+  /** How long the whole list is, at the same instant as `items`. */
+  readonly total: number;
+}
+
+/**
+ * Where subscriptions live. Any engine keeps these promises:
+ * - what is answered is on stable storage, and every later read shows it;
+ * - a list is in the order of subscribing, and new items never move earlier ones;
+ * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was.
+ */
+export interface SubscriptionStore {
+  /** Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. */
+  add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]>;
+  /** False when there is no such subscription. What was removed can be added again. */
+  remove(user: UserId, id: string, at: Date): Promise<boolean>;
+  find(user: UserId, id: string): Promise<Subscription | undefined>;
+  page(user: UserId, window: Window): Promise<Page>;
+  /** Resolves when reads and writes can be served. */
+  ready(): Promise<void>;
+  /** How many operations wait to be written. */
+  readonly waiting: number;
+  /** Carries out what is waiting, then lets go of the engine. */
+  close(): Promise<void>;
+}
+
+/** The store did not do what it was asked, and did none of it. The cause is for the log alone. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+  readonly overloaded: boolean;
+
+  constructor(message: string, options: { cause?: unknown; overloaded?: boolean } = {}) {
+    super(message, { cause: options.cause });
+    this.overloaded = options.overloaded ?? false;
+  }
+}
+
+/**
+ * Subscribes the user to each draft; what was refused earlier stays refused.
+ * Outcome N answers attempt N.
+ */
+export async function subscribe(
+  store: SubscriptionStore,
+  user: UserId,
+  attempts: readonly (Draft | Refusal)[],
+  now: Date,
+): Promise<Outcome[]> {
+  const drafts: Draft[] = [];
+  for (const attempt of attempts) if (!isRefusal(attempt)) drafts.push(attempt);
+  const answers = drafts.length === 0 ? [] : await store.add(user, drafts, now);
+  if (answers.length !== drafts.length)
+    throw new Error("the store answered another number of drafts than it was given");
+  let next = 0;
+  return attempts.map((attempt) => (isRefusal(attempt) ? attempt : (answers[next++] as Outcome)));
+}

@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { after } from "node:test";
+import { type Config, readConfig } from "../src/config.ts";
+import { createMetrics } from "../src/http/metrics.ts";
+import { createServer, type Server } from "../src/http/server.ts";
+import { openStore } from "../src/store/open.ts";
+import type { SubscriptionStore } from "../src/subscriptions.ts";
+
+export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
+export const PLAIN = "application/vnd.api+json";
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer is whatever the server sent; assertions say what it should be
+type Json = any;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The body as JSON; undefined when it is empty. */
+  readonly json: Json;
+}
+
+export interface TestServer {
+  readonly url: string;
+  readonly port: number;
+  readonly store: SubscriptionStore;
+  readonly server: Server;
+  /** Every line of the log so far. */
+  readonly log: () => string;
+  readonly call: (method: string, path: string, options?: CallOptions) => Promise<Answer>;
+  /** Posts operations and returns their results. */
+  readonly operate: (operations: readonly unknown[]) => Promise<Json[]>;
+  readonly close: () => Promise<void>;
+}
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Uint8Array;
+}
+
+/** A folder of its own that goes when the tests of the file have run. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "earmark-"));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The real server on a real file and a real port, in this process; closed when the tests of the file have run. */
+export async function startServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+  const folder = temporaryFolder();
+  const config: Config = readConfig({ PORT: "0", DATABASE_URL: "file:earmark.db", ...environment }, folder);
+  const store = await openStore(config.databaseUrl, { maxWaiting: config.maxQueuedOperations });
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  stream.on("data", (chunk) => lines.push(String(chunk)));
+  const { limits, allowedHosts, slowRequestMs } = config;
+  const server = createServer({
+    store,
+    limits,
+    allowedHosts,
+    slowRequestMs,
+    logging: { level: config.logLevel, stream },
+    metrics: config.metrics ? createMetrics() : undefined,
+    clock: () => new Date(),
+  });
+  const url = await server.listen(config.host, config.port);
+  const port = Number(new URL(url).port);
+  let closed = false;
+  const close = async () => {
+    if (closed) return;
+    closed = true;
+    await server.drain();
+    await store.close();
+  };
+  after(close);
+  const call = (method: string, path: string, options: CallOptions = {}) => callServer(port, method, path, options);
+  return {
+    url,
+    port,
+    store,
+    server,
+    log: () => lines.join(""),
+    call,
+    async operate(operations) {
+      const body = JSON.stringify({ "atomic:operations": operations });
+      const answer = await call("POST", "/v1/operations", {
+        headers: { "Content-Type": ATOMIC, Accept: ATOMIC },
+        body,
+      });
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
+      return answer.json["atomic:results"];
+    },
+    close,
+  };
+}
+
+export function callServer(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      { host: "127.0.0.1", port, method, path, headers: options.headers, agent: false },
+      (incoming) => {
+        const chunks: Buffer[] = [];
+        incoming.on("data", (chunk) => chunks.push(chunk));
+        incoming.on("error", reject);
+        incoming.on("end", () => {
+          const text = Buffer.concat(chunks).toString();
+          let json: Json;
+          try {
+            json = text === "" ? undefined : JSON.parse(text);
+          } catch {
+            json = undefined;
+          }
+          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json });
+        });
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(options.body);
+  });
+}
+
+/** Sends bytes over a socket of its own and returns all that came back until the server closed, or `ms` passed in silence. */
+export function exchange(
+  port: number,
+  bytes: string | Uint8Array,
+  ms = 400,
+): Promise<{ text: string; closed: boolean }> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket: Socket = connect(port, "127.0.0.1");
+    const finish = (closed: boolean) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ text, closed });
+    };
+    let timer = setTimeout(finish, ms, false);
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+      clearTimeout(timer);
+      timer = setTimeout(finish, ms, false);
+    });
+    socket.on("error", () => finish(true));
+    socket.on("close", () => finish(true));
+    socket.write(bytes);
+  });
+}
+
+let counter = 0;
+
+/** An id that no other call gives. */
+export function newId(): string {
+  counter += 1;
+  return `00000000-0000-4000-8000-${counter.toString(16).padStart(12, "0")}`;
+}
+
+/** The operation that adds a feed. */
+export function add(id: unknown, feedUrl: unknown): object {
+  return { op: "add", data: { type: "subscription", id, attributes: { feed_url: feedUrl } } };
+}
+
+/** A result in one word: "added", or the status of its error. */
+export function statusOf(result: Json): string {
+  return result.data === undefined ? result.errors[0].status : "added";
+}

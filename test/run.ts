@@ -1,0 +1,15 @@
+import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
+
+/** What `npm test` runs, in this order; the first that fails ends it. */
+const STEPS: readonly (readonly [name: string, command: string, ...rest: string[]])[] = [
+  ["format, lint and import table", "biome", "check", "--error-on-warnings"],
+  ["types", "tsc"],
+  ["tests", "node", "--test", `--test-concurrency=${availableParallelism()}`, "src/**/*.test.ts", "test/**/*.test.ts"],
+];
+
+for (const [name, command, ...rest] of STEPS) {
+  process.stdout.write(`\n== ${name}\n`);
+  const { status } = spawnSync(command, rest, { stdio: "inherit", shell: false });
+  if (status !== 0) process.exit(status ?? 1);
+}
