@@ -111,6 +111,10 @@ function toFailure(
   return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
 }
 
+export function noSuchPath(): RequestFailure {
+  return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
+}
+
 /** Nothing was carried out, and it may help to ask again. */
 export function unavailable(why: string): RequestFailure {
   return new RequestFailure(

@@ -7,7 +7,7 @@ import { isUuidLike, selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { isRefusal, LOCAL_USER, subscribe } from "../subscriptions.ts";
 import { createJsonReader } from "./body.ts";
-import { respond, respondEmpty, respondText, unavailable } from "./respond.ts";
+import { noSuchPath, respond, respondEmpty, respondText, unavailable } from "./respond.ts";
 import type { ServerOptions } from "./server.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
@@ -126,6 +126,7 @@ function queryOf(request: FastifyRequest): string {
 function idOf(request: FastifyRequest): string {
   const { id } = request.params as { id: string };
   if (isUuidLike(id)) return id.toLowerCase();
+  if (id === "") throw noSuchPath();
   throw new RequestFailure({
     status: 400,
     title: "Invalid Resource Identifier",

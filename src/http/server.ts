@@ -7,12 +7,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
 import type { Limits } from "../config.ts";
-import { writeFailure } from "../jsonapi/failure.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
-import { answerParserError, mediaOf, respond, respondToFailure } from "./respond.ts";
+import { answerParserError, mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
 import { createRoutes } from "./routes.ts";
 
 export interface ServerOptions {
@@ -90,13 +89,8 @@ export function createServer(options: ServerOptions): Server {
     else request.log.debug(line, "request");
   });
   app.setErrorHandler((error, request, reply) => respondToFailure(error, request, reply, mediaOf(request)));
-  app.setNotFoundHandler((_request, reply) => {
-    respond(
-      reply,
-      404,
-      PLAIN,
-      writeFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." }, PLAIN),
-    );
+  app.setNotFoundHandler(() => {
+    throw noSuchPath();
   });
   createRoutes(app, options, state);
 

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
+
+function feedOf(address: string): string {
+  const reading = readFeedUrl(address);
+  assert.ok("feed" in reading, `${address} should be taken: ${JSON.stringify(reading)}`);
+  return reading.feed;
+}
+
+function faultOf(address: string): string {
+  const reading = readFeedUrl(address);
+  assert.ok("fault" in reading, `${JSON.stringify(address)} should be refused`);
+  return reading.fault;
+}
+
+const SAME: Record<string, readonly [string, string]> = {
+  "http and https": ["http://example.com/f", "https://example.com/f"],
+  "the scheme in capitals": ["HTTPS://example.com/f", "https://example.com/f"],
+  "the host in capitals": ["https://EXAMPLE.com/F", "https://example.com/F"],
+  "a host in its own script and in ASCII": ["https://éxample.com/f", "https://xn--xample-9ua.com/f"],
+  "an ideographic full stop in the host": ["https://example。com/f", "https://example.com/f"],
+  "circled letters in the host": ["https://ⓔxample.com/f", "https://example.com/f"],
+  "a soft hyphen in the host": ["https://ex\u00ADample.com/f", "https://example.com/f"],
+  "the default port of https": ["https://example.com:443/f", "https://example.com/f"],
+  "the default port of http": ["http://example.com:80/f", "https://example.com/f"],
+  "no path and the root": ["https://example.com", "https://example.com/"],
+  "a trailing slash": ["https://example.com/f/", "https://example.com/f"],
+  "many trailing slashes": ["https://example.com/f///", "https://example.com/f"],
+  "a trailing slash before the query": ["https://example.com/f/?a=1", "https://example.com/f?a=1"],
+  "a segment of one dot": ["https://example.com/a/./f", "https://example.com/a/f"],
+  "a segment of two dots": ["https://example.com/a/../f", "https://example.com/f"],
+  "a fragment": ["https://example.com/f#new", "https://example.com/f"],
+  "a fragment after the query": ["https://example.com/f?a=1#new", "https://example.com/f?a=1"],
+  "a number written as hexadecimal": ["https://0x7f.1/f", "https://127.0.0.1/f"],
+  "a character and its percent-encoding on the wire": ["https://example.com/é", "https://example.com/%C3%A9"],
+};
+for (const [what, [one, other]] of Object.entries(SAME)) {
+  test(`the same feed but for ${what}`, () => assert.equal(feedOf(one), feedOf(other)));
+}
+
+const DIFFERENT: Record<string, readonly [string, string]> = {
+  "the case of the path": ["https://example.com/F", "https://example.com/f"],
+  "the query": ["https://example.com/f?a=1", "https://example.com/f?a=2"],
+  "the order of the query": ["https://example.com/f?a=1&b=2", "https://example.com/f?b=2&a=1"],
+  "an empty query": ["https://example.com/f?", "https://example.com/f"],
+  "a slash at the end of the query": ["https://example.com/f?a=/", "https://example.com/f?a="],
+  "a port": ["https://example.com:8443/f", "https://example.com/f"],
+  "a default port of the other scheme": ["http://example.com:443/f", "https://example.com/f"],
+  "an inner double slash": ["https://example.com/a//f", "https://example.com/a/f"],
+  "a letter and its needless encoding": ["https://example.com/%41", "https://example.com/A"],
+  "the case of an encoding": ["https://example.com/%2f", "https://example.com/%2F"],
+  "the user and password": ["https://ann:secret@example.com/f", "https://example.com/f"],
+  "composed and decomposed letters in the path": ["https://example.com/\u00e9", "https://example.com/e\u0301"],
+  "sharp s and double s": ["https://faß.de/f", "https://fass.de/f"],
+  "a Latin and a Cyrillic a": ["https://apple.com/f", "https://аpple.com/f"],
+  www: ["https://www.example.com/f", "https://example.com/f"],
+};
+for (const [what, [one, other]] of Object.entries(DIFFERENT)) {
+  test(`another feed by ${what}`, () => assert.notEqual(feedOf(one), feedOf(other)));
+}
+
+const REFUSED: Record<string, readonly string[]> = {
+  "an empty address": [""],
+  "an address of blanks": ["   ", "\t"],
+  "an address without a scheme": ["example.com/f", "/f", "//example.com/f"],
+  "an address that only a browser would mend": ["https:example.com/f", "https:/example.com", "https:///f"],
+  "an address without a host": ["https://", "https://?x", "https://#x", "https:///"],
+  "an address with backslashes": [
+    "https:\\\\example.com\\f",
+    "https://example.com\\f",
+    "https://example.com\\@evil.example/",
+  ],
+  "a script": ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "java\tscript:alert(1)"],
+  "data in place of an address": [
+    "data:text/xml,<rss/>",
+    "blob:https://example.com/1",
+    "view-source:https://a.example",
+    "about:blank",
+  ],
+  "a scheme that is not the web's": [
+    "file:///etc/passwd",
+    "ftp://a.example/f",
+    "gopher://a.example",
+    "mailto:a@b.example",
+    "tel:1",
+  ],
+  "a scheme that podcast apps invented": [
+    "feed://a.example/f",
+    "itpc://a.example",
+    "pcast://a.example",
+    "podcast://a.example",
+  ],
+  "a local entry of a phone app": ["antennapod_local:content://x", "content://x", "magnet:?x", "ipfs://x"],
+  "white space anywhere": [
+    " https://a.example/f",
+    "https://a.example/f ",
+    "https://a.example/a b",
+    "https://a.example/\u00a0",
+    "https://a.example/\u3000x",
+    "https://a.example/\ufeff",
+  ],
+  "a line break or tab anywhere": ["https://a.example/\tf", "https://a.example/\r\nf", "ht\ntps://a.example"],
+  "a control character anywhere": [
+    "https://a.example/\u0000",
+    "https://a.example/\u0001",
+    "https://a.example/\u007f",
+    "https://a.example/\u0085",
+    "https://a.example/\u2028",
+  ],
+  "an encoded NUL": ["https://a.example/%00", "https://a.example/f?x=%00"],
+  "half a surrogate pair": ["https://a.example/\ud800", "https://a.example/\udc00x"],
+  "a host that reads backwards": ["https://a\u202eb.example/f"],
+  "a host whose encoding is broken": ["https://xn--a/", "https://xn--/", "https://www.xn--a.example/f"],
+  "a port that does not exist": [
+    "https://a.example:0/f",
+    "https://a.example:65536/",
+    "https://a.example:99999/",
+    "https://a.example:-1/",
+    "https://a.example:abc/",
+  ],
+  "a host longer than names can be": [
+    `https://${"a.".repeat(127)}example/f`,
+    `https://${"a".repeat(64)}.example/f`,
+    "https://a..b/f",
+    "https://.example/f",
+  ],
+  "an address in digits that cannot be": [
+    "https://1.2.3.4.5/",
+    "https://256.256.256.256/",
+    "https://[::1%25eth0]/",
+    "https://[::1/",
+  ],
+};
+for (const [what, addresses] of Object.entries(REFUSED)) {
+  test(`refused: ${what}`, () => {
+    for (const address of addresses) assert.notEqual(faultOf(address), "");
+  });
+}
+
+test("taken, since an address is only kept and never fetched", () => {
+  for (const address of [
+    "https://localhost/f",
+    "https://127.0.0.1/f",
+    "https://[::1]/f",
+    "https://[::ffff:127.0.0.1]/f",
+    "https://10.0.0.1/f",
+    "https://169.254.169.254/f",
+    "https://example.com./f",
+    "https://ann:secret@example.com/f",
+    "https://example.com@evil.example/f",
+    "https://example.com%2f@evil.example/f",
+    "https://example.com/<script>alert(1)</script>",
+    'https://example.com/"onmouseover="x',
+    "https://example.com/]]>&amp;",
+    "https://example.com/%",
+    "https://example.com/%zz",
+    "https://example.com/f?q=a\\b",
+    "https://example.com/👩‍👩‍👧",
+    "https://a_b.example/f",
+  ]) {
+    feedOf(address);
+  }
+});
+
+test("the longest address is 2,048 characters, whatever the alphabet", () => {
+  const start = "https://example.com/";
+  feedOf(start + "a".repeat(MAX_FEED_URL - start.length));
+  feedOf(start + "é".repeat(MAX_FEED_URL - start.length));
+  feedOf(start + "🎧".repeat(MAX_FEED_URL - start.length));
+  for (const letter of ["a", "é", "🎧"])
+    assert.match(faultOf(start + letter.repeat(MAX_FEED_URL - start.length + 1)), /2048/);
+  for (const bait of ["a.", "%", "-", "/", "xn--"]) faultOf(start + bait.repeat(100_000));
+});

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fc } from "../../test/properties.ts";
+import { RequestFailure } from "./failure.ts";
+import { readFieldsQuery, readListQuery, requireNoQuery } from "./query.ts";
+
+function refusalOf(query: string, read: (query: string) => unknown = readListQuery): RequestFailure["error"] {
+  try {
+    read(query);
+  } catch (failure) {
+    assert.ok(failure instanceof RequestFailure, String(failure));
+    assert.equal(failure.error.status, 400);
+    return failure.error;
+  }
+  assert.fail(`${query} should be refused`);
+}
+const parameterOf = (query: string) => (refusalOf(query).source as { parameter: string }).parameter;
+
+test("without parameters it is the first page of 25", () => {
+  for (const query of ["", "&", "&&"])
+    assert.deepEqual(readListQuery(query), { number: 1, size: 25, fields: undefined });
+});
+
+test("brackets may be raw or percent-encoded, in either case", () => {
+  for (const query of [
+    "page[number]=3&page[size]=7",
+    "page%5Bnumber%5D=3&page%5Bsize%5D=7",
+    "page%5bnumber%5d=3&&page%5bsize%5d=7&",
+  ]) {
+    assert.deepEqual(readListQuery(query), { number: 3, size: 7, fields: undefined });
+  }
+});
+
+test("a leading zero does no harm", () => assert.equal(readListQuery("page[number]=01").number, 1));
+
+test("the largest page number is 2^53-1", () => {
+  assert.equal(readListQuery("page[number]=9007199254740991").number, Number.MAX_SAFE_INTEGER);
+});
+
+test("what is no positive whole number is refused, by the name of its parameter", () => {
+  const values = [
+    "0",
+    "00",
+    "-1",
+    "+1",
+    "1.0",
+    "1e2",
+    "0x10",
+    "1_000",
+    "",
+    "NaN",
+    "Infinity",
+    "null",
+    "true",
+    "[]",
+    "%201",
+    "1%20",
+    "%EF%BC%91",
+    "9007199254740992",
+    "9007199254740993",
+    "1".repeat(40),
+    "1;page[size]=2",
+    "1%23",
+    "%00",
+    "%0d%0aSet-Cookie:x=1",
+    "<script>",
+  ];
+  for (const value of values) {
+    assert.equal(parameterOf(`page[number]=${value}`), "page[number]", value);
+    assert.equal(parameterOf(`page[size]=${value}`), "page[size]", value);
+  }
+  assert.equal(parameterOf("page[number]"), "page[number]");
+});
+
+test("a page of 100 is the largest, and a larger one is told the limit", () => {
+  assert.equal(readListQuery("page[size]=100").size, 100);
+  for (const size of ["101", "1e9", "1000000000", "0"])
+    assert.deepEqual(refusalOf(`page[size]=${size}`).meta, { page: { maxSize: 100 } });
+});
+
+test("a parameter that is not known is refused, by its decoded name", () => {
+  const names = [
+    "page",
+    "page[]",
+    "page[0]",
+    "page[x]",
+    "page[number][x]",
+    "page[number][]",
+    "page[Number]",
+    "page[SIZE]",
+    "Page[number]",
+    "page.number",
+    "page[offset]",
+    "page[limit]",
+    "page[cursor]",
+    "foo",
+    "limit",
+    "fooBar",
+    "include",
+    "sort",
+    "filter",
+    "filter[a]",
+    "fields",
+    "fields[podcast]",
+    "__proto__[x]",
+    "constructor",
+    "hasOwnProperty",
+    "access_token",
+  ];
+  for (const name of names) {
+    assert.equal(parameterOf(`${name}=1`), name);
+    assert.equal(parameterOf(`${encodeURIComponent(name)}=1`), name);
+  }
+  assert.equal(parameterOf("page%255Bnumber%255D=1"), "page%5Bnumber%5D");
+  assert.equal(parameterOf("=1"), "");
+  assert.equal(parameterOf("="), "");
+});
+
+test("a parameter must not be repeated", () => {
+  assert.equal(parameterOf("page[size]=1&page[size]=2"), "page[size]");
+  assert.equal(parameterOf("page[number]=1&page%5Bnumber%5D=1"), "page[number]");
+  assert.equal(parameterOf("fields[subscription]=feed_url&fields[subscription]=feed_url"), "fields[subscription]");
+});
+
+test("what is not percent-encoded UTF-8 is refused", () => {
+  assert.equal(parameterOf("page[number]=%C3%28"), "page[number]");
+  assert.equal(parameterOf("page[number]=%zz"), "page[number]");
+  assert.equal(parameterOf("%C3%28=1"), "%C3%28");
+});
+
+test("fields are chosen by their names", () => {
+  assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url"), ["feed_url"]);
+  assert.deepEqual(readFieldsQuery("fields[subscription]=user_subscribed_at,feed_url"), [
+    "user_subscribed_at",
+    "feed_url",
+  ]);
+  assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url%2Cfeed_url"), ["feed_url"]);
+  assert.deepEqual(readFieldsQuery("fields[subscription]="), []);
+  assert.equal(readFieldsQuery(""), undefined);
+  for (const value of ["id", "feedUrl", "feed_url,", ",", "feed_url, user_subscribed_at", "toString"]) {
+    assert.equal(parameterOf(`fields[subscription]=${value}`), "fields[subscription]");
+  }
+});
+
+test("a request that takes no parameters takes none", () => {
+  requireNoQuery("");
+  assert.deepEqual(refusalOf("page[number]=1", requireNoQuery).source, { parameter: "page[number]" });
+  assert.deepEqual(refusalOf("page[number]=1", readFieldsQuery).source, { parameter: "page[number]" });
+});
+
+test("no query can make the reader fail in another way", () => {
+  const piece = fc.constantFrom(
+    "page",
+    "[number]",
+    "[size]",
+    "=",
+    "&",
+    "%5B",
+    "%",
+    "%C3",
+    "1",
+    "0",
+    "fields[subscription]",
+    "feed_url",
+    ",",
+    "+",
+    "\u0000",
+    "é",
+  );
+  const query = fc.oneof(
+    fc.string(),
+    fc.array(piece, { maxLength: 20 }).map((pieces) => pieces.join("")),
+  );
+  fc.assert(
+    fc.property(query, (text) => {
+      try {
+        const { number, size } = readListQuery(text);
+        assert.ok(number >= 1 && size >= 1 && size <= 100);
+      } catch (failure) {
+        assert.ok(failure instanceof RequestFailure);
+      }
+    }),
+    { numRuns: 10_000 },
+  );
+});

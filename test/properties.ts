@@ -1,0 +1,8 @@
+import fc from "fast-check";
+
+/** Properties run with a seed that is printed, so that a failure can be repeated: SEED=… npm test. */
+const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
+console.log(`properties run with SEED=${seed}`);
+fc.configureGlobal({ seed });
+
+export { fc };
