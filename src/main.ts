@@ -37,10 +37,15 @@ async function main(argv: readonly string[]): Promise<number> {
 
 class WrongUsage extends Error {}
 
-/** The first signal asks to stop; a second one ends the process at once, as it would without us. */
+/** The first signal asks to stop; a second one, of either kind, ends the process at once, as it would without us. */
 function stopSignal(): Promise<string> {
+  const signals = ["SIGTERM", "SIGINT"] as const;
   return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve(signal));
+    const stop = (signal: string) => {
+      for (const each of signals) process.off(each, stop);
+      resolve(signal);
+    };
+    for (const each of signals) process.on(each, stop);
   });
 }
 

@@ -78,7 +78,7 @@ export interface SubscriptionStore {
   ready(): Promise<void>;
   /** How many operations wait to be written. */
   readonly waiting: number;
-  /** Carries out what is waiting, then lets go of the engine. */
+  /** Carries out what is waiting, then lets go of the engine. Calling it again does nothing more. */
   close(): Promise<void>;
 }
 

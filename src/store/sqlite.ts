@@ -36,6 +36,7 @@ class SqliteStore implements SubscriptionStore {
   readonly #reader: Reader;
   readonly #queue: WriteQueue;
   readonly #release: () => void;
+  #closing: Promise<void> | undefined;
 
   constructor(reader: Reader, queue: WriteQueue, release: () => void) {
     this.#reader = reader;
@@ -76,7 +77,12 @@ class SqliteStore implements SubscriptionStore {
     this.#queue.check();
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     // The last connection to close tidies up the log, and only the writer can.
     this.#reader.close();
     await this.#queue.close();

@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { fc } from "../../test/properties.ts";
+import { type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+
+function draft(id: number, feed: number | string): Draft {
+  const text = `00000000-0000-4000-8000-${id.toString(16).padStart(12, "0")}`;
+  return {
+    id: text,
+    guid: text.toUpperCase(),
+    feedUrl: `https://feeds.example/${feed}/`,
+    feed: `feeds.example/${feed}`,
+  };
+}
+
+const wordOf = (outcome: Outcome) => (isRefusal(outcome) ? outcome.refused : "added");
+
+/** What any engine must do, whatever it is made of. `store` is a new one, without data. */
+export function describeStore(engine: string, store: SubscriptionStore): void {
+  describe(`the store on ${engine}`, () => {
+    let users = 100;
+    const newUser = (): UserId => {
+      users += 1;
+      return users;
+    };
+    const add = (user: UserId, ...drafts: Draft[]) => store.add(user, drafts, NOW);
+    const list = async (user: UserId, offset = 0, size = 1_000) => (await store.page(user, { offset, size })).items;
+    const ids = async (user: UserId) => (await list(user)).map(({ id }) => id);
+    const total = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).total;
+
+    test("is ready", () => store.ready());
+
+    test("keeps a subscription exactly as it was given", async () => {
+      const user = newUser();
+      const given: Draft = { ...draft(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
+      const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: NOW };
+      assert.deepEqual(await add(user, given), [kept]);
+      assert.deepEqual(await store.find(user, given.id), kept);
+      assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [kept], total: 1 });
+    });
+
+    test("keeps addresses of any length", async () => {
+      const user = newUser();
+      const long = {
+        ...draft(1, "x"),
+        feedUrl: `https://feeds.example/${"🎧".repeat(2_000)}`,
+        feed: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
+      };
+      assert.deepEqual((await add(user, long, { ...long, ...draft(2, "y") })).map(wordOf), ["added", "added"]);
+      assert.equal((await store.find(user, long.id))?.feedUrl, long.feedUrl);
+    });
+
+    test("has nothing for a user it has not seen", async () => {
+      const user = newUser();
+      assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [], total: 0 });
+      assert.deepEqual(await store.page(user, { offset: 1_000, size: 25 }), { items: [], total: 0 });
+      assert.equal(await store.find(user, draft(1, 1).id), undefined);
+      assert.equal(await store.remove(user, draft(1, 1).id, NOW), false);
+    });
+
+    test("outcome N answers draft N: added, already subscribed, or id in use", async () => {
+      const user = newUser();
+      await add(user, draft(1, "a"));
+      const drafts = [
+        draft(2, "a"),
+        draft(1, "b"),
+        draft(3, "c"),
+        draft(1, "a"),
+        draft(4, "c"),
+        draft(3, "d"),
+        draft(5, "e"),
+      ];
+      const outcomes = await store.add(user, drafts, NOW);
+      const words = [
+        "already-subscribed",
+        "id-in-use",
+        "added",
+        "already-subscribed",
+        "already-subscribed",
+        "id-in-use",
+        "added",
+      ];
+      assert.deepEqual(outcomes.map(wordOf), words);
+      for (const [index, outcome] of outcomes.entries()) {
+        if (isRefusal(outcome)) assert.deepEqual(outcome, { refused: outcome.refused, draft: drafts[index] });
+        else assert.deepEqual(outcome, { id: drafts[index]?.id, feedUrl: drafts[index]?.feedUrl, subscribedAt: NOW });
+      }
+      assert.deepEqual(
+        await ids(user),
+        [1, 3, 5].map((id) => draft(id, 0).id),
+      );
+    });
+
+    test("a draft that collides with one feed's address and another's id is already subscribed", async () => {
+      const user = newUser();
+      await add(user, draft(1, "a"), draft(2, "b"));
+      assert.deepEqual((await add(user, draft(2, "a"))).map(wordOf), ["already-subscribed"]);
+    });
+
+    test("a batch may be empty, or large", async () => {
+      const user = newUser();
+      assert.deepEqual(await store.add(user, [], NOW), []);
+      const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
+      const outcomes = await store.add(user, drafts, NOW);
+      assert.deepEqual(
+        outcomes.map(wordOf),
+        drafts.map((_, index) => (index < 9_000 ? "added" : "already-subscribed")),
+      );
+      assert.equal(await total(user), 9_000);
+    });
+
+    test("two users may have the same id and the same feed, and see nothing of each other", async () => {
+      const [ann, bob] = [newUser(), newUser()];
+      assert.deepEqual((await add(ann, draft(1, "a"))).map(wordOf), ["added"]);
+      assert.equal(await store.find(bob, draft(1, "a").id), undefined);
+      assert.equal(await store.remove(bob, draft(1, "a").id, NOW), false);
+      assert.deepEqual((await add(bob, draft(1, "b"), draft(2, "a"))).map(wordOf), ["added", "added"]);
+      assert.equal(await total(ann), 1);
+      assert.equal(await total(bob), 2);
+      assert.equal((await store.find(ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
+    });
+
+    test("a list is in the order of subscribing, across batches, in any window", async () => {
+      const user = newUser();
+      const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => draft(id, id));
+      await store.add(user, order.slice(0, 4), NOW);
+      await store.add(user, order.slice(4), new Date(NOW.getTime() - 60_000));
+      const expected = order.map(({ id }) => id);
+      assert.deepEqual(await ids(user), expected);
+      for (let offset = 0; offset <= 10; offset += 1) {
+        for (const size of [1, 2, 5, 100]) {
+          assert.deepEqual(
+            (await list(user, offset, size)).map(({ id }) => id),
+            expected.slice(offset, offset + size),
+          );
+        }
+      }
+      assert.deepEqual((await store.page(user, { offset: Number.MAX_SAFE_INTEGER, size: 100 })).items, []);
+    });
+
+    test("what was removed is gone, and can be added again at the end, under its id or another", async () => {
+      const user = newUser();
+      await add(user, draft(1, "a"), draft(2, "b"), draft(3, "c"));
+      assert.equal(await store.remove(user, draft(1, 0).id, NOW), true);
+      assert.equal(await store.remove(user, draft(1, 0).id, NOW), false);
+      assert.equal(await store.find(user, draft(1, 0).id), undefined);
+      assert.equal(await total(user), 2);
+      assert.deepEqual((await add(user, draft(1, "a"))).map(wordOf), ["added"]);
+      assert.deepEqual(
+        await ids(user),
+        [2, 3, 1].map((id) => draft(id, 0).id),
+      );
+      await store.remove(user, draft(2, 0).id, NOW);
+      assert.deepEqual((await add(user, draft(9, "b"), draft(2, "z"))).map(wordOf), ["added", "added"]);
+      assert.deepEqual(
+        await ids(user),
+        [3, 1, 9, 2].map((id) => draft(id, 0).id),
+      );
+    });
+
+    test("pages and totals are right after any adding and removing", async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 40 }), fc.integer({ min: 1, max: 60 })), { maxLength: 25 }),
+          async (commands) => {
+            const user = newUser();
+            let model: string[] = [];
+            let next = 0;
+            for (const [isAdding, at, count] of commands) {
+              if (isAdding) {
+                const drafts = Array.from({ length: count }, (_, index) => draft(next + index, next + index));
+                next += count;
+                await store.add(user, drafts, NOW);
+                model.push(...drafts.map(({ id }) => id));
+              } else if (model.length > 0) {
+                const [removed = ""] = model.splice((at * 7919) % model.length, 1);
+                assert.equal(await store.remove(user, removed, NOW), true);
+              }
+            }
+            model = [...model];
+            assert.equal(await total(user), model.length);
+            for (let offset = 0; offset < model.length; offset += 17) {
+              assert.deepEqual(
+                (await list(user, offset, 17)).map(({ id }) => id),
+                model.slice(offset, offset + 17),
+              );
+            }
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
+    test("of many who add the same feed at once, one is told that it was added", async () => {
+      const user = newUser();
+      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(index, "same"))));
+      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
+      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "already-subscribed").length, 49);
+      assert.equal(await total(user), 1);
+    });
+
+    test("of many who use the same id at once, one is told that it was added", async () => {
+      const user = newUser();
+      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(1, index))));
+      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
+      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "id-in-use").length, 49);
+    });
+
+    test("overlapping batches in opposite orders both end, and each feed is added once", async () => {
+      const user = newUser();
+      const drafts = Array.from({ length: 200 }, (_, index) => draft(index, index));
+      const batches = await Promise.all(
+        Array.from({ length: 10 }, (_, index) => store.add(user, index % 2 === 0 ? drafts : drafts.toReversed(), NOW)),
+      );
+      assert.equal(batches.flat().filter((outcome) => wordOf(outcome) === "added").length, 200);
+      assert.equal(await total(user), 200);
+    });
+
+    test("while others write, a page is of one instant, and what was answered is in it", async () => {
+      const user = newUser();
+      let answered = 0;
+      let writing = true;
+      const writer = (async () => {
+        for (let batch = 0; batch < 100; batch += 1) {
+          const drafts = Array.from({ length: 10 }, (_, index) => draft(batch * 10 + index, batch * 10 + index));
+          await store.add(user, drafts, NOW);
+          answered += 10;
+          if (batch % 10 === 9) {
+            await store.remove(user, draft(batch, 0).id, NOW);
+            answered -= 1;
+          }
+        }
+        writing = false;
+      })();
+      while (writing) {
+        const before = answered;
+        const page = await store.page(user, { offset: 0, size: 2_000 });
+        assert.equal(page.items.length, page.total);
+        assert.ok(page.total >= before - 1);
+        await new Promise(setImmediate);
+      }
+      await writer;
+      assert.equal(await total(user), 990);
+    });
+  });
+}

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, test } from "node:test";
+import { temporaryFolder } from "../../test/harness.ts";
+import { type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { describeStore } from "./contract.suite.ts";
+import { openStore, type StoreOptions } from "./open.ts";
+import { StartFailure } from "./start-failure.ts";
+
+const NOW = new Date();
+const USER = 1;
+
+async function open(path: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
+  const store = await openStore(`file:${path}`, { maxWaiting: 50_000, ...options });
+  after(() => store.close());
+  return store;
+}
+
+const newFile = () => join(temporaryFolder(), "data", "earmark.db");
+
+function drafts(from: number, count: number): Draft[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = from + index;
+    const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+    return { id, guid: id, feedUrl: `https://feeds.example/${number}`, feed: `feeds.example/${number}` };
+  });
+}
+
+describeStore("SQLite", await open(newFile()));
+
+test("what was written is there after closing and opening again, and no log lies about", async () => {
+  const file = newFile();
+  const first = await open(file);
+  await first.add(USER, drafts(0, 10), NOW);
+  await first.remove(USER, drafts(3, 1)[0]?.id ?? "", NOW);
+  const before = await first.page(USER, { offset: 0, size: 100 });
+  await first.close();
+  assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
+  const second = await open(file);
+  assert.deepEqual(await second.page(USER, { offset: 0, size: 100 }), before);
+});
+
+test("every change takes the user's next sequence number, and removals are remembered without the address", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const [a, b, c] = drafts(0, 3) as [Draft, Draft, Draft];
+  await store.add(USER, [a, b, a], NOW);
+  await store.remove(USER, a.id, NOW);
+  await store.remove(USER, a.id, NOW);
+  await store.add(USER, [c, a], NOW);
+  await store.remove(USER, b.id, NOW);
+  const database = new DatabaseSync(file, { readOnly: true });
+  const rows = (sql: string) =>
+    database
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...row }));
+  assert.deepEqual(rows("select sequence, feed_url from subscriptions order by sequence"), [
+    { sequence: 4, feed_url: c.feedUrl },
+    { sequence: 5, feed_url: a.feedUrl },
+  ]);
+  const id = (draft: Draft) => draft.id.replaceAll("-", "").toUpperCase();
+  assert.deepEqual(rows("select sequence, hex(id) as id, removed_at as at from removals order by sequence"), [
+    { sequence: 3, id: id(a), at: NOW.getTime() },
+    { sequence: 6, id: id(b), at: NOW.getTime() },
+  ]);
+  assert.deepEqual(rows("select sequence, total from lists"), [{ sequence: 6, total: 2 }]);
+  database.close();
+});
+
+test("a second server on the same file is refused, until the first is gone", async () => {
+  const file = newFile();
+  const first = await open(file);
+  await assert.rejects(
+    open(file),
+    (error: Error) => error instanceof StartFailure && error.message.includes("Another Earmark is running"),
+  );
+  await first.close();
+  await open(file);
+});
+
+test("a file that is not ours is refused and left as it is", async () => {
+  const folder = temporaryFolder();
+  const foreign = join(folder, "foreign.db");
+  const database = new DatabaseSync(foreign);
+  database.exec("pragma journal_mode = wal; create table t (x); insert into t values (1)");
+  database.close();
+  const text = join(folder, "text.db");
+  writeFileSync(text, "not a database");
+  const short = join(folder, "short.db");
+  writeFileSync(short, "x");
+  const entries = readdirSync(folder);
+  for (const file of [foreign, text, short]) {
+    const [bytes, { mtimeMs }] = [readFileSync(file), statSync(file)];
+    await assert.rejects(
+      open(file),
+      (error: Error) => error instanceof StartFailure && error.message.includes("not a database of Earmark"),
+    );
+    assert.deepEqual(readFileSync(file), bytes);
+    assert.equal(statSync(file).mtimeMs, mtimeMs);
+  }
+  assert.deepEqual(readdirSync(folder), entries, "nothing was put beside them");
+});
+
+test("an empty file is taken as a new one", async () => {
+  const file = join(temporaryFolder(), "empty.db");
+  writeFileSync(file, "");
+  await (await open(file)).add(USER, drafts(0, 1), NOW);
+});
+
+test("a file of a newer version is refused", async () => {
+  const file = newFile();
+  await (await open(file)).close();
+  const database = new DatabaseSync(file);
+  database.exec("pragma user_version = 99");
+  database.close();
+  await assert.rejects(
+    open(file),
+    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+  );
+});
+
+test("a place where no file can be is named, with what to do", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "file"), "");
+  mkdirSync(join(folder, "folder"));
+  for (const path of [join(folder, "file", "earmark.db"), join(folder, "folder")]) {
+    await assert.rejects(open(path), (error: Error) => error instanceof StartFailure && error.message.includes(path));
+  }
+});
+
+test("the file itself says that it is durable and ours", async () => {
+  const file = newFile();
+  const store = await open(file);
+  await store.add(USER, drafts(0, 1), NOW);
+  const header = readFileSync(file);
+  assert.equal(header.toString("latin1", 68, 72), "EARM");
+  assert.deepEqual([header[18], header[19]], [2, 2], "write-ahead log");
+  assert.ok(existsSync(`${file}-wal`));
+});
+
+test("more than may wait is turned away at once, and what waits is carried out", async () => {
+  const store = await open(newFile(), { maxWaiting: 100 });
+  const attempts = Array.from({ length: 10 }, (_, index) => store.add(USER, drafts(index * 40, 40), NOW));
+  const settled = await Promise.allSettled(attempts);
+  const refused = settled.filter((result) => result.status === "rejected");
+  assert.equal(refused.length, 8);
+  for (const { reason } of refused) assert.ok(reason instanceof StoreUnavailable && reason.overloaded);
+  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 80);
+  assert.equal(store.waiting, 0);
+  const single = await store.add(USER, drafts(1_000, 500), NOW);
+  assert.equal(single.length, 500, "one that finds nothing ahead is taken, however large");
+});
+
+test("requests that wait together share a transaction", async () => {
+  const groups: number[] = [];
+  const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
+  await Promise.all(Array.from({ length: 100 }, (_, index) => store.add(USER, drafts(index, 1), NOW)));
+  assert.deepEqual(groups, [1, 99]);
+  groups.length = 0;
+  await Promise.all(Array.from({ length: 5 }, (_, index) => store.add(USER, drafts(1_000 + index * 900, 900), NOW)));
+  assert.deepEqual(groups, [900, 1_800, 1_800], "but a transaction does not grow without bound");
+});
+
+test("closing carries out what waits, and takes nothing more", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const attempts = Array.from({ length: 20 }, (_, index) => store.add(USER, drafts(index * 10, 10), NOW));
+  await store.close();
+  assert.ok((await Promise.all(attempts)).flat().every((outcome) => !isRefusal(outcome)));
+  await assert.rejects(store.add(USER, drafts(1_000, 1), NOW), StoreUnavailable);
+  assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
+});
+
+test("while another program holds the file, writing is refused whole, reading goes on, and then all is well again", async () => {
+  const file = newFile();
+  const store = await open(file);
+  await store.add(USER, drafts(0, 100), NOW);
+  const other = new DatabaseSync(file, { timeout: 0 });
+  other.exec("begin immediate");
+  const attempt = store.add(USER, drafts(100, 100), NOW);
+  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
+  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.overloaded);
+  other.close();
+  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
+  assert.ok((await store.add(USER, drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
+});
+
+test("closing twice is closing once", async () => {
+  const store = await open(newFile());
+  await Promise.all([store.close(), store.close()]);
+});

@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "./harness.ts";
+import { run, SERVE, start } from "./process.ts";
+
+const post = (port: number, operations: readonly object[]) =>
+  callServer(port, "POST", "/v1/operations", {
+    headers: { "Content-Type": ATOMIC, Accept: ATOMIC },
+    body: JSON.stringify({ "atomic:operations": operations }),
+  });
+const total = async (port: number): Promise<number> =>
+  (await callServer(port, "GET", "/v1/subscriptions")).json.meta.total;
+const batch = (count: number) =>
+  Array.from({ length: count }, () => {
+    const id = newId();
+    return add(id, `https://feeds.example/${id}`);
+  });
+
+test("the program tells its version, its help, and what it does not know", async () => {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  assert.deepEqual(await run(["--version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
+  const help = await run(["--help"]);
+  assert.equal(help.code, 0);
+  assert.match(help.stdout, /earmark serve[\s\S]*DATABASE_URL[\s\S]*EARMARK_MAX_OPERATIONS/);
+  assert.equal((await run([])).stdout, help.stdout);
+  for (const args of [["sreve"], ["serve", "x"], ["--nonsense"]]) {
+    const { code, stdout, stderr } = await run(args);
+    assert.deepEqual([code, stdout], [64, ""]);
+    assert.match(stderr, /^earmark: .*--help\n$/);
+  }
+});
+
+test("everything that is wrong with the settings is named in one message", async () => {
+  const { code, stdout, stderr } = await run(["serve"], {
+    PORT: "99999",
+    EARMARK_MAX_OPERATION: "5",
+    EARMARK_METRICS: "yes",
+    DATABASE_URL: "mysql://x",
+    HOST: "0.0.0.0",
+  });
+  assert.deepEqual([code, stdout], [78, ""]);
+  for (const word of [
+    "PORT=99999",
+    "EARMARK_MAX_OPERATION: there is no such setting; did you mean EARMARK_MAX_OPERATIONS?",
+    "EARMARK_METRICS=yes",
+    "DATABASE_URL",
+    "EARMARK_OPEN=1",
+  ]) {
+    assert.ok(stderr.includes(word), `${word} in ${stderr}`);
+  }
+});
+
+test("with an older Node the program runs on the one that was installed with it", async () => {
+  const folder = temporaryFolder();
+  const old = join(folder, "old.cjs");
+  writeFileSync(
+    old,
+    'if (!process.env.SEEN) { Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.0.0" } }); process.env.SEEN = "1"; }',
+  );
+  const { code, stdout } = await run(["--version"], { NODE_OPTIONS: `--require=${old}` });
+  assert.equal(code, 0);
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test("without a terminal the start is one line of JSON, and the folder of the data is made", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/a/b/earmark.db` });
+  const lines = server.output().trim().split("\n");
+  assert.equal(lines.length, 1, server.output());
+  const line = JSON.parse(lines[0] ?? "");
+  assert.equal(line.msg, "listening");
+  assert.equal(line.database, `file:${folder}/a/b/earmark.db`);
+  assert.equal((await post(server.port, batch(3))).status, 200);
+  server.child.kill("SIGTERM");
+  assert.equal(await server.ended, 0);
+  assert.match(server.output(), /"msg":"stopped"/);
+});
+
+test("a port that is taken, and a file that is in use, are named with what to do", async () => {
+  const folder = temporaryFolder();
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as { port: number };
+  const first = await run(["serve"], { PORT: String(port), DATABASE_URL: `file:${folder}/1.db` });
+  taken.close();
+  assert.equal(first.code, 1);
+  assert.match(first.stderr, /^earmark: Port \d+ is taken\..* set PORT .*\n$/);
+  await start({ DATABASE_URL: `file:${folder}/2.db` });
+  const second = await run(["serve"], { PORT: "0", DATABASE_URL: `file:${folder}/2.db` });
+  assert.equal(second.code, 1);
+  assert.match(second.stderr, /^earmark: Another Earmark is running on .*\n$/);
+});
+
+test("asked to stop, the server fails no request that had begun, and is gone soon after", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
+  const agent = new Agent({ keepAlive: true });
+  const statuses = new Map<number | string, number>();
+  /** Sends a request on a connection that stays open; false when the server said that it closes it. */
+  const send = (body?: string) =>
+    new Promise<boolean>((resolve) => {
+      const path = body === undefined ? "/v1/subscriptions" : "/v1/operations";
+      const headers = body === undefined ? {} : { "Content-Type": ATOMIC };
+      const method = body === undefined ? "GET" : "POST";
+      const count = (status: number | string) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      const outgoing = request({ port: server.port, host: "127.0.0.1", agent, path, method, headers }, (incoming) => {
+        count(incoming.statusCode ?? 0);
+        incoming.resume().on("end", () => resolve(incoming.headers.connection !== "close"));
+      });
+      outgoing.on("error", (error: NodeJS.ErrnoException) => {
+        count(error.code ?? error.message);
+        resolve(false);
+      });
+      outgoing.end(body);
+    });
+  const client = async (writes: boolean) => {
+    while (await send(writes ? JSON.stringify({ "atomic:operations": batch(5) }) : undefined));
+  };
+  const clients = Array.from({ length: 16 }, (_, index) => client(index % 2 === 0));
+  await sleep(300);
+  server.child.kill("SIGTERM");
+  await Promise.all(clients);
+  agent.destroy();
+  assert.equal(await server.ended, 0);
+  assert.deepEqual([...statuses.keys()], [200]);
+  assert.ok((statuses.get(200) ?? 0) > 100);
+});
+
+test("while it leaves, the server says that it is not ready, and closes connections politely", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
+  assert.equal((await callServer(server.port, "GET", "/readyz")).status, 200);
+  assert.equal((await callServer(server.port, "GET", "/healthz")).json.meta.status, "ok");
+  const open = connect(server.port, "127.0.0.1");
+  await once(open, "connect");
+  server.child.kill("SIGTERM");
+  await sleep(200);
+  open.write("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const [answer] = await once(open, "data");
+  assert.match(String(answer), /^HTTP\/1\.1 503 /);
+  assert.match(String(answer), /\r\nretry-after: \d+\r\n/i);
+  assert.match(String(answer), /\r\nconnection: close\r\n/i);
+  assert.equal(await server.ended, 0);
+});
+
+test("a second signal ends the server at once", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
+  const open = connect(server.port, "127.0.0.1");
+  await once(open, "connect");
+  server.child.kill("SIGTERM");
+  await sleep(200);
+  server.child.kill("SIGINT");
+  assert.equal(await server.ended, "SIGINT");
+  open.destroy();
+});
+
+test("killed in the middle of writing, the server has everything it had acknowledged, and nothing that was not sent", async () => {
+  const folder = temporaryFolder();
+  const settings = { DATABASE_URL: `file:${folder}/earmark.db` };
+  const sent = new Set<string>();
+  const acknowledged = new Set<string>();
+  for (let round = 0; round < 3; round += 1) {
+    const server = await start(settings);
+    const client = async () => {
+      for (;;) {
+        const operations = batch(50) as { data: { id: string } }[];
+        for (const { data } of operations) sent.add(data.id);
+        const answer = await post(server.port, operations);
+        assert.equal(answer.status, 200);
+        for (const result of answer.json["atomic:results"]) acknowledged.add(result.data.id);
+      }
+    };
+    const clients = Promise.allSettled(Array.from({ length: 4 }, client));
+    await sleep(200 + round * 150);
+    server.child.kill("SIGKILL");
+    await clients;
+  }
+  const server = await start(settings);
+  const found = new Set<string>();
+  for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
+    const { json }: { json: { data: { id: string }[]; links: { next: string | null } } } = await callServer(
+      server.port,
+      "GET",
+      next,
+    );
+    for (const { id } of json.data) found.add(id);
+    next = json.links.next;
+  }
+  assert.ok(acknowledged.size > 500, `only ${acknowledged.size} acknowledged`);
+  assert.deepEqual(
+    [...acknowledged].filter((id) => !found.has(id)),
+    [],
+  );
+  assert.deepEqual(
+    [...found].filter((id) => !sent.has(id)),
+    [],
+  );
+  assert.equal(await total(server.port), found.size);
+});
+
+test("when the disk is full, writing is refused whole and reading goes on; with room again nothing is missing", async () => {
+  const folder = temporaryFolder();
+  const settings = { DATABASE_URL: `file:${folder}/earmark.db` };
+  // A bound on the size of files stands for the full disk: what is written beyond it fails as it would there.
+  const limited = await start(settings, ["/bin/sh", "-c", "trap '' XFSZ; ulimit -f 2000; exec \"$@\"", "sh", ...SERVE]);
+  let acknowledged = 0;
+  let refused: Awaited<ReturnType<typeof post>> | undefined;
+  for (let attempt = 0; attempt < 100 && refused === undefined; attempt += 1) {
+    const answer = await post(limited.port, batch(500));
+    if (answer.status === 200) acknowledged += answer.json["atomic:results"].length;
+    else refused = answer;
+  }
+  assert.ok(refused !== undefined, "the disk never became full");
+  assert.equal(refused.status, 503);
+  assert.equal(refused.headers["retry-after"], "1");
+  assert.deepEqual(Object.keys(refused.json), ["jsonapi", "errors"]);
+  assert.doesNotMatch(refused.text, /sqlite|disk|errno/i);
+  assert.equal(await total(limited.port), acknowledged);
+  limited.child.kill("SIGKILL");
+  await limited.ended;
+  const free = await start(settings);
+  assert.equal(await total(free.port), acknowledged);
+  assert.equal((await post(free.port, batch(500))).status, 200);
+});
+
+test("the log holds no address, no body and no query", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
+  await post(server.port, [add(newId(), "https://ann:canary@feeds.example/canary")]);
+  await callServer(server.port, "GET", "/v1/subscriptions?canary=canary");
+  await callServer(server.port, "GET", "/canary", { headers: { Authorization: "Bearer canary", Cookie: "canary=1" } });
+  server.child.kill("SIGTERM");
+  await server.ended;
+  assert.match(server.output(), /"route":"\/v1\/operations"/);
+  assert.doesNotMatch(server.output(), /canary/);
+});
+
+test("metrics are there when they are switched on", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "1" });
+  await post(server.port, [...batch(2), add("x", "y")]);
+  await callServer(server.port, "GET", "/v1/subscriptions");
+  await callServer(server.port, "GET", `/v1/subscriptions/${newId()}`);
+  const { status, headers, text } = await callServer(server.port, "GET", "/metrics");
+  assert.equal(status, 200);
+  assert.match(String(headers["content-type"]), /^text\/plain; version=0\.0\.4/);
+  for (const line of [
+    'earmark_http_request_duration_seconds_count{method="POST",route="/v1/operations",status="200"} 1',
+    'earmark_http_request_duration_seconds_count{method="GET",route="/v1/subscriptions/:id",status="404"} 1',
+    'earmark_operations_total{outcome="added"} 2',
+    'earmark_operations_total{outcome="invalid-id"} 1',
+    "earmark_store_commit_duration_seconds_count 1",
+    "earmark_store_committed_operations_total 2",
+    "earmark_store_queue_operations 0",
+  ]) {
+    assert.ok(text.includes(line), line);
+  }
+  assert.match(text, /nodejs_eventloop_lag_seconds/);
+});

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const EARMARK = fileURLToPath(new URL("../bin/earmark", import.meta.url));
+
+export interface RunningServer {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly port: number;
+  readonly output: () => string;
+  /** Resolves when the process has ended: its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>;
+}
+
+/** What a run of the program said and how it ended. */
+export interface Ended {
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The environment of a test: nothing of the developer's own settings, and Node 24 as this process has it. */
+export function cleanEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
+  return { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...settings };
+}
+
+/** Runs the program to its end. */
+export async function run(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+  cwd = process.cwd(),
+): Promise<Ended> {
+  const child = spawn(process.execPath, [EARMARK, ...args], { env: cleanEnvironment(settings), cwd });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk) => (stdout += chunk));
+  child.stderr.on("data", (chunk) => (stderr += chunk));
+  const [code, signal] = await once(child, "close");
+  return { code: signal ?? code, stdout, stderr };
+}
+
+/** Starts the program as a user would, by default on a free port, and waits until it listens. `command` may wrap it. */
+export async function start(
+  settings: Readonly<Record<string, string>>,
+  command: readonly string[] = [process.execPath, EARMARK, "serve"],
+): Promise<RunningServer> {
+  const [file = "", ...args] = command;
+  const child = spawn(file, args, {
+    env: cleanEnvironment({ PORT: "0", ...settings }),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  after(() => child.kill("SIGKILL"));
+  let output = "";
+  const ended = once(child, "exit").then(([code, signal]) => signal ?? code);
+  const url = await new Promise<string>((resolve, reject) => {
+    const read = (chunk: Buffer) => {
+      output += chunk;
+      const found = /"url":"([^"]+)"/.exec(output)?.[1];
+      if (found !== undefined) resolve(found);
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    void ended.then((code) => reject(new Error(`the server ended with ${code}: ${output}`)));
+  });
+  return { child, url, port: Number(new URL(url).port), output: () => output, ended };
+}
+
+export const SERVE: readonly string[] = [process.execPath, EARMARK, "serve"];
