@@ -35,7 +35,10 @@ function readCurl(command: string): Request {
   let [method, url, body]: [string | undefined, string, string | undefined] = [undefined, "", undefined];
   for (let at = 1; at < words.length; at += 1) {
     const word = words[at] ?? "";
-    const next = () => words[(at += 1)] ?? "";
+    const next = () => {
+      at += 1;
+      return words[at] ?? "";
+    };
     if (word === "-H") {
       const [name = "", ...value] = next().split(": ");
       headers[name] = value.join(": ");
