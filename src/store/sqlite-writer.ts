@@ -15,9 +15,7 @@ export type Job =
 
 /** For an addition, one byte for each draft; for a removal, one byte: whether there was something to remove. */
 export type JobAnswer = Uint8Array;
-export type GroupAnswer =
-  | { readonly answers: readonly JobAnswer[]; readonly seconds: number }
-  | { readonly failure: string };
+export type GroupAnswer = { readonly answers: readonly JobAnswer[] } | { readonly failure: Error };
 
 export const ADDED = 1;
 export const ALREADY_SUBSCRIBED = 2;
@@ -146,19 +144,18 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
       port.close();
       return;
     }
-    const started = performance.now();
     let answer: GroupAnswer;
     try {
       writer ??= new Writer(path);
-      answer = { answers: writer.carryOut(jobs), seconds: (performance.now() - started) / 1000 };
+      answer = { answers: writer.carryOut(jobs) };
     } catch (error) {
-      answer = { failure: (error as Error).message };
+      answer = { failure: error as Error };
       writer?.close();
       writer = undefined;
     }
     port.postMessage(answer);
   });
-  port.postMessage("ready");
+  port.postMessage({ answers: [] } satisfies GroupAnswer);
 }
 
 if (parentPort !== null) listen(parentPort, workerData as string);

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import {
@@ -14,18 +15,16 @@ import { type Gaps, locate } from "./gaps.ts";
 import type { StoreOptions } from "./open.ts";
 import { claimFile, isNewest, openConnection } from "./sqlite-file.ts";
 import { ADDED, type GroupAnswer, ID_IN_USE, idKey, type Job, type JobAnswer } from "./sqlite-writer.ts";
+import { Room, WriteQueue } from "./write-queue.ts";
 
-/** A transaction takes jobs until it has this many operations, so that nobody waits long behind the others. */
-const GROUP_OPERATIONS = 2_000;
 const CACHE_KIB = 16 * 1024;
 
 /** One thread writes, this one reads: in a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<SubscriptionStore> {
   const release = claimFile(path);
   try {
-    const reader = new Reader(path);
-    const queue = await WriteQueue.start(path, options);
-    return new SqliteStore(reader, queue, release);
+    const writer = await WriterThread.start(path);
+    return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
     release();
     throw error;
@@ -34,24 +33,28 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 
 class SqliteStore implements SubscriptionStore {
   readonly #reader: Reader;
-  readonly #queue: WriteQueue;
+  readonly #writer: WriterThread;
+  readonly #room: Room;
+  readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
 
-  constructor(reader: Reader, queue: WriteQueue, release: () => void) {
+  constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
     this.#reader = reader;
-    this.#queue = queue;
+    this.#writer = writer;
+    this.#room = new Room(options.maxWaiting);
+    this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
     this.#release = release;
   }
 
   get waiting(): number {
-    return this.#queue.waiting;
+    return this.#room.taken;
   }
 
   async add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
     const texts: string[] = [];
     for (const { id, feedUrl, feed } of drafts) texts.push(id, feedUrl, feed);
-    const answers = await this.#queue.push({ kind: "add", user, at: at.getTime(), drafts: texts }, drafts.length);
+    const answers = await this.#write({ kind: "add", user, at: at.getTime(), drafts: texts }, drafts.length);
     return drafts.map((draft, index) => {
       const answer = answers[index];
       if (answer === ADDED) return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
@@ -60,8 +63,13 @@ class SqliteStore implements SubscriptionStore {
   }
 
   async remove(user: UserId, id: string, at: Date): Promise<boolean> {
-    const answer = await this.#queue.push({ kind: "remove", user, at: at.getTime(), id }, 1);
+    const answer = await this.#write({ kind: "remove", user, at: at.getTime(), id }, 1);
     return answer[0] === 1;
+  }
+
+  async #write(job: Job, operations: number): Promise<JobAnswer> {
+    if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
+    return this.#queue.push(job, operations);
   }
 
   async find(user: UserId, id: string): Promise<Subscription | undefined> {
@@ -74,7 +82,7 @@ class SqliteStore implements SubscriptionStore {
 
   async ready(): Promise<void> {
     reading(() => this.#reader.check());
-    this.#queue.check();
+    this.#writer.check();
   }
 
   close(): Promise<void> {
@@ -83,9 +91,10 @@ class SqliteStore implements SubscriptionStore {
   }
 
   async #close(): Promise<void> {
+    await this.#queue.idle();
     // The last connection to close tidies up the log, and only the writer can.
     this.#reader.close();
-    await this.#queue.close();
+    await this.#writer.close();
     this.#release();
   }
 }
@@ -163,53 +172,29 @@ function toSubscription([id, feedUrl, subscribedAt]: Row): Subscription {
   };
 }
 
-interface Waiting {
-  readonly job: Job;
-  readonly operations: number;
-  readonly resolve: (answer: JobAnswer) => void;
-  readonly reject: (error: StoreUnavailable) => void;
-}
-
-/**
- * What waits for the writer. While it is busy with one group, the next one gathers here; so under load many requests
- * share one transaction and one sync, and alone a request waits for nobody.
- */
-class WriteQueue {
+/** The thread that writes. It is started again when it has died, with the next group that comes. */
+class WriterThread {
   readonly #path: string;
-  readonly #options: StoreOptions;
   #worker: Worker | undefined;
-  #queue: Waiting[] = [];
-  #underWay: Waiting[] = [];
-  #waiting = 0;
-  #closed = false;
-  #whenIdle: (() => void) | undefined;
 
-  static async start(path: string, options: StoreOptions): Promise<WriteQueue> {
-    const queue = new WriteQueue(path, options);
-    await queue.#startWorker();
-    return queue;
+  static async start(path: string): Promise<WriterThread> {
+    const thread = new WriterThread(path);
+    await thread.#startWorker();
+    return thread;
   }
 
-  private constructor(path: string, options: StoreOptions) {
+  private constructor(path: string) {
     this.#path = path;
-    this.#options = options;
   }
 
-  get waiting(): number {
-    return this.#waiting;
-  }
-
-  /** A job is taken when there is room for it, or when nothing is ahead of it, however large it is. */
-  push(job: Job, operations: number): Promise<JobAnswer> {
-    if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
-    if (this.#waiting > 0 && this.#waiting + operations > this.#options.maxWaiting) {
-      return Promise.reject(new StoreUnavailable("the queue of the writer is full", { overloaded: true }));
+  async carryOut(jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
+    try {
+      const worker = this.#worker ?? (await this.#startWorker());
+      worker.postMessage(jobs);
+      return await answerOf(worker);
+    } catch (cause) {
+      throw new StoreUnavailable("the database cannot be written", { cause });
     }
-    this.#waiting += operations;
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ job, operations, resolve, reject });
-      if (this.#underWay.length === 0) this.#sendNext();
-    });
   }
 
   check(): void {
@@ -217,73 +202,36 @@ class WriteQueue {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     const worker = this.#worker;
     if (worker === undefined) return;
     worker.postMessage("close");
-    await new Promise((resolve) => worker.once("exit", resolve));
+    await once(worker, "exit");
   }
 
-  #sendNext(): void {
-    if (this.#queue.length === 0) {
-      this.#whenIdle?.();
-      return;
-    }
-    let operations = 0;
-    let count = 0;
-    for (const waiting of this.#queue) {
-      if (count > 0 && operations + waiting.operations > GROUP_OPERATIONS) break;
-      operations += waiting.operations;
-      count += 1;
-    }
-    this.#underWay = this.#queue.splice(0, count);
-    if (this.#worker === undefined) void this.#restart();
-    else this.#worker.postMessage(this.#underWay.map(({ job }) => job));
-  }
-
-  #settle(answer: GroupAnswer): void {
-    const group = this.#underWay;
-    this.#underWay = [];
-    let operations = 0;
-    for (const [index, waiting] of group.entries()) {
-      operations += waiting.operations;
-      if ("failure" in answer)
-        waiting.reject(new StoreUnavailable(`the database cannot be written: ${answer.failure}`));
-      else waiting.resolve(answer.answers[index] as JobAnswer);
-    }
-    this.#waiting -= operations;
-    if (!("failure" in answer)) this.#options.onCommit?.(operations, answer.seconds);
-    this.#sendNext();
-  }
-
-  async #restart(): Promise<void> {
-    try {
-      await this.#startWorker();
-      this.#worker?.postMessage(this.#underWay.map(({ job }) => job));
-    } catch (error) {
-      this.#settle({ failure: (error as Error).message });
-    }
-  }
-
-  #startWorker(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), { workerData: this.#path });
-      let failure = "the writer ended";
-      worker.once("message", () => {
-        this.#worker = worker;
-        worker.on("message", (answer: GroupAnswer) => this.#settle(answer));
-        resolve();
-      });
-      worker.on("error", (error) => {
-        failure = String(error);
-        reject(error);
-      });
-      worker.once("exit", () => {
-        if (this.#worker !== worker) return;
-        this.#worker = undefined;
-        if (this.#underWay.length > 0) this.#settle({ failure });
-      });
+  async #startWorker(): Promise<Worker> {
+    const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), { workerData: this.#path });
+    // Whoever waits for an answer hears of it too; without a listener here, one who does not would end the process.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => {
+      if (this.#worker === worker) this.#worker = undefined;
     });
+    await answerOf(worker);
+    this.#worker = worker;
+    return worker;
   }
+}
+
+/** The next message of the worker; rejects with what it reports, or when it ends. */
+function answerOf(worker: Worker): Promise<readonly JobAnswer[]> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (answer: GroupAnswer) => settle(answer);
+    const onError = (error: Error) => settle({ failure: error });
+    const onExit = () => settle({ failure: new Error("the writer ended") });
+    const settle = (answer: GroupAnswer) => {
+      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+      if ("failure" in answer) reject(answer.failure);
+      else resolve(answer.answers);
+    };
+    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
+  });
 }

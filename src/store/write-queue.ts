@@ -1,0 +1,102 @@
+import { StoreUnavailable } from "../subscriptions.ts";
+
+/** A group takes jobs until it has this many operations, so that nobody waits long behind the others. */
+const GROUP_OPERATIONS = 2_000;
+
+/** Carries out a group of jobs in one transaction; answer N is that of job N. Rejects when nothing of it was done. */
+export type CarryOut<Job, Answer> = (jobs: readonly Job[]) => Promise<readonly Answer[]>;
+
+/** How much may wait in all the queues that share it. */
+export class Room {
+  readonly #max: number;
+  #taken = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** What finds nothing ahead is taken, however large it is. */
+  take(operations: number): void {
+    if (this.#taken > 0 && this.#taken + operations > this.#max) {
+      throw new StoreUnavailable("too much is waiting to be written", { overloaded: true });
+    }
+    this.#taken += operations;
+  }
+
+  free(operations: number): void {
+    this.#taken -= operations;
+  }
+}
+
+interface Waiting<Job, Answer> {
+  readonly job: Job;
+  readonly operations: number;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * What waits to be written. While one group is under way the next one gathers here; so under load many requests share
+ * one transaction, and alone a request waits for nobody.
+ */
+export class WriteQueue<Job, Answer> {
+  readonly #carryOut: CarryOut<Job, Answer>;
+  readonly #room: Room;
+  readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
+  #queue: Waiting<Job, Answer>[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(carryOut: CarryOut<Job, Answer>, room: Room, onGroup?: (operations: number, seconds: number) => void) {
+    this.#carryOut = carryOut;
+    this.#room = room;
+    this.#onGroup = onGroup;
+  }
+
+  push(job: Job, operations: number): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#room.take(operations);
+      this.#queue.push({ job, operations, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Resolves when nothing waits any more. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) await this.#carryOutNext();
+    this.#running = undefined;
+  }
+
+  async #carryOutNext(): Promise<void> {
+    const group = this.#takeGroup();
+    const operations = group.reduce((sum, waiting) => sum + waiting.operations, 0);
+    const started = performance.now();
+    try {
+      const answers = await this.#carryOut(group.map(({ job }) => job));
+      this.#onGroup?.(operations, (performance.now() - started) / 1000);
+      for (const [index, { resolve }] of group.entries()) resolve(answers[index] as Answer);
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    } finally {
+      this.#room.free(operations);
+    }
+  }
+
+  #takeGroup(): Waiting<Job, Answer>[] {
+    let operations = 0;
+    let count = 0;
+    for (const waiting of this.#queue) {
+      operations += waiting.operations;
+      if (count > 0 && operations > GROUP_OPERATIONS) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+}
