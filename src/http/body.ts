@@ -28,7 +28,7 @@ export function createJsonReader(maxBytes: number): ReadJson {
       });
     }
     if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-    if (headers.expect !== undefined) reply.raw.writeContinue();
+    if (headers.expect !== undefined && request.raw.httpVersion === "1.1") reply.raw.writeContinue();
     return readJson(await readBytes(request, maxBytes, budget));
   };
 }
@@ -43,7 +43,7 @@ function readBytes(
     let length = 0;
     const settle = (failure: Error | undefined) => {
       budget.spent -= length;
-      raw.off("data", onData).off("end", onEnd).off("error", settle).off("close", onClose);
+      raw.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
       if (failure === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
       else reject(failure);
     };
@@ -55,9 +55,9 @@ function readBytes(
       else if (budget.spent > budget.max) settle(unavailable("The server is receiving more than it can hold."));
     };
     const onEnd = () => settle(undefined);
-    // The client went away: nobody reads the answer, and nothing is carried out.
-    const onClose = () => settle(malformedDocument("The body ended early."));
-    raw.on("data", onData).on("end", onEnd).on("error", settle).on("close", onClose);
+    // The client went away, or its framing broke: nothing is carried out.
+    const onLost = () => settle(malformedDocument("The body ended early."));
+    raw.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
   });
 }
 

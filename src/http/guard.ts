@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { RequestFailure } from "../jsonapi/failure.ts";
 
 const MAX_HEADERS = 200;
@@ -8,11 +8,29 @@ const MAX_HEADERS = 200;
  * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
  * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
  */
-export function createGuard(allowedHosts: readonly string[]): (request: FastifyRequest) => Promise<void> {
+export function createGuard(
+  allowedHosts: readonly string[],
+): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
 
-  return async ({ raw }) => {
-    const { host, origin, expect, "sec-fetch-site": site } = raw.headers;
+  return async ({ raw }, reply) => {
+    const { host, origin, expect, upgrade, "transfer-encoding": coding, "sec-fetch-site": site } = raw.headers;
+    // After an offer to switch protocols the parser loses what comes next in the same packet.
+    if (upgrade !== undefined) reply.header("connection", "close");
+    if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
+      throw new RequestFailure({ status: 505, title: "HTTP Version Not Supported" }, { connection: "close" });
+    }
+    if (coding !== undefined && (coding.toLowerCase() !== "chunked" || raw.httpVersion === "1.0")) {
+      throw new RequestFailure(
+        {
+          status: 400,
+          title: "Bad Request",
+          detail: "The only transfer coding is chunked, and it is of HTTP/1.1.",
+          source: { header: "Transfer-Encoding" },
+        },
+        { connection: "close" },
+      );
+    }
     if (raw.rawHeaders.length > 2 * MAX_HEADERS) {
       throw new RequestFailure({
         status: 431,

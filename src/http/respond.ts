@@ -1,5 +1,4 @@
 import { STATUS_CODES } from "node:http";
-import type { Socket } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
@@ -9,7 +8,7 @@ const RETRY_AFTER_SECONDS = 1;
 /** A body up to this length is read to its end after an early answer, so that its connection can go on. */
 const MAX_DISCARDED_BYTES = 64 * 1024;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */
-const LINGER_MS = 1_000;
+export const LINGER_MS = 1_000;
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -41,7 +40,11 @@ export function respondText(reply: FastifyReply, contentType: string, text: stri
     .send(text);
 }
 
-const COMMON_HEADERS = { vary: "Accept", "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
+export const COMMON_HEADERS = {
+  vary: "Accept",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+} as const;
 
 /** Whatever was thrown, as an error document. What was not thrown on purpose is logged, and says nothing of itself. */
 export function respondToFailure(
@@ -121,42 +124,4 @@ export function unavailable(why: string): RequestFailure {
     { status: 503, title: "Service Unavailable", detail: `${why} Nothing of this request was carried out. Try again.` },
     { "retry-after": String(RETRY_AFTER_SECONDS) },
   );
-}
-
-const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, title: "Request Timeout", detail: "The request did not arrive in time." },
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    title: "Request Header Fields Too Large",
-    detail: "The request line and headers may be at most 16 KiB long.",
-  },
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
-    status: 413,
-    title: "Content Too Large",
-    detail: "The chunk extensions are too long.",
-  },
-};
-const BAD_REQUEST: ErrorObject = {
-  status: 400,
-  title: "Bad Request",
-  detail: "This is not a well-formed HTTP/1.1 request.",
-};
-
-/** Answers what never became a request; there is no reply object for it, only the socket. */
-export function answerParserError(thrown: Error & { code?: string }, socket: Socket): void {
-  if (socket.destroyed || !socket.writable || thrown.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const error = PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST;
-  const body = writeFailure(error, PLAIN);
-  const headers = {
-    ...COMMON_HEADERS,
-    "content-type": PLAIN.contentType,
-    "content-length": Buffer.byteLength(body),
-    connection: "close",
-  };
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -3,15 +3,14 @@ import { once } from "node:events";
 import { METHODS } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
 import type { Limits } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
+import { createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
-import { answerParserError, mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
+import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
 import { createRoutes } from "./routes.ts";
 
 export interface ServerOptions {
@@ -33,14 +32,6 @@ export interface Server {
   drain(): Promise<void>;
 }
 
-const MAX_HEADER_BYTES = 16 * 1024;
-const IDLE_SOCKET_MS = 30_000;
-/** Longer than a reverse proxy keeps its idle connections (60 to 65 s is usual), so that we never close first. */
-const KEEP_ALIVE_MS = 72_000;
-/** How long open connections may still send while we leave, and how long what has begun may take. */
-const LEAVING_MS = 1_000;
-const FINISHING_MS = 8_000;
-
 export function createServer(options: ServerOptions): Server {
   const { limits, metrics } = options;
   const state = { draining: false };
@@ -48,35 +39,18 @@ export function createServer(options: ServerOptions): Server {
     logger: options.logging,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: createRequestIds(),
-    requestTimeout: limits.requestTimeoutMs,
-    connectionTimeout: IDLE_SOCKET_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    serverFactory: (handler) => createHttpServer(handler, limits),
     exposeHeadRoutes: false,
-    http: {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: limits.headersTimeoutMs,
-      connectionsCheckingInterval: 500,
-      // Twice the same header becomes one value with a comma, which no single-valued header can have: it is refused, not dropped.
-      joinDuplicateHeaders: true,
-      // Our own check answers with a document.
-      requireHostHeader: false,
-    },
     // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
     rewriteUrl: (request) => (request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/",
     routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => respondToFailure(error, request, reply, PLAIN),
-    clientErrorHandler: answerParserError,
+    clientErrorHandler: () => undefined, // answered below the framework: connections.ts
   });
 
   // No body is read before a handler asks for it, and every method that the parser knows is answered, with 405 if need be.
   for (const method of METHODS) {
     if (method !== "CONNECT") app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  }
-  app.server.maxConnections = limits.maxConnections;
-  app.server.maxHeadersCount = 0;
-  // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
-  for (const event of ["checkContinue", "checkExpectation"]) {
-    app.server.on(event, (request, response) => app.server.emit("request", request, response));
   }
 
   app.addHook("onRequest", createGuard(options.allowedHosts));
@@ -104,15 +78,7 @@ export function createServer(options: ServerOptions): Server {
     },
     async drain() {
       state.draining = true;
-      app.server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
-      const connections = await promisify(app.server.getConnections.bind(app.server))();
-      if (connections > 0) await sleep(LEAVING_MS);
-      // Closes what is idle, and each other connection when its request is answered.
-      const closed = once(app.server, "close");
-      app.server.close();
-      const force = setTimeout(() => app.server.closeAllConnections(), FINISHING_MS);
-      await closed;
-      clearTimeout(force);
+      await drainConnections(app.server);
     },
   };
 }

@@ -1,0 +1,136 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import type { Limits } from "../config.ts";
+import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
+import { PLAIN } from "../jsonapi/media-type.ts";
+import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
+
+export const MAX_HEADER_BYTES = 16 * 1024;
+/** How long a connection may stand still in the middle of an answer. */
+const STALLED_MS = 30_000;
+/** Longer than a reverse proxy keeps its idle connections (60 to 65 s is usual), so that we never close first. */
+const KEEP_ALIVE_MS = 72_000;
+/** How long open connections may still send while we leave, and how long what has begun may take. */
+const LEAVING_MS = 1_000;
+const FINISHING_MS = 8_000;
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The server below the framework: what holds for every connection, whatever is asked over it. */
+export function createHttpServer(handler: Handler, limits: Limits): Server {
+  const lines = new Lines();
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: 500,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Twice the same header becomes one value with a comma, which no single-valued header can have: refused, not dropped.
+    joinDuplicateHeaders: true,
+    // The guard's own check answers with a document.
+    requireHostHeader: false,
+  });
+  server.setTimeout(STALLED_MS);
+  server.maxConnections = limits.maxConnections;
+  server.maxHeadersCount = 0;
+  server.on("request", (request, response) => lines.join(request, response, () => handler(request, response)));
+  // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
+  for (const event of ["checkContinue", "checkExpectation"]) {
+    server.on(event, (request, response) => server.emit("request", request, response));
+  }
+  server.on("clientError", (error: Error & { code?: string }, socket: Socket) => {
+    lines.afterAnswers(socket, () => answerParserError(error, socket));
+  });
+  return server;
+}
+
+interface Waiting {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly start: () => void;
+}
+
+/**
+ * The requests of one connection are carried out one after another, in the order in which they came (RFC 9112, 9.3.2).
+ * Left to itself Node starts all that arrived in one packet: a read would overtake the write before it, and a client
+ * that reads no answers could make us prepare hundreds of them.
+ */
+class Lines {
+  readonly #lines = new WeakMap<Socket, Waiting[]>();
+
+  join(request: IncomingMessage, response: ServerResponse, start: () => void): void {
+    const { socket } = request;
+    let line = this.#lines.get(socket);
+    if (line === undefined) {
+      line = [];
+      this.#lines.set(socket, line);
+    }
+    const waiting = line;
+    waiting.push({ request, response, start });
+    response.once("close", () => {
+      waiting.shift();
+      if (socket.writable) waiting[0]?.start();
+    });
+    if (waiting.length === 1) start();
+  }
+
+  /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */
+  afterAnswers(socket: Socket, run: () => void): void {
+    const last = this.#lines.get(socket)?.findLast(({ request }) => request.complete);
+    if (last === undefined) run();
+    else last.response.once("close", run);
+  }
+}
+
+const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, title: "Request Timeout", detail: "The request did not arrive in time." },
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    title: "Request Header Fields Too Large",
+    detail: "The request line and headers may be at most 16 KiB long.",
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    title: "Content Too Large",
+    detail: "The chunk extensions are too long.",
+  },
+};
+const BAD_REQUEST: ErrorObject = {
+  status: 400,
+  title: "Bad Request",
+  detail: "This is not a well-formed HTTP/1.1 request.",
+};
+
+/** Answers what never became a request; there is no reply object for it, only the socket. */
+function answerParserError(thrown: Error & { code?: string }, socket: Socket): void {
+  if (thrown.code === "ECONNRESET") socket.destroy();
+  // What comes after the last request of a connection is nobody's, and a second error changes nothing.
+  if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
+  const error = PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST;
+  const body = writeFailure(error, PLAIN);
+  const headers = {
+    ...COMMON_HEADERS,
+    "content-type": PLAIN.contentType,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** Answers what has begun and what still comes in on open connections, then closes them. */
+export async function drainConnections(server: Server): Promise<void> {
+  server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
+  const connections = await promisify(server.getConnections.bind(server))();
+  if (connections > 0) await sleep(LEAVING_MS);
+  // Closes what is idle, and each other connection when its request is answered.
+  const closed = once(server, "close");
+  server.close();
+  const force = setTimeout(() => server.closeAllConnections(), FINISHING_MS);
+  await closed;
+  clearTimeout(force);
+}
