@@ -17,6 +17,7 @@ test("without settings there is a server for one person on this machine", () => 
     host: "127.0.0.1",
     port: 8080,
     databaseUrl: "file:/srv/data/earmark.db",
+    databaseConnections: 10,
     allowedHosts: [],
     logLevel: "info",
     slowRequestMs: 1_000,
@@ -46,9 +47,19 @@ test("a database may be named by a relative or an absolute path", () => {
   };
   for (const [given, path] of Object.entries(urls))
     assert.equal(readConfig({ DATABASE_URL: given }, "/srv").databaseUrl, `file:${path}`);
-  for (const url of ["x.db", "file:", "mysql://x", "postgres://u:secret@h/d"]) {
+  for (const url of ["x.db", "file:", "mysql://u:secret@h/d", "postgres://u:secret@h", "postgres:x"]) {
     assert.match(problemsOf({ DATABASE_URL: url }), /DATABASE_URL: must be/);
     assert.doesNotMatch(problemsOf({ DATABASE_URL: url }), /secret/);
+  }
+});
+
+test("a PostgreSQL server is named by its URL, which may name several", () => {
+  for (const url of [
+    "postgres://localhost/earmark",
+    "postgresql://u:p@a:5432,b:5433/earmark?sslmode=require",
+    "postgres:///earmark",
+  ]) {
+    assert.equal(readConfig({ DATABASE_URL: url }, "/srv").databaseUrl, url);
   }
 });
 

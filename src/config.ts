@@ -4,8 +4,9 @@ import { resolve } from "node:path";
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** `file:` and an absolute path. */
+  /** `file:` and an absolute path, or `postgres://` and the rest of such a URL. */
   readonly databaseUrl: string;
+  readonly databaseConnections: number;
   readonly allowedHosts: readonly string[];
   readonly logLevel: LogLevel;
   readonly slowRequestMs: number;
@@ -30,7 +31,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export const SETTINGS = {
   HOST: ["127.0.0.1", "Address to listen on. Any other than a loopback address needs EARMARK_OPEN=1."],
   PORT: ["8080", "Port to listen on; 0 takes a free one."],
-  DATABASE_URL: ["file:./data/earmark.db", "Where the data lies. The folder is made if there is none."],
+  DATABASE_URL: [
+    "file:./data/earmark.db",
+    "Where the data lies: file: and a path (the folder is made if there is none), or the postgres:// URL of a PostgreSQL database.",
+  ],
+  EARMARK_DATABASE_CONNECTIONS: ["10", "Most connections that this process opens to PostgreSQL."],
   EARMARK_OPEN: ["0", "1: serve everyone who can reach HOST, without credentials."],
   EARMARK_ALLOWED_HOSTS: [
     "",
@@ -81,10 +86,15 @@ export function readConfig(environment: Environment, folder: string): Config {
   };
   const databaseUrl = () => {
     const url = text("DATABASE_URL");
-    const path = url.startsWith("file://") ? url.slice("file://".length) : url.slice("file:".length);
-    if (!url.startsWith("file:") || path === "")
-      problems.push("DATABASE_URL: must be file: and the path of a file, such as file:./data/earmark.db");
-    return `file:${resolve(folder, path)}`;
+    if (/^postgres(ql)?:\/\/[^/?#]*\/[^/?#]+/.test(url)) return url;
+    const path = /^file:(?:\/\/)?(.+)$/s.exec(url)?.[1];
+    if (path === undefined) {
+      // Not the value itself: it may hold a password.
+      problems.push(
+        "DATABASE_URL: must be file: and a path, such as file:./data/earmark.db, or postgres://user@host/database",
+      );
+    }
+    return `file:${resolve(folder, path ?? "")}`;
   };
   const allowedHosts = () => {
     const names = text("EARMARK_ALLOWED_HOSTS")
@@ -104,6 +114,7 @@ export function readConfig(environment: Environment, folder: string): Config {
     host: text("HOST"),
     port: number("PORT", 0, 65_535),
     databaseUrl: databaseUrl(),
+    databaseConnections: number("EARMARK_DATABASE_CONNECTIONS", 1, 1_000),
     allowedHosts: allowedHosts(),
     logLevel: logLevel(),
     slowRequestMs: number("EARMARK_SLOW_REQUEST_MS", 1, 3_600_000),

@@ -65,7 +65,7 @@ export interface Page {
  * Where subscriptions live. Any engine keeps these promises:
  * - what is answered is on stable storage, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
- * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was.
+ * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was, unless that says `unknown`.
  */
 export interface SubscriptionStore {
   /** Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. */
@@ -82,14 +82,17 @@ export interface SubscriptionStore {
   close(): Promise<void>;
 }
 
-/** The store did not do what it was asked, and did none of it. The cause is for the log alone. */
+/** The store did not do what it was asked, and did none of it unless `unknown`. The cause is for the log alone. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
   readonly overloaded: boolean;
+  /** The answer of the engine was lost, and what it did could not be found out. */
+  readonly unknown: boolean;
 
-  constructor(message: string, options: { cause?: unknown; overloaded?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; overloaded?: boolean; unknown?: boolean } = {}) {
     super(message, { cause: options.cause });
     this.overloaded = options.overloaded ?? false;
+    this.unknown = options.unknown ?? false;
   }
 }
 

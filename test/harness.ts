@@ -1,6 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
-import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -54,7 +53,10 @@ export function temporaryFolder(): string {
 export async function startServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
   const folder = temporaryFolder();
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: "file:earmark.db", ...environment }, folder);
-  const store = await openStore(config.databaseUrl, { maxWaiting: config.maxQueuedOperations });
+  const store = await openStore(config.databaseUrl, {
+    maxWaiting: config.maxQueuedOperations,
+    connections: config.databaseConnections,
+  });
   const stream = new PassThrough();
   const lines: string[] = [];
   stream.on("data", (chunk) => lines.push(String(chunk)));
@@ -121,32 +123,6 @@ export function callServer(port: number, method: string, path: string, options: 
     );
     outgoing.on("error", reject);
     outgoing.end(options.body);
-  });
-}
-
-/** Sends bytes over a socket of its own and returns all that came back until the server closed, or `ms` passed in silence. */
-export function exchange(
-  port: number,
-  bytes: string | Uint8Array,
-  ms = 400,
-): Promise<{ text: string; closed: boolean }> {
-  return new Promise((resolve) => {
-    let text = "";
-    const socket: Socket = connect(port, "127.0.0.1");
-    const finish = (closed: boolean) => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve({ text, closed });
-    };
-    let timer = setTimeout(finish, ms, false);
-    socket.on("data", (chunk) => {
-      text += chunk.toString("latin1");
-      clearTimeout(timer);
-      timer = setTimeout(finish, ms, false);
-    });
-    socket.on("error", () => finish(true));
-    socket.on("close", () => finish(true));
-    socket.write(bytes);
   });
 }
 

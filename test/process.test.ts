@@ -75,7 +75,7 @@ test("without a terminal the start is one line of JSON, and the folder of the da
   assert.equal(lines.length, 1, server.output());
   const line = JSON.parse(lines[0] ?? "");
   assert.equal(line.msg, "listening");
-  assert.equal(line.database, `file:${folder}/a/b/earmark.db`);
+  assert.equal(line.database, `${folder}/a/b/earmark.db`);
   assert.equal((await post(server.port, batch(3))).status, 200);
   server.child.kill("SIGTERM");
   assert.equal(await server.ended, 0);

@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import type { Config } from "../config.ts";
 import { createMetrics } from "../http/metrics.ts";
 import { createServer } from "../http/server.ts";
-import { openStore } from "../store/open.ts";
+import { nameOf, openStore } from "../store/open.ts";
 import { StartFailure } from "../store/start-failure.ts";
 
 export interface ServeOptions {
@@ -16,8 +16,11 @@ export interface ServeOptions {
 /** Serves until asked to stop; then answers what has begun, writes what waits, and returns. */
 export async function serve({ config, version, output, stopped }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? createMetrics() : undefined;
+  const warnings: string[] = [];
   const store = await openStore(config.databaseUrl, {
     maxWaiting: config.maxQueuedOperations,
+    connections: config.databaseConnections,
+    onWarning: (warning) => warnings.push(warning),
     ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
   });
   metrics?.watchQueue(() => store.waiting);
@@ -37,7 +40,8 @@ export async function serve({ config, version, output, stopped }: ServeOptions):
       throw cannotListen(config, error);
     });
     if (output.isTTY === true) output.write(banner(url, config, version));
-    else server.log.info({ url, database: config.databaseUrl, version }, "listening");
+    else server.log.info({ url, database: nameOf(config.databaseUrl), version }, "listening");
+    for (const warning of warnings) server.log.warn(warning);
     const signal = await stopped;
     server.log.info({ signal }, "stopping");
     await server.drain();
@@ -60,7 +64,7 @@ function banner(url: string, config: Config, version: string): string {
   Earmark ${version} is running.
 
     Address   ${url}
-    Data      ${config.databaseUrl.slice("file:".length)}
+    Data      ${nameOf(config.databaseUrl)}
 
   See your list:   curl -g '${url}/v1/subscriptions'
   Stop with Ctrl-C. Settings: earmark --help

@@ -4,7 +4,7 @@ import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failu
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 
-const RETRY_AFTER_SECONDS = 1;
+const RETRY_AFTER = { "retry-after": "1" };
 /** A body up to this length is read to its end after an early answer, so that its connection can go on. */
 const MAX_DISCARDED_BYTES = 64 * 1024;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */
@@ -94,10 +94,9 @@ function toFailure(
 ): { error: ErrorObject; headers: Readonly<Record<string, string>> } {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
-    if (!thrown.overloaded) request.log.error({ err: thrown }, "the store is unavailable");
-    return unavailable(
-      thrown.overloaded ? "The server has more to write than it can take." : "The store cannot be reached.",
-    );
+    if (thrown.overloaded) return unavailable("The server has more to write than it can take.");
+    request.log.error({ err: thrown }, "the store is unavailable");
+    return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
   }
   const { code, statusCode } = thrown as { code?: string; statusCode?: number };
   if (code === "FST_ERR_BAD_URL") {
@@ -118,10 +117,16 @@ export function noSuchPath(): RequestFailure {
   return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
 }
 
+function unknownOutcome(): RequestFailure {
+  const detail =
+    "The store was lost in the middle, and it is not known what it did. Send the request again: what was done will be answered as such.";
+  return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, RETRY_AFTER);
+}
+
 /** Nothing was carried out, and it may help to ask again. */
 export function unavailable(why: string): RequestFailure {
   return new RequestFailure(
     { status: 503, title: "Service Unavailable", detail: `${why} Nothing of this request was carried out. Try again.` },
-    { "retry-after": String(RETRY_AFTER_SECONDS) },
+    RETRY_AFTER,
   );
 }

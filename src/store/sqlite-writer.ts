@@ -1,6 +1,6 @@
-import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { feedKey } from "./feed-key.ts";
 import { withGaps } from "./gaps.ts";
 import { openConnection } from "./sqlite-file.ts";
 
@@ -125,11 +125,6 @@ class Writer {
 
 export function idKey(id: string): Buffer {
   return Buffer.from(id.replaceAll("-", ""), "hex");
-}
-
-/** A feed is compared by 128 bits of its SHA-256, so that an index entry is small however long the address. */
-function feedKey(feed: string): Buffer {
-  return hash("sha256", feed, "buffer").subarray(0, 16);
 }
 
 /**

@@ -13,7 +13,7 @@ const NOW = new Date();
 const USER = 1;
 
 async function open(path: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
-  const store = await openStore(`file:${path}`, { maxWaiting: 50_000, ...options });
+  const store = await openStore(`file:${path}`, { maxWaiting: 50_000, connections: 1, ...options });
   after(() => store.close());
   return store;
 }

@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Connection, codeOf, type Postgres } from "./postgres-connection.ts";
+import { StartFailure } from "./start-failure.ts";
+
+/**
+ * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other
+ * engine; see there for what they mean. Every key begins with the user, so that a cluster can spread users over its
+ * nodes. `written_by` tells transactions apart: it settles whether a commit happened whose answer was lost.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table earmark.lists (
+    user_id bigint primary key,
+    sequence bigint not null,
+    total bigint not null
+  );
+
+  create table earmark.subscriptions (
+    user_id bigint not null,
+    sequence bigint not null,
+    id uuid not null,
+    feed uuid not null,
+    subscribed_at bigint not null,
+    written_by bigint not null,
+    feed_url text not null,
+    primary key (user_id, sequence),
+    unique (user_id, id),
+    unique (user_id, feed)
+  );
+
+  create table earmark.removals (
+    user_id bigint not null,
+    sequence bigint not null,
+    id uuid not null,
+    removed_at bigint not null,
+    written_by bigint not null,
+    primary key (user_id, sequence)
+  );
+
+  create table earmark.gaps (
+    user_id bigint primary key,
+    counts bytea not null
+  );
+  `,
+];
+
+/** The tables that a cluster spreads over its nodes, all by their user. */
+const DISTRIBUTED = ["lists", "subscriptions", "removals", "gaps"];
+
+/** How long a server that is still starting is waited for. */
+const STARTING_MS = 10_000;
+
+/** Codes of what happens when another process makes the same thing at the same time. */
+const MADE_BY_ANOTHER = ["23505", "42P06", "42P07", "40001", "40P01"];
+
+export interface SchemaReport {
+  /** What the operator should know, though the server starts. */
+  readonly warnings: readonly string[];
+}
+
+/** Brings the database to the newest version. Many processes may do so at once: the first does it, the others wait. */
+export async function prepareDatabase(postgres: Postgres, name: string): Promise<SchemaReport> {
+  const deadline = performance.now() + STARTING_MS;
+  for (;;) {
+    try {
+      return await postgres.use(async (connection) => {
+        const warnings = await checkDurability(connection);
+        await migrate(connection);
+        return { warnings };
+      });
+    } catch (error) {
+      if (error instanceof StartFailure) throw error;
+      const code = codeOf(error) ?? "";
+      // A wrong password or a database that does not exist will not mend itself.
+      const isFinal = /^(28|3D|42)/.test(code) && !MADE_BY_ANOTHER.includes(code);
+      if (isFinal || performance.now() > deadline) {
+        throw new StartFailure(
+          `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server runs and lets this user in.`,
+        );
+      }
+      await sleep(200);
+    }
+  }
+}
+
+async function checkDurability(connection: Connection): Promise<string[]> {
+  const { rows } = await connection.query(
+    "select current_setting('fsync', true) as fsync, current_setting('synchronous_commit', true) as commit",
+  );
+  if (rows[0]?.fsync === "off") {
+    throw new StartFailure(
+      "PostgreSQL runs with fsync=off: what is answered could be lost. Set fsync=on in its configuration.",
+    );
+  }
+  if (rows[0]?.commit !== "off") return [];
+  return ["PostgreSQL runs with synchronous_commit=off: the last moments before a crash can be lost. Set it to on."];
+}
+
+async function migrate(connection: Connection): Promise<void> {
+  if ((await readVersion(connection)) === MIGRATIONS.length) return;
+  await connection.query("create schema if not exists earmark");
+  await connection.query(
+    "create table if not exists earmark.schema (one boolean primary key, version integer not null)",
+  );
+  await connection.query("insert into earmark.schema values (true, 0) on conflict do nothing");
+  await connection.query("begin");
+  const { rows } = await connection.query("select version from earmark.schema where one for update");
+  const version = Number(rows[0]?.version);
+  if (version > MIGRATIONS.length) {
+    throw new StartFailure(
+      `The database was made by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). Install that version or a later one.`,
+    );
+  }
+  for (const step of MIGRATIONS.slice(version)) await connection.query(step);
+  await connection.query("update earmark.schema set version = $1 where one", [MIGRATIONS.length]);
+  await connection.query("commit");
+}
+
+async function readVersion(connection: Connection): Promise<number> {
+  const { rows: found } = await connection.query("select to_regclass('earmark.schema') is not null as found");
+  if (found[0]?.found !== true) return 0;
+  const { rows } = await connection.query("select version from earmark.schema where one");
+  return Number(rows[0]?.version ?? 0);
+}
+
+/** Whether the database is as this program needs it. */
+export async function isNewest(connection: Connection): Promise<boolean> {
+  return (await readVersion(connection)) === MIGRATIONS.length;
+}
+
+/** Spreads the tables over the nodes of a Citus cluster, those of one user together. Harmless to repeat. */
+export async function distribute(connection: Connection): Promise<readonly string[]> {
+  const { rows } = await connection.query("select 1 from pg_extension where extname = 'citus'");
+  if (rows.length === 0) {
+    throw new StartFailure(
+      "This database has no Citus extension, so its tables stay on one server. To spread them, add it on every node (create extension citus) and try again.",
+    );
+  }
+  const { rows: spread } = await connection.query(
+    "select logicalrelid::text as name from pg_dist_partition where logicalrelid::text like 'earmark.%'",
+  );
+  const missing = DISTRIBUTED.filter((table) => !spread.some(({ name }) => name === `earmark.${table}`));
+  for (const table of missing) {
+    const together = table === "lists" ? "" : ", colocate_with => 'earmark.lists'";
+    await connection.query(`select create_distributed_table('earmark.${table}', 'user_id'${together})`);
+  }
+  return missing;
+}
