@@ -13,6 +13,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -37,6 +38,8 @@ export interface PostgresServer {
   stop(mode: "fast" | "immediate"): Promise<void>;
   start(): Promise<void>;
   query(sql: string, database?: string): Promise<Record<string, unknown>[]>;
+  /** A second server that follows this one and can only be read, until it is promoted. */
+  standby(): Promise<PostgresServer>;
 }
 
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
@@ -117,6 +120,19 @@ export async function runServer(
     start,
     stop,
     query,
+    async standby() {
+      const copy = `${data}-standby`;
+      await stop("fast");
+      cpSync(data, copy, { recursive: true });
+      writeFileSync(join(copy, "standby.signal"), "");
+      if (isRoot)
+        for (const path of ["", ...readdirSync(copy, { recursive: true })])
+          chownSync(join(copy, String(path)), NOBODY, NOBODY);
+      chmodSync(copy, 0o700);
+      await start();
+      const follow = `primary_conninfo=host=127.0.0.1 port=${port} user=earmark`;
+      return runServer(bin, copy, await freePort(), [...settings, follow]);
+    },
     async database() {
       const name = `test_${randomBytes(6).toString("hex")}`;
       await query(`create database ${name}`);

@@ -48,8 +48,9 @@ export class Postgres {
       pipeline: true,
       onConnect: requireWritable,
     });
-    // A connection that breaks while nobody uses it is replaced when it is needed.
+    // A connection that breaks is replaced when one is needed; whoever was using it hears of it from the query.
     this.#pool.on("error", () => undefined);
+    this.#pool.on("connect", (connection) => connection.on("error", () => undefined));
   }
 
   /** Works on one connection, once. A connection that saw an error is not used again. */
@@ -124,7 +125,7 @@ const PASSING = /^(08|40|53|57|25006|55P03)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 
 function isPassing(error: unknown): boolean {
-  if (error instanceof NotWritable || error instanceof AggregateError) return true;
+  if (error instanceof InDoubt || error instanceof NotWritable || error instanceof AggregateError) return true;
   const code = codeOf(error);
   if (code !== undefined) return PASSING.test(code) || NETWORK.test(code);
   // The driver gives no code to a connection that broke, or to waiting too long for one.

@@ -50,8 +50,8 @@ const DISTRIBUTED = ["lists", "subscriptions", "removals", "gaps"];
 /** How long a server that is still starting is waited for. */
 const STARTING_MS = 10_000;
 
-/** Codes of what happens when another process makes the same thing at the same time. */
-const MADE_BY_ANOTHER = ["23505", "42P06", "42P07", "40001", "40P01"];
+/** A wrong password, no such database, no right to make tables: what does not mend itself. */
+const FINAL = /^(28|3D|42501)/;
 
 export interface SchemaReport {
   /** What the operator should know, though the server starts. */
@@ -70,10 +70,8 @@ export async function prepareDatabase(postgres: Postgres, name: string): Promise
       });
     } catch (error) {
       if (error instanceof StartFailure) throw error;
-      const code = codeOf(error) ?? "";
-      // A wrong password or a database that does not exist will not mend itself.
-      const isFinal = /^(28|3D|42)/.test(code) && !MADE_BY_ANOTHER.includes(code);
-      if (isFinal || performance.now() > deadline) {
+      // Anything else may be a server that is still starting, or another process that makes the same tables.
+      if (FINAL.test(codeOf(error) ?? "") || performance.now() > deadline) {
         throw new StartFailure(
           `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server runs and lets this user in.`,
         );

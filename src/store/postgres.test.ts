@@ -1,14 +1,407 @@
-import { after } from "node:test";
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { startPostgres } from "../../test/postgres.ts";
+import { startProxy, type Wire } from "../../test/proxy.ts";
+import { type Draft, isRefusal, type Outcome, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore, type StoreOptions } from "./open.ts";
+import { readServers } from "./postgres-connection.ts";
+import { StartFailure } from "./start-failure.ts";
 
-const server = await startPostgres();
+const NOW = new Date();
+const USER = 1;
+const server = await startPostgres(["max_connections=40"]);
 
-async function open(url: string, options: Partial<StoreOptions> = {}) {
+async function open(url: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
   const store = await openStore(url, { maxWaiting: 50_000, connections: 5, ...options });
   after(() => store.close());
   return store;
 }
 
+/** A store that reaches its server over a wire that can be cut, and one that reaches it straight. */
+async function openOverProxy(): Promise<{
+  store: SubscriptionStore;
+  other: SubscriptionStore;
+  proxy: Wire;
+  url: string;
+}> {
+  const proxy = await startProxy(server.port);
+  const url = await server.database();
+  const store = await open(url.replace(`:${server.port}`, `:${proxy.port}`));
+  return { store, other: await open(url), proxy, url };
+}
+
+function drafts(from: number, count = 1): Draft[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = from + index;
+    const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+    return { id, guid: id, feedUrl: `https://feeds.example/${number}`, feed: `feeds.example/${number}` };
+  });
+}
+const idOf = (number: number) => drafts(number)[0]?.id ?? "";
+const wordOf = (outcome: Outcome | undefined) =>
+  outcome === undefined || isRefusal(outcome) ? outcome?.refused : "added";
+const total = async (store: SubscriptionStore) => (await store.page(USER, { offset: 0, size: 1 })).total;
+const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
+
 describeStore("PostgreSQL", await open(await server.database()));
+
+test("many processes may start at once on an empty database", async () => {
+  const url = await server.database();
+  const stores = await Promise.all(Array.from({ length: 8 }, () => open(url, { connections: 1 })));
+  await Promise.all(stores.map((store, index) => store.add(USER, drafts(index), NOW)));
+  for (const store of stores) assert.equal(await total(store), 8);
+  await Promise.all(stores.map((store) => store.close()));
+});
+
+test("a database of a newer version is refused", async () => {
+  const url = await server.database();
+  await (await open(url)).close();
+  await server.query("update earmark.schema set version = 99", new URL(url).pathname.slice(1));
+  await assert.rejects(
+    open(url),
+    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+  );
+});
+
+test("a database that is not there, or a wrong password, is named without the password", async () => {
+  const refused = async (url: string) => {
+    const error = await open(url).then(
+      () => assert.fail("should be refused"),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof StartFailure, String(error));
+    assert.match(error.message, /Check DATABASE_URL/);
+    assert.doesNotMatch(error.message, /canary/);
+  };
+  await refused(`postgres://earmark:canary@127.0.0.1:${server.port}/nothing`);
+  await refused(`postgres://nobody:canary@127.0.0.1:${server.port}/postgres`);
+});
+
+test("a server that does not sync is refused, one that syncs late is warned about", async () => {
+  const reckless = await startPostgres(["fsync=off"]);
+  await assert.rejects(
+    open(await reckless.database()),
+    (error: Error) => error instanceof StartFailure && error.message.includes("fsync=off"),
+  );
+  const url = await server.database();
+  const name = new URL(url).pathname.slice(1);
+  await server.query(`alter database ${name} set synchronous_commit = off`);
+  const warnings: string[] = [];
+  await open(url, { onWarning: (warning) => warnings.push(warning) });
+  assert.match(warnings.join(), /synchronous_commit=off/);
+});
+
+test("a batch takes as many statements as a single addition, and a page takes one", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  const statementsOf = async (work: () => Promise<unknown>) => {
+    const before = proxy.statements();
+    await work();
+    return proxy.statements() - before;
+  };
+  const one = await statementsOf(() => store.add(USER, drafts(1), NOW));
+  assert.ok(one > 0 && one < 10, `${one} statements`);
+  assert.equal(await statementsOf(() => store.add(USER, drafts(0, 5_000), NOW)), one);
+  assert.equal(await statementsOf(() => store.page(USER, { offset: 4_000, size: 100 })), 1);
+  await store.remove(USER, idOf(7), NOW);
+  assert.equal(await statementsOf(() => store.page(USER, { offset: 4_000, size: 100 })), 2);
+});
+
+test("a commit that never reached the server is carried out again", async () => {
+  const { store, other, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  const cut = proxy.cutAtCommit("before");
+  assert.deepEqual((await store.add(USER, drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
+  await cut;
+  const again = proxy.cutAtCommit("before");
+  assert.equal(await store.remove(USER, idOf(0), NOW), true);
+  await again;
+  assert.equal(await total(other), 3);
+});
+
+test("a commit whose answer was lost is found to have happened, and not carried out again", async () => {
+  const { store, other, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  const cut = proxy.cutAtCommit("after");
+  assert.deepEqual((await store.add(USER, drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
+  await cut;
+  const again = proxy.cutAtCommit("after");
+  assert.equal(await store.remove(USER, idOf(0), NOW), true);
+  await again;
+  assert.equal(await total(other), 3);
+  assert.equal(await other.find(USER, idOf(0)), undefined);
+});
+
+test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
+  const { store, other, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  let theirs: Outcome[] = [];
+  const cut = proxy.cutAtCommit("before", async () => {
+    theirs = await other.add(USER, drafts(9), NOW);
+  });
+  const ours = await store.add(USER, drafts(9), NOW);
+  await cut;
+  assert.deepEqual([wordOf(theirs[0]), wordOf(ours[0])], ["added", "already-subscribed"]);
+});
+
+test("when the server is gone before a commit is settled, the answer says that it is not known", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  void proxy.cutAtCommit("after", () => sleep(4_000));
+  await assert.rejects(
+    store.add(USER, drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && error.unknown,
+  );
+});
+
+test("a server that cannot be reached is given up, and found again within two seconds", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  proxy.mode = "refuse";
+  await assert.rejects(
+    store.add(USER, drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+  );
+  await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
+  await assert.rejects(store.ready(), isUnavailable);
+  proxy.mode = "pass";
+  await sleep(1_000);
+  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  await store.ready();
+});
+
+test("a server that falls silent is given up", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  proxy.mode = "stall";
+  await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
+  proxy.mode = "refuse";
+  proxy.mode = "pass";
+  assert.equal(await total(store), 1);
+});
+
+test("a short interruption is not noticed", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  proxy.mode = "refuse";
+  setTimeout(() => (proxy.mode = "pass"), 300);
+  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  proxy.mode = "refuse";
+  setTimeout(() => (proxy.mode = "pass"), 300);
+  assert.equal(await total(store), 2);
+});
+
+for (const mode of ["fast", "immediate"] as const) {
+  test(`a server that is restarted (${mode}) in the middle of writing loses nothing that was answered`, async () => {
+    const mine = await startPostgres();
+    const store = await open(await mine.database());
+    const acknowledged = new Set<string>();
+    let next = 0;
+    let stopping = false;
+    const client = async (user: number) => {
+      while (!stopping) {
+        const batch = drafts(next, 20);
+        next += 20;
+        try {
+          const outcomes = await store.add(user, batch, NOW);
+          for (const outcome of outcomes) {
+            assert.equal(wordOf(outcome), "added");
+            if (!isRefusal(outcome)) acknowledged.add(`${user} ${outcome.id}`);
+          }
+        } catch (error) {
+          assert.ok(error instanceof StoreUnavailable, String(error));
+        }
+      }
+    };
+    const clients = [1, 2, 3, 4].map(client);
+    try {
+      await sleep(300);
+      await mine.stop(mode);
+      await mine.start();
+      const before = acknowledged.size;
+      await sleep(2_000);
+      assert.ok(acknowledged.size > before, "good again within two seconds");
+    } finally {
+      stopping = true;
+      await Promise.all(clients);
+    }
+    const found = new Set<string>();
+    for (const user of [1, 2, 3, 4]) {
+      for (const { id } of (await store.page(user, { offset: 0, size: 1_000_000 })).items) found.add(`${user} ${id}`);
+    }
+    assert.deepEqual(
+      [...acknowledged].filter((key) => !found.has(key)),
+      [],
+    );
+  });
+}
+
+test("killed backends are replaced, and nothing is lost or done twice", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  const name = new URL(url).pathname.slice(1);
+  let killing = true;
+  const killer = (async () => {
+    while (killing) {
+      await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+      await sleep(150);
+    }
+  })();
+  const words: (string | undefined)[] = [];
+  try {
+    for (let number = 0; number < 150; number += 1) words.push(wordOf((await store.add(USER, drafts(number), NOW))[0]));
+  } finally {
+    killing = false;
+    await killer;
+  }
+  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.equal(await total(store), 150);
+});
+
+test("after a failover the server that can be written to is found", async () => {
+  const primary = await startPostgres(["wal_level=replica"]);
+  const url = await primary.database();
+  await (await open(url)).close();
+  const standby = await primary.standby();
+  const [, name] = url.split(/(?<=:\d+)\//);
+  const both = await open(
+    `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
+  );
+  assert.equal(wordOf((await both.add(USER, drafts(0), NOW))[0]), "added", "the standby is passed over");
+  for (
+    let tries = 0;
+    tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
+    tries += 1
+  )
+    await sleep(50);
+  await primary.stop("immediate");
+  await standby.query("select pg_promote()");
+  assert.equal(wordOf((await both.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(await total(both), 2);
+});
+
+test("a primary that is stood down is left for the other", async () => {
+  const url = await server.database();
+  const name = new URL(url).pathname.slice(1);
+  const store = await open(url, { connections: 1 });
+  await store.add(USER, drafts(0), NOW);
+  await server.query(`alter database ${name} set default_transaction_read_only = on`);
+  await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+  await assert.rejects(
+    store.add(USER, drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+  );
+  await server.query(`alter database ${name} reset default_transaction_read_only`);
+  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+});
+
+test("when the server has no connection to spare, the request is given up, and later ones are not", async () => {
+  const tiny = await startPostgres([
+    "max_connections=10",
+    "superuser_reserved_connections=0",
+    "reserved_connections=0",
+  ]);
+  const url = await tiny.database();
+  const store = await open(url, { connections: 2 });
+  await store.close();
+  const hogs: pg.Client[] = [];
+  for (let taken = 0; taken < 10; taken += 1) {
+    const hog = new pg.Client({ connectionString: url });
+    await hog.connect();
+    hogs.push(hog);
+  }
+  const starved = openStore(url, { maxWaiting: 10, connections: 1 });
+  await sleep(500);
+  await Promise.all(hogs.map((hog) => hog.end()));
+  const later = await starved;
+  after(() => later.close());
+  assert.equal(wordOf((await later.add(USER, drafts(0), NOW))[0]), "added");
+});
+
+test("when all connections are in use, a read waits for one, and is given up when none comes", async () => {
+  const url = await server.database();
+  const store = await open(url, { connections: 1 });
+  await store.add(USER, drafts(0), NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; lock table earmark.lists in access exclusive mode");
+  const writing = assert.rejects(store.add(USER, drafts(1), NOW), isUnavailable);
+  await assert.rejects(total(store), isUnavailable);
+  await writing;
+  await blocker.query("rollback");
+  await blocker.end();
+  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(await total(store), 2);
+});
+
+test("a user who is held up does not hold up another", async () => {
+  const url = await server.database();
+  const store = await open(url, { connections: 2 });
+  await store.add(1, drafts(0), NOW);
+  await store.add(2, drafts(0), NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; select 1 from earmark.lists where user_id = 1 for update");
+  const held = Array.from({ length: 20 }, (_, index) => store.add(1, drafts(10 + index), NOW));
+  assert.equal(wordOf((await store.add(2, drafts(1), NOW))[0]), "added");
+  await blocker.query("rollback");
+  await blocker.end();
+  for (const outcomes of await Promise.all(held)) assert.equal(wordOf(outcomes[0]), "added");
+});
+
+for (const [what, code] of [
+  ["a serialization failure", "40001"],
+  ["a deadlock", "40P01"],
+] as const) {
+  test(`${what} is tried again, and given up when it lasts`, async () => {
+    const url = await server.database();
+    const name = new URL(url).pathname.slice(1);
+    const store = await open(url);
+    await store.add(USER, drafts(0), NOW);
+    await server.query(
+      `create sequence tries; create function fail() returns trigger language plpgsql as $$
+       begin if nextval('tries') <= 2 then raise exception 'no' using errcode = '${code}'; end if; return new; end $$;
+       create trigger fail before insert on earmark.subscriptions for each statement execute function fail();`,
+      name,
+    );
+    assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+    await server.query("alter sequence tries minvalue -1000000 restart with -1000000", name);
+    await assert.rejects(
+      store.add(USER, drafts(2), NOW),
+      (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+    );
+    await server.query("drop trigger fail on earmark.subscriptions", name);
+    assert.equal(wordOf((await store.add(USER, drafts(2), NOW))[0]), "added");
+  });
+}
+
+test("two stores that write one user's list in serializable transactions both succeed", async () => {
+  const url = await server.database();
+  await server.query(
+    `alter database ${new URL(url).pathname.slice(1)} set default_transaction_isolation = 'serializable'`,
+  );
+  const [one, other] = [await open(url), await open(url)];
+  const words: (string | undefined)[] = [];
+  await Promise.all(
+    [one, other].map(async (store, side) => {
+      for (let number = 0; number < 40; number += 1)
+        words.push(wordOf((await store.add(USER, drafts(2 * number + side), NOW))[0]));
+    }),
+  );
+  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.equal(await total(one), 80);
+});
+
+test("a URL may name several servers, and keeps its parameters", () => {
+  assert.deepEqual(readServers("postgres://u:p@a:1,b:2/earmark?connect_timeout=3&target_session_attrs=any"), [
+    "postgres://u:p@a:1/earmark?connect_timeout=3&application_name=earmark",
+    "postgres://u:p@b:2/earmark?connect_timeout=3&application_name=earmark",
+  ]);
+  assert.match(
+    readServers("postgresql://a/earmark?sslmode=require")[0] ?? "",
+    /^postgresql:\/\/a\/earmark\?sslmode=require&uselibpqcompat=true/,
+  );
+});

@@ -1,0 +1,84 @@
+import { hash } from "node:crypto";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+
+/** Id and address of each subscription, one after the other. */
+export interface Addition {
+  readonly at: number;
+  readonly texts: readonly string[];
+}
+
+/** The rows of the floor: Earmark's schema and durability, and nothing that Earmark does to check or to forgive. */
+export class FloorStore {
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #readList: StatementSync;
+  readonly #writeList: StatementSync;
+  readonly #total: StatementSync;
+  readonly #items: StatementSync;
+
+  constructor(path: string) {
+    const database = new DatabaseSync(path, { timeout: 5_000 });
+    database.exec(`
+      pragma journal_mode = wal;
+      pragma synchronous = full;
+      pragma journal_size_limit = 67108864;
+      pragma cache_size = -32768;
+      create table if not exists lists (
+        user integer primary key, position integer not null, total integer not null
+      ) strict;
+      create table if not exists subscriptions (
+        user integer not null, position integer not null, id blob not null, feed blob not null,
+        feed_url text not null, subscribed_at integer not null,
+        primary key (user, position)
+      ) strict, without rowid;
+      create unique index if not exists subscriptions_by_id on subscriptions (user, id);
+      create unique index if not exists subscriptions_by_feed on subscriptions (user, feed);
+    `);
+    this.#begin = database.prepare("begin immediate");
+    this.#commit = database.prepare("commit");
+    this.#insert = database.prepare("insert into subscriptions values (1, ?, ?, ?, ?, ?) on conflict do nothing");
+    this.#readList = database.prepare("select position, total from lists where user = 1");
+    this.#writeList = database.prepare("insert or replace into lists values (1, ?, ?)");
+    this.#total = database.prepare("select total from lists where user = 1");
+    this.#items = database.prepare(
+      "select id, feed_url, subscribed_at from subscriptions where user = 1 and position > ? order by position limit ?",
+    );
+    this.#items.setReturnArrays(true);
+  }
+
+  /** One transaction, and one byte for each subscription of all of them in order: whether it was added. */
+  add(additions: readonly Addition[]): Uint8Array {
+    let count = 0;
+    for (const { texts } of additions) count += texts.length / 2;
+    const added = new Uint8Array(count);
+    this.#begin.run();
+    const list = this.#readList.get();
+    let position = Number(list?.["position"] ?? 0);
+    let next = 0;
+    for (const { at, texts } of additions) {
+      for (let index = 0; index < texts.length; index += 2) {
+        const id = texts[index] ?? "";
+        const feedUrl = texts[index + 1] ?? "";
+        const key = Buffer.from(id.replaceAll("-", ""), "hex");
+        const feed = hash("sha256", feedUrl, "buffer").subarray(0, 16);
+        if (this.#insert.run(position + 1, key, feed, feedUrl, at).changes === 1) {
+          position += 1;
+          added[next] = 1;
+        }
+        next += 1;
+      }
+    }
+    this.#writeList.run(position, position);
+    this.#commit.run();
+    return added;
+  }
+
+  total(): number {
+    return Number(this.#total.get()?.["total"] ?? 0);
+  }
+
+  items(offset: number, size: number): [id: Uint8Array, feedUrl: string, subscribedAt: number][] {
+    return this.#items.all(offset, size) as unknown as [Uint8Array, string, number][];
+  }
+}

@@ -1,0 +1,129 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Worker } from "node:worker_threads";
+import { type Addition, FloorStore } from "./floor-store.ts";
+import { ATOMIC, PLAIN } from "./requests.ts";
+
+/**
+ * What Earmark is measured against: the same bytes out and the same durability from bare node:http and node:sqlite. It
+ * believes whatever it is sent, so no server that checks can be much faster.
+ *
+ * `node floor.ts <file>` commits in groups, in a thread, as Earmark does; with `each` after it, every request is a
+ * transaction of its own in the main thread, as a first draft would have it.
+ */
+const [path = "", mode] = process.argv.slice(2);
+const store = new FloorStore(path);
+const GROUP_OPERATIONS = 2_000;
+
+type Document = {
+  readonly "atomic:operations": readonly {
+    readonly data: { readonly id: string; readonly attributes: { readonly feed_url: string } };
+  }[];
+};
+
+const add = mode === "each" ? addAlone() : addInGroups();
+
+function addAlone(): (addition: Addition, done: (added: Uint8Array) => void) => void {
+  return (addition, done) => done(store.add([addition]));
+}
+
+function addInGroups(): (addition: Addition, done: (added: Uint8Array) => void) => void {
+  type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
+  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: path });
+  const queue: Waiting[] = [];
+  let underWay: Waiting[] = [];
+  const sendNext = () => {
+    let [operations, count] = [0, 0];
+    for (const { addition } of queue) {
+      operations += addition.texts.length / 2;
+      if (count > 0 && operations > GROUP_OPERATIONS) break;
+      count += 1;
+    }
+    underWay = queue.splice(0, count);
+    if (count > 0) writer.postMessage(underWay.map(({ addition }) => addition));
+  };
+  writer.on("message", (added: Uint8Array) => {
+    const group = underWay;
+    sendNext();
+    let start = 0;
+    for (const { addition, done } of group) {
+      const end = start + addition.texts.length / 2;
+      done(added.subarray(start, end));
+      start = end;
+    }
+  });
+  return (addition, done) => {
+    queue.push({ addition, done });
+    if (underWay.length === 0) sendNext();
+  };
+}
+
+function writeResource(id: string, feedUrl: string, at: string): string {
+  return `{"type":"subscription","id":"${id}","attributes":{"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${at}"},"links":{"self":"/v1/subscriptions/${id}"}}`;
+}
+
+function operate(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => {
+    const document = JSON.parse(Buffer.concat(chunks).toString()) as Document;
+    const texts: string[] = [];
+    for (const { data } of document["atomic:operations"]) texts.push(data.id, data.attributes.feed_url);
+    const now = new Date();
+    add({ at: now.getTime(), texts }, (added) => {
+      const at = now.toISOString();
+      let results = "";
+      for (let index = 0; index < added.length; index += 1) {
+        if (index > 0) results += ",";
+        results +=
+          added[index] === 1
+            ? `{"data":${writeResource(texts[2 * index] ?? "", texts[2 * index + 1] ?? "", at)}}`
+            : '{"errors":[{"status":"409"}]}';
+      }
+      respond(
+        response,
+        ATOMIC,
+        `{"jsonapi":{"version":"1.1","ext":["https://jsonapi.org/ext/atomic"]},"atomic:results":[${results}]}`,
+      );
+    });
+  });
+}
+
+function list(request: IncomingMessage, response: ServerResponse): void {
+  const [, number, size] = /number]=(\d+)&page\[size]=(\d+)/.exec(request.url ?? "")?.map(Number) ?? [];
+  if (number === undefined || size === undefined) throw new Error(`no page in ${request.url}`);
+  const total = store.total();
+  let data = "";
+  for (const [key, feedUrl, at] of store.items((number - 1) * size, size)) {
+    const hex = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex");
+    const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+    if (data !== "") data += ",";
+    data += writeResource(id, feedUrl, new Date(at).toISOString());
+  }
+  const last = Math.max(1, Math.ceil(total / size));
+  const link = (page: number) => `"/v1/subscriptions?page[number]=${page}&page[size]=${size}"`;
+  const prev = number === 1 ? "null" : link(number - 1);
+  const next = number >= last ? "null" : link(number + 1);
+  const links = `{"self":${link(number)},"first":${link(1)},"prev":${prev},"next":${next},"last":${link(last)}}`;
+  respond(response, PLAIN, `{"jsonapi":{"version":"1.1"},"links":${links},"data":[${data}],"meta":{"total":${total}}}`);
+}
+
+function respond(response: ServerResponse, contentType: string, text: string): void {
+  const body = Buffer.from(text);
+  response.writeHead(200, {
+    vary: "Accept",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "content-type": contentType,
+    "content-length": body.length,
+  });
+  response.end(body);
+}
+
+const server = createServer({ keepAliveTimeout: 72_000 }, (request, response) =>
+  request.method === "POST" ? operate(request, response) : list(request, response),
+);
+server.listen(0, "127.0.0.1", () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}` })}\n`);
+});

@@ -1,0 +1,46 @@
+import { request } from "node:http";
+import { ATOMIC, PLAIN } from "./requests.ts";
+
+const ADDITION = {
+  op: "add",
+  data: {
+    type: "subscription",
+    id: "ffffffff-0000-4000-8000-000000000000",
+    attributes: { feed_url: "https://feeds.example.com/first.xml" },
+  },
+};
+
+/** Throws unless all of the servers answer with the same bytes, but for the time: otherwise the comparison is unfair. */
+export async function requireSameAnswers(ports: readonly number[]): Promise<void> {
+  const body = JSON.stringify({ "atomic:operations": [ADDITION] });
+  const page = "/v1/subscriptions?page[number]=1&page[size]=25";
+  const answers = await Promise.all(
+    ports.map(async (port) => [
+      await ask(port, "POST", "/v1/operations", { "content-type": ATOMIC, accept: ATOMIC }, body),
+      await ask(port, "GET", page, { accept: PLAIN }),
+    ]),
+  );
+  const texts = answers.map((answer) => answer.join("\n").replaceAll(/\d\d:\d\d:\d\d(\.\d+Z)?/g, "(time)"));
+  for (const text of texts) {
+    if (text !== texts[0]) throw new Error(`the floor does not answer as Earmark does:\n${texts.join("\n\n")}`);
+  }
+}
+
+/** Headers in order of their names, then the body. */
+function ask(port: number, method: string, path: string, headers: Record<string, string>, body = ""): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ port, host: "127.0.0.1", method, path, headers, agent: false }, (incoming) => {
+      let text = Object.entries(incoming.headers)
+        .map(([name, value]) => `${name}: ${value}\n`)
+        .sort()
+        .join("");
+      incoming.setEncoding("utf8");
+      incoming.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      incoming.on("end", () => resolve(text));
+    });
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
