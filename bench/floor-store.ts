@@ -22,7 +22,8 @@ export class FloorStore {
     database.exec(`
       pragma journal_mode = wal;
       pragma synchronous = full;
-      pragma journal_size_limit = 67108864;
+      pragma wal_autocheckpoint = 8000;
+      pragma journal_size_limit = 65536000;
       pragma cache_size = -32768;
       create table if not exists lists (
         user integer primary key, position integer not null, total integer not null

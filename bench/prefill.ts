@@ -23,7 +23,7 @@ export function prefill(path: string, { count, length }: Lists): void {
       with recursive
         users (user) as (select 1 union all select user + 1 from users where user < $count),
         numbers (sequence) as (select 1 union all select sequence + 1 from numbers where sequence < $length)
-      insert into subscriptions (user, sequence, id, feed, feed_url, subscribed_at)
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at)
       select user, sequence, randomblob(16), randomblob(16),
         'https://feeds.example.com/shows/' || lower(hex(randomblob(4))) || '/episodes.xml', 1750000000000 + sequence
       from users cross join numbers`)
@@ -31,7 +31,7 @@ export function prefill(path: string, { count, length }: Lists): void {
   database
     .prepare(`
       with recursive users (user) as (select 1 union all select user + 1 from users where user < $count)
-      insert into lists (user, sequence, total) select user, $length, $length from users`)
+      insert into lists (user_id, sequence, total) select user, $length, $length from users`)
     .run({ count, length });
   database.exec("commit");
   for (const { sql } of indexes) database.exec(sql);
@@ -43,8 +43,8 @@ export function trim(path: string, length: number): string {
   const database = new DatabaseSync(path);
   database.exec(`
     begin;
-    delete from subscriptions where user = 1 and sequence > ${length};
-    update lists set sequence = ${length}, total = ${length} where user = 1;
+    delete from subscriptions where user_id = 1 and sequence > ${length};
+    update lists set sequence = ${length}, total = ${length} where user_id = 1;
     commit;
     pragma wal_checkpoint(truncate);
   `);
@@ -56,7 +56,7 @@ export function trim(path: string, length: number): string {
 export function pickIds(path: string, count: number): string[] {
   const database = new DatabaseSync(path, { readOnly: true });
   const rows = database
-    .prepare("select lower(hex(id)) as digits from subscriptions where user = 1 order by random() limit ?")
+    .prepare("select lower(hex(id)) as digits from subscriptions where user_id = 1 order by random() limit ?")
     .all(count) as { digits: string }[];
   database.close();
   return rows.map(({ digits }) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));

@@ -1,6 +1,5 @@
 import type { Writable } from "node:stream";
 import type { Config } from "../config.ts";
-import { createMetrics } from "../http/metrics.ts";
 import { createServer } from "../http/server.ts";
 import { nameOf, openStore } from "../store/open.ts";
 import { StartFailure } from "../store/start-failure.ts";
@@ -15,7 +14,7 @@ export interface ServeOptions {
 
 /** Serves until asked to stop; then answers what has begun, writes what waits, and returns. */
 export async function serve({ config, version, output, stopped }: ServeOptions): Promise<void> {
-  const metrics = config.metrics ? createMetrics() : undefined;
+  const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
   const warnings: string[] = [];
   const store = await openStore(config.databaseUrl, {
     maxWaiting: config.maxQueuedOperations,

@@ -12,6 +12,15 @@ export function createGuard(
   allowedHosts: readonly string[],
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  let last: { readonly host: string | undefined; readonly name: string | undefined } = {
+    host: undefined,
+    name: undefined,
+  };
+  /** Nearly every request names the same host. */
+  const nameOf = (host: string) => {
+    if (last.host !== host) last = { host, name: hostname(`http://${host}`) };
+    return last.name;
+  };
 
   return async ({ raw }, reply) => {
     const { host, origin, expect, upgrade, "transfer-encoding": coding, "sec-fetch-site": site } = raw.headers;
@@ -49,7 +58,7 @@ export function createGuard(
       throw new RequestFailure({ status: 417, title: "Expectation Failed", source: { header: "Expect" } });
     }
     if (host === undefined && raw.httpVersion === "1.0") return;
-    const name = hostname(`http://${host ?? ""}`);
+    const name = nameOf(host ?? "");
     if (host === undefined || host === "" || name === undefined) {
       throw new RequestFailure({
         status: 400,

@@ -95,8 +95,17 @@ export function writeResource({ id, feedUrl, subscribedAt }: Subscription, field
     attributes +=
       field === "feed_url"
         ? `"feed_url":${JSON.stringify(feedUrl)}`
-        : `"user_subscribed_at":"${subscribedAt.toISOString()}"`;
+        : `"user_subscribed_at":"${writeMoment(subscribedAt)}"`;
   }
   if (attributes !== "") attributes += "}";
   return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id)}"}}`;
+}
+
+let lastMoment = { time: Number.NaN, text: "" };
+
+/** Items that came in one request share their moment, so the last one is often the next one too. */
+function writeMoment(moment: Date): string {
+  const time = moment.getTime();
+  if (lastMoment.time !== time) lastMoment = { time, text: moment.toISOString() };
+  return lastMoment.text;
 }

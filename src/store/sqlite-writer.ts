@@ -13,9 +13,13 @@ export type Job =
   | { readonly kind: "add"; readonly user: number; readonly at: number; readonly drafts: readonly string[] }
   | { readonly kind: "remove"; readonly user: number; readonly at: number; readonly id: string };
 
-/** For an addition, one byte for each draft; for a removal, one byte: whether there was something to remove. */
-export type JobAnswer = Uint8Array;
-export type GroupAnswer = { readonly answers: readonly JobAnswer[] } | { readonly failure: Error };
+/** One byte for each operation of the group: an addition's is below, a removal's is whether there was something. */
+export type Answers = Uint8Array;
+export type GroupAnswer = { readonly answers: Answers } | { readonly failure: Error };
+
+export function operationsOf(job: Job): number {
+  return job.kind === "add" ? job.drafts.length / 3 : 1;
+}
 
 export const ADDED = 1;
 export const ALREADY_SUBSCRIBED = 2;
@@ -48,30 +52,34 @@ class Writer {
     this.#commit = prepare("commit");
     // The two rules that a draft may run into are named; any other collision is an error of ours.
     this.#insert = prepare(`
-      insert into subscriptions (user, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
-      on conflict (user, feed) do nothing on conflict (user, id) do nothing`);
-    this.#hasFeed = prepare("select 1 from subscriptions where user = ? and feed = ?");
-    this.#delete = prepare("delete from subscriptions where user = ? and id = ? returning sequence");
-    this.#remember = prepare("insert into removals (user, sequence, id, removed_at) values (?, ?, ?, ?)");
-    this.#readGaps = prepare("select counts from gaps where user = ?");
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
+      on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
+    this.#hasFeed = prepare("select 1 from subscriptions where user_id = ? and feed = ?");
+    this.#delete = prepare("delete from subscriptions where user_id = ? and id = ? returning sequence");
+    this.#remember = prepare("insert into removals (user_id, sequence, id, removed_at) values (?, ?, ?, ?)");
+    this.#readGaps = prepare("select counts from gaps where user_id = ?");
     this.#writeGaps = prepare(
-      "insert into gaps (user, counts) values (?, ?) on conflict (user) do update set counts = excluded.counts",
+      "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
     );
-    this.#readList = prepare("select sequence, total from lists where user = ?");
+    this.#readList = prepare("select sequence, total from lists where user_id = ?");
     this.#writeList = prepare(`
-      insert into lists (user, sequence, total) values (?, ?, ?)
-      on conflict (user) do update set sequence = excluded.sequence, total = excluded.total`);
+      insert into lists (user_id, sequence, total) values (?, ?, ?)
+      on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`);
   }
 
-  carryOut(jobs: readonly Job[]): JobAnswer[] {
+  carryOut(jobs: readonly Job[]): Answers {
+    const answers = new Uint8Array(jobs.reduce((sum, job) => sum + operationsOf(job), 0));
+    let at = 0;
     this.#begin.run();
     // Read when first needed, written once at the end, however many jobs of the group are the same user's.
     const lists = new Map<number, List>();
-    const answers = jobs.map((job) => {
+    for (const job of jobs) {
       const list = lists.get(job.user) ?? this.#list(job.user);
       lists.set(job.user, list);
-      return job.kind === "add" ? this.#add(job, list) : this.#remove(job, list);
-    });
+      if (job.kind === "add") this.#add(job, list, answers, at);
+      else answers[at] = this.#remove(job, list) ? 1 : 0;
+      at += operationsOf(job);
+    }
     for (const [user, { sequence, total }] of lists) this.#writeList.run(user, sequence, total);
     this.#commit.run();
     return answers;
@@ -86,40 +94,32 @@ class Writer {
     return { sequence: Number(row?.["sequence"] ?? 0), total: Number(row?.["total"] ?? 0) };
   }
 
-  #add({ user, at, drafts }: Job & { kind: "add" }, list: List): JobAnswer {
-    const answers = new Uint8Array(drafts.length / 3);
-    for (let index = 0; index < answers.length; index += 1) {
+  #add({ user, at, drafts }: Job & { kind: "add" }, list: List, answers: Answers, offset: number): void {
+    for (let index = 0; index < drafts.length / 3; index += 1) {
+      const id = idKey(drafts[3 * index] ?? "");
       const feed = feedKey(drafts[3 * index + 2] ?? "");
-      const { changes } = this.#insert.run(
-        user,
-        list.sequence + 1,
-        idKey(drafts[3 * index] ?? ""),
-        feed,
-        drafts[3 * index + 1] ?? "",
-        at,
-      );
+      const { changes } = this.#insert.run(user, list.sequence + 1, id, feed, drafts[3 * index + 1] ?? "", at);
       if (changes === 1) {
         list.sequence += 1;
         list.total += 1;
-        answers[index] = ADDED;
+        answers[offset + index] = ADDED;
       } else {
-        answers[index] = this.#hasFeed.get(user, feed) === undefined ? ID_IN_USE : ALREADY_SUBSCRIBED;
+        answers[offset + index] = this.#hasFeed.get(user, feed) === undefined ? ID_IN_USE : ALREADY_SUBSCRIBED;
       }
     }
-    return answers;
   }
 
-  #remove({ user, at, id }: Job & { kind: "remove" }, list: List): JobAnswer {
+  #remove({ user, at, id }: Job & { kind: "remove" }, list: List): boolean {
     const key = idKey(id);
     const row = this.#delete.get(user, key);
-    if (row === undefined) return Uint8Array.of(0);
+    if (row === undefined) return false;
     list.sequence += 1;
     list.total -= 1;
     this.#remember.run(user, list.sequence, key, at);
     const gaps = this.#readGaps.get(user)?.["counts"] as Uint8Array | undefined;
     // Neither the item's number nor the removal's own stands for an item from now on.
     this.#writeGaps.run(user, withGaps(gaps, [Number(row["sequence"]), list.sequence]));
-    return Uint8Array.of(1);
+    return true;
   }
 }
 
@@ -150,7 +150,7 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
     }
     port.postMessage(answer);
   });
-  port.postMessage({ answers: [] } satisfies GroupAnswer);
+  port.postMessage({ answers: new Uint8Array() } satisfies GroupAnswer);
 }
 
 if (parentPort !== null) listen(parentPort, workerData as string);

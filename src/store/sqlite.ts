@@ -14,7 +14,7 @@ import {
 import { type Gaps, locate } from "./gaps.ts";
 import type { StoreOptions } from "./open.ts";
 import { claimFile, isNewest, openConnection } from "./sqlite-file.ts";
-import { ADDED, type GroupAnswer, ID_IN_USE, idKey, type Job, type JobAnswer } from "./sqlite-writer.ts";
+import { ADDED, type Answers, type GroupAnswer, ID_IN_USE, idKey, type Job, operationsOf } from "./sqlite-writer.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
@@ -35,7 +35,7 @@ class SqliteStore implements SubscriptionStore {
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #room: Room;
-  readonly #queue: WriteQueue<Job, JobAnswer>;
+  readonly #queue: WriteQueue<Job, Answers>;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
 
@@ -67,7 +67,7 @@ class SqliteStore implements SubscriptionStore {
     return answer[0] === 1;
   }
 
-  async #write(job: Job, operations: number): Promise<JobAnswer> {
+  async #write(job: Job, operations: number): Promise<Answers> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     return this.#queue.push(job, operations);
   }
@@ -126,11 +126,13 @@ class Reader {
     };
     this.#begin = prepare("begin");
     this.#end = prepare("commit");
-    this.#list = prepare("select total, (select counts from gaps where user = lists.user) from lists where user = ?");
+    this.#list = prepare(
+      "select total, (select counts from gaps where user_id = lists.user_id) from lists where user_id = ?",
+    );
     this.#items = prepare(`
       select id, feed_url, subscribed_at from subscriptions
-      where user = ? and sequence >= ? order by sequence limit ? offset ?`);
-    this.#item = prepare("select id, feed_url, subscribed_at from subscriptions where user = ? and id = ?");
+      where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
+    this.#item = prepare("select id, feed_url, subscribed_at from subscriptions where user_id = ? and id = ?");
   }
 
   find(user: UserId, id: string): Subscription | undefined {
@@ -187,11 +189,17 @@ class WriterThread {
     this.#path = path;
   }
 
-  async carryOut(jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
+  async carryOut(jobs: readonly Job[]): Promise<readonly Answers[]> {
     try {
       const worker = this.#worker ?? (await this.#startWorker());
       worker.postMessage(jobs);
-      return await answerOf(worker);
+      const answers = await answerOf(worker);
+      let at = 0;
+      return jobs.map((job) => {
+        const start = at;
+        at += operationsOf(job);
+        return answers.subarray(start, at);
+      });
     } catch (cause) {
       throw new StoreUnavailable("the database cannot be written", { cause });
     }
@@ -222,7 +230,7 @@ class WriterThread {
 }
 
 /** The next message of the worker; rejects with what it reports, or when it ends. */
-function answerOf(worker: Worker): Promise<readonly JobAnswer[]> {
+function answerOf(worker: Worker): Promise<Answers> {
   return new Promise((resolve, reject) => {
     const onMessage = (answer: GroupAnswer) => settle(answer);
     const onError = (error: Error) => settle({ failure: error });
