@@ -1,5 +1,5 @@
+import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { RequestFailure } from "../jsonapi/failure.ts";
 
 const MAX_HEADERS = 200;
@@ -8,9 +8,7 @@ const MAX_HEADERS = 200;
  * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
  * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
  */
-export function createGuard(
-  allowedHosts: readonly string[],
-): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+export function createGuard(allowedHosts: readonly string[]): (request: IncomingMessage) => void {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
   let last: { readonly host: string | undefined; readonly name: string | undefined } = {
     host: undefined,
@@ -22,10 +20,8 @@ export function createGuard(
     return last.name;
   };
 
-  return async ({ raw }, reply) => {
-    const { host, origin, expect, upgrade, "transfer-encoding": coding, "sec-fetch-site": site } = raw.headers;
-    // After an offer to switch protocols the parser loses what comes next in the same packet.
-    if (upgrade !== undefined) reply.header("connection", "close");
+  return (raw) => {
+    const { host, origin, expect, "transfer-encoding": coding, "sec-fetch-site": site } = raw.headers;
     if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
       throw new RequestFailure({ status: 505, title: "HTTP Version Not Supported" }, { connection: "close" });
     }

@@ -35,6 +35,7 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   const { limits, metrics } = options;
   const state = { draining: false };
+  const isVerbose = options.logging.level === "debug";
   const app: FastifyInstance = fastify({
     logger: options.logging,
     logController: new LogController({ disableRequestLogging: true }),
@@ -53,14 +54,21 @@ export function createServer(options: ServerOptions): Server {
     if (method !== "CONNECT") app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
 
-  app.addHook("onRequest", createGuard(options.allowedHosts));
-  app.addHook("onResponse", async (request, reply) => {
+  // Hooks that call back: a promise for each would cost every request some microseconds.
+  const guard = createGuard(options.allowedHosts);
+  app.addHook("onRequest", ({ raw }, reply, done) => {
+    // After an offer to switch protocols the parser loses what comes next in the same packet.
+    if (raw.headers.upgrade !== undefined) reply.header("connection", "close");
+    guard(raw);
+    done();
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    const { elapsedTime: ms, statusCode: status } = reply;
     const route = request.routeOptions.url ?? "none";
-    metrics?.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
-    const slow = reply.elapsedTime >= options.slowRequestMs;
-    const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
-    if (slow) request.log.warn(line, "slow request");
-    else request.log.debug(line, "request");
+    metrics?.observeRequest(request.method, route, status, ms / 1000);
+    if (ms >= options.slowRequestMs) request.log.warn({ method: request.method, route, status, ms }, "slow request");
+    else if (isVerbose) request.log.debug({ method: request.method, route, status, ms }, "request");
+    done();
   });
   app.setErrorHandler((error, request, reply) => respondToFailure(error, request, reply, mediaOf(request)));
   app.setNotFoundHandler(() => {
