@@ -85,16 +85,10 @@ export function readConfig(environment: Environment, folder: string): Config {
     return level ?? "info";
   };
   const databaseUrl = () => {
-    const url = text("DATABASE_URL");
-    if (/^postgres(ql)?:\/\/[^/?#]*\/[^/?#]+/.test(url)) return url;
-    const path = /^file:(?:\/\/)?(.+)$/s.exec(url)?.[1];
-    if (path === undefined) {
-      // Not the value itself: it may hold a password.
-      problems.push(
-        "DATABASE_URL: must be file: and a path, such as file:./data/earmark.db, or postgres://user@host/database",
-      );
-    }
-    return `file:${resolve(folder, path ?? "")}`;
+    const url = readDatabaseUrl(text("DATABASE_URL"), folder);
+    // Not the value itself: it may hold a password.
+    if (url === undefined) problems.push(`DATABASE_URL: must be ${DATABASE_URLS}`);
+    return url ?? "";
   };
   const allowedHosts = () => {
     const names = text("EARMARK_ALLOWED_HOSTS")
@@ -138,6 +132,15 @@ export function readConfig(environment: Environment, folder: string): Config {
     refuse("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
+}
+
+export const DATABASE_URLS = "file: and a path, such as file:./data/earmark.db, or postgres://user@host/database";
+
+/** The URL with an absolute path if it names a file; undefined when it names no database. */
+export function readDatabaseUrl(url: string, folder: string): string | undefined {
+  if (/^postgres(ql)?:\/\/[^/?#]*\/[^/?#]+/.test(url)) return url;
+  const path = /^file:(?:\/\/)?(.+)$/s.exec(url)?.[1];
+  return path === undefined ? undefined : `file:${resolve(folder, path)}`;
 }
 
 function isLoopback(host: string): boolean {

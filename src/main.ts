@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { copy } from "./commands/copy.ts";
+import { healthcheck } from "./commands/healthcheck.ts";
+import { migrate } from "./commands/migrate.ts";
+import { createProgress } from "./commands/progress.ts";
 import { serve } from "./commands/serve.ts";
-import { ConfigError, readConfig, SETTINGS } from "./config.ts";
+import { ConfigError, DATABASE_URLS, readConfig, readDatabaseUrl, SETTINGS } from "./config.ts";
 import { StartFailure } from "./store/start-failure.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
@@ -14,28 +18,87 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
   version: string;
 };
 
+class WrongUsage extends Error {}
+
+type Options = Readonly<Record<string, string | boolean | undefined>>;
+
+/** What the program can do. Data goes to standard output, words to standard error. */
+const COMMANDS: Readonly<
+  Record<string, { readonly options: readonly string[]; readonly run: (options: Options) => Promise<number> }>
+> = {
+  serve: {
+    options: [],
+    async run() {
+      await serve({ config: config(), version, output: process.stdout, stopped: stopSignal() });
+      return OK;
+    },
+  },
+  migrate: {
+    options: ["distribute"],
+    async run({ distribute }) {
+      say(await migrate(config().databaseUrl, { distribute: distribute === true }));
+      return OK;
+    },
+  },
+  copy: {
+    options: ["from", "to"],
+    async run({ from, to }) {
+      const progress = createProgress(process.stderr, () => performance.now());
+      say(await copy(database("from", from), database("to", to), progress));
+      return OK;
+    },
+  },
+  healthcheck: {
+    options: [],
+    async run() {
+      const { ready, words } = await healthcheck(config());
+      say(words);
+      return ready ? OK : FAILED;
+    },
+  },
+};
+
 async function main(argv: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...argv],
     allowPositionals: true,
-    options: { help: { type: "boolean", short: "h" }, version: { type: "boolean" } },
+    options: {
+      help: { type: "boolean", short: "h" },
+      version: { type: "boolean" },
+      distribute: { type: "boolean" },
+      from: { type: "string" },
+      to: { type: "string" },
+    },
   });
   if (values.version === true) {
     process.stdout.write(`${version}\n`);
     return OK;
   }
-  const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) {
+  const [name, ...rest] = positionals;
+  if (values.help === true || name === undefined) {
     process.stdout.write(help());
     return OK;
   }
-  if (command !== "serve" || rest.length > 0) throw new WrongUsage(`there is no command "${positionals.join(" ")}"`);
-  const config = readConfig(process.env, process.cwd());
-  await serve({ config, version, output: process.stdout, stopped: stopSignal() });
-  return OK;
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined || rest.length > 0) throw new WrongUsage(`there is no command "${positionals.join(" ")}"`);
+  const foreign = Object.keys(values).find((option) => !command.options.includes(option));
+  if (foreign !== undefined) throw new WrongUsage(`"${name}" has no option --${foreign}`);
+  return command.run(values);
 }
 
-class WrongUsage extends Error {}
+function config() {
+  return readConfig(process.env, process.cwd());
+}
+
+function database(option: string, url: Options[string]): string {
+  const read = typeof url === "string" ? readDatabaseUrl(url, process.cwd()) : undefined;
+  if (read === undefined) throw new WrongUsage(`--${option} must be ${DATABASE_URLS}`);
+  return read;
+}
+
+function say(words: string): void {
+  process.stderr.write(`${words}\n`);
+}
 
 /** The first signal asks to stop; a second one, of either kind, ends the process at once, as it would without us. */
 function stopSignal(): Promise<string> {
@@ -58,12 +121,17 @@ function help(): string {
 Examples
   earmark serve                                   serve on http://127.0.0.1:8080
   PORT=9000 earmark serve                         on another port
-  DATABASE_URL=file:/var/lib/earmark.db earmark serve
+  DATABASE_URL=postgres://me@db/earmark earmark serve
+  earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark
 
 Usage
-  earmark serve       run the server until it is told to stop (SIGTERM, Ctrl-C)
-  earmark --help      this text
-  earmark --version   the version
+  earmark serve                      run the server until it is told to stop (SIGTERM, Ctrl-C)
+  earmark migrate [--distribute]     bring the database up to date, without serving it;
+                                     spread its tables over a Citus cluster
+  earmark copy --from URL --to URL   copy everything to an empty database, of any engine
+  earmark healthcheck                whether the server with these settings is ready; exit code 0 or 1
+  earmark --help                     this text
+  earmark --version                  the version
 
 Exit codes
   0 done    1 cannot start or go on    64 wrong usage    78 wrong settings
@@ -73,15 +141,15 @@ ${lines.join("")}`;
 }
 
 function explain(error: unknown): { code: number; words: string } {
-  if (error instanceof ConfigError)
-    return {
-      code: WRONG_CONFIGURATION,
-      words: `earmark: these settings are wrong:\n${error.message}\nAll settings: earmark --help`,
-    };
+  if (error instanceof ConfigError) {
+    const words = `earmark: these settings are wrong:\n${error.message}\nAll settings: earmark --help`;
+    return { code: WRONG_CONFIGURATION, words };
+  }
   if (error instanceof StartFailure) return { code: FAILED, words: `earmark: ${error.message}` };
   const { code, message } = error as NodeJS.ErrnoException;
-  if (error instanceof WrongUsage || code?.startsWith("ERR_PARSE_ARGS") === true)
+  if (error instanceof WrongUsage || code?.startsWith("ERR_PARSE_ARGS") === true) {
     return { code: WRONG_USAGE, words: `earmark: ${message}. What there is: earmark --help` };
+  }
   return { code: FAILED, words: `earmark: ${(error as Error).stack ?? String(error)}` };
 }
 
@@ -89,6 +157,6 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const { code, words } = explain(error);
-  process.stderr.write(`${words}\n`);
+  say(words);
   process.exitCode = code;
 }

@@ -30,7 +30,8 @@ export class Postgres {
   readonly #pool: pg.Pool;
   #current = 0;
 
-  constructor(url: string, connections: number) {
+  /** One who is `patient` waits for an answer as long as it takes. */
+  constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
     this.#servers = readServers(url);
     const currentServer = () => this.#servers[this.#current];
     class ServerClient extends pg.Client {
@@ -43,7 +44,7 @@ export class Postgres {
       max: connections,
       connectionTimeoutMillis: CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
-      query_timeout: ANSWER_MS,
+      query_timeout: options.patient === true ? 0 : ANSWER_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,
@@ -55,7 +56,7 @@ export class Postgres {
 
   /** Works on one connection, once. A connection that saw an error is not used again. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await this.#connect();
+    const connection = await this.take();
     try {
       const result = await work(connection);
       connection.release();
@@ -86,7 +87,8 @@ export class Postgres {
     await this.#pool.end();
   }
 
-  async #connect(): Promise<Connection> {
+  /** A connection to be released by whoever takes it. */
+  async take(): Promise<Connection> {
     try {
       return await this.#pool.connect();
     } catch (error) {

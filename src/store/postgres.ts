@@ -15,7 +15,7 @@ import { type Gaps, locate } from "./gaps.ts";
 import type { StoreOptions } from "./open.ts";
 import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
 import { type Connection, InDoubt, isRefusedCommit, Postgres } from "./postgres-connection.ts";
-import { isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 /** How long a write waits for another process that is writing the same user's list. */
@@ -30,6 +30,19 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   } catch (error) {
     await postgres.close();
     throw error;
+  }
+}
+
+export async function preparePostgres(
+  url: string,
+  isDistributed: boolean,
+): Promise<{ readonly distributed: readonly string[] | undefined }> {
+  const postgres = new Postgres(url, 1, { patient: true });
+  try {
+    await prepareDatabase(postgres, withoutPassword(url));
+    return { distributed: isDistributed ? await postgres.use(distribute) : undefined };
+  } finally {
+    await postgres.close();
   }
 }
 

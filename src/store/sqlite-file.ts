@@ -91,15 +91,19 @@ function migrate(path: string): void {
         `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
       );
     }
-    // In the rollback journal, so that it stands in the file itself before there is a write-ahead log.
-    if (readNumber(database, "pragma application_id") !== APPLICATION_ID)
-      database.exec(`pragma application_id = ${APPLICATION_ID}`);
+    createSchema(database, version);
     setDurability(database);
-    for (const [index, step] of MIGRATIONS.entries()) {
-      if (index >= version) database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
-    }
   } finally {
     database.close();
+  }
+}
+
+/** Takes a database from a version to the newest one. */
+export function createSchema(database: DatabaseSync, version = 0): void {
+  // A new file is still in its rollback journal: so this stands in the file itself before there is a write-ahead log.
+  if (version === 0) database.exec(`pragma application_id = ${APPLICATION_ID}`);
+  for (const [index, step] of MIGRATIONS.entries()) {
+    if (index >= version) database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
   }
 }
 

@@ -1,0 +1,45 @@
+import { Checksum, openArchive, type Source, TABLES, type Target } from "../store/archive.ts";
+import { nameOf } from "../store/open.ts";
+import { StartFailure } from "../store/start-failure.ts";
+import type { Progress } from "./progress.ts";
+
+/** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
+export async function copy(from: string, to: string, progress: Progress): Promise<string> {
+  if (from === to) throw new StartFailure("A database cannot be copied to itself.");
+  const source = await openArchive(from).read();
+  try {
+    const target = await openArchive(to).replaceEmpty();
+    try {
+      const rows = await copyTables(source, target, progress);
+      await target.finish();
+      return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
+    } finally {
+      await target.close();
+    }
+  } finally {
+    progress.end();
+    await source.close();
+  }
+}
+
+async function copyTables(source: Source, target: Target, progress: Progress): Promise<number> {
+  let total = 0;
+  for (const table of TABLES) total += await source.count(table);
+  let done = 0;
+  for (const table of TABLES) {
+    const [given, taken] = [new Checksum(), new Checksum()];
+    for await (const rows of source.rows(table)) {
+      given.add(rows);
+      await target.write(table, rows);
+      done += rows.length;
+      progress.show(done, total);
+    }
+    for await (const rows of target.rows(table)) taken.add(rows);
+    if (given.rows !== taken.rows || given.digest() !== taken.digest()) {
+      throw new StartFailure(
+        `The copy of "${table.name}" is not what was read (${given.rows} rows, ${taken.rows} arrived). Nothing was kept; try again.`,
+      );
+    }
+  }
+  return done;
+}

@@ -1,0 +1,33 @@
+import type { Writable } from "node:stream";
+
+export interface Progress {
+  show(done: number, total: number): void;
+  end(): void;
+}
+
+const WIDTH = 30;
+const REFRESH_MS = 100;
+
+/** A bar with rate and time left, on a terminal; nothing where nobody watches. */
+export function createProgress(output: Writable & { readonly isTTY?: boolean }, clock: () => number): Progress {
+  const started = clock();
+  let shown = Number.NEGATIVE_INFINITY;
+  return {
+    show(done, total) {
+      const now = clock();
+      if (output.isTTY !== true || (now - shown < REFRESH_MS && done < total)) return;
+      shown = now;
+      const share = total === 0 ? 1 : Math.min(1, done / total);
+      const filled = Math.round(share * WIDTH);
+      const rate = done / Math.max(0.001, (now - started) / 1000);
+      const left = Math.ceil((total - done) / Math.max(1, rate));
+      const bar = "█".repeat(filled) + "░".repeat(WIDTH - filled);
+      output.write(
+        `\r\x1b[K${bar} ${Math.floor(share * 100)} %  ${done} of ${total}  ${Math.round(rate)}/s  ${left} s left`,
+      );
+    },
+    end() {
+      if (shown > 0) output.write("\r\x1b[K");
+    },
+  };
+}

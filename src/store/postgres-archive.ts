@@ -1,0 +1,115 @@
+import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./archive.ts";
+import { withoutPassword } from "./postgres.ts";
+import { type Connection, Postgres } from "./postgres-connection.ts";
+import { isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { StartFailure } from "./start-failure.ts";
+
+const ROWS = 5_000;
+const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
+
+export function openPostgresArchive(url: string): Archive {
+  const name = withoutPassword(url);
+  return {
+    async read() {
+      const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
+      if (await isNewest(connection)) return readTables(connection, close);
+      await close("rollback");
+      throw new StartFailure(`There is no Earmark of this version at ${name}.`);
+    },
+    async replaceEmpty() {
+      const postgres = new Postgres(url, 1);
+      await prepareDatabase(postgres, name).finally(() => postgres.close());
+      const { connection, close } = await begin(url, "begin");
+      const target = readTables(connection, close);
+      // Whoever would write to it meanwhile waits, and finds it filled.
+      await connection.query(
+        `lock table ${TABLES.map((table) => `earmark.${table.name}`).join(", ")} in exclusive mode`,
+      );
+      const counts = [];
+      for (const table of TABLES) counts.push(await target.count(table));
+      if (counts.every((count) => count === 0)) return fillTables(target, connection, close);
+      await close("rollback");
+      throw new StartFailure(`The database at ${name} is not empty; nothing was copied. Name another.`);
+    },
+  };
+}
+
+/** One connection in one transaction, until `close` ends both. */
+async function begin(
+  url: string,
+  statement: string,
+): Promise<{ connection: Connection; close: (end: "commit" | "rollback") => Promise<void> }> {
+  const postgres = new Postgres(url, 1, { patient: true });
+  const connection = await postgres.take();
+  await connection.query(statement);
+  let isOpen = true;
+  const close = async (end: "commit" | "rollback") => {
+    if (!isOpen) return;
+    isOpen = false;
+    try {
+      await connection.query(end);
+    } finally {
+      connection.release();
+      await postgres.close();
+    }
+  };
+  return { connection, close };
+}
+
+function readTables(connection: Connection, close: (end: "rollback") => Promise<void>): Source {
+  return {
+    async count({ name }) {
+      const { rows } = await connection.query(`select count(*) as count from earmark.${name}`);
+      return Number(rows[0]?.count);
+    },
+    async *rows(table) {
+      const columns = table.columns.map(([name]) => name);
+      const key = columns.slice(0, table.keyColumns);
+      const order = key.join(", ");
+      let last: readonly Value[] = key.map(() => -1);
+      for (;;) {
+        const { rows } = await connection.query({
+          text: `select ${columns.join(", ")} from earmark.${table.name}
+                 where (${order}) > (${key.map((_, index) => `$${index + 1}`).join(", ")}) order by ${order} limit ${ROWS}`,
+          values: [...last],
+          rowMode: "array",
+        });
+        if (rows.length === 0) return;
+        const values = (rows as Value[][]).map((row) => fromPostgres(table, row));
+        yield values;
+        last = values.at(-1)?.slice(0, table.keyColumns) ?? [];
+      }
+    },
+    close: () => close("rollback"),
+  };
+}
+
+function fillTables(
+  source: Source,
+  connection: Connection,
+  close: (end: "commit" | "rollback") => Promise<void>,
+): Target {
+  return {
+    ...source,
+    async write(table, rows) {
+      const columns = table.columns.map(([name]) => name).join(", ");
+      const arrays = table.columns.map(([, kind], index) => `$${index + 1}::${ARRAYS[kind]}`).join(", ");
+      // Where rows bear the mark of their transaction, those that were copied bear none.
+      const marked = table.name === "subscriptions" || table.name === "removals";
+      await connection.query(
+        `insert into earmark.${table.name} (${columns}${marked ? ", written_by" : ""})
+         select *${marked ? ", 0" : ""} from unnest(${arrays})`,
+        table.columns.map((_, index) => rows.map((row) => row[index])),
+      );
+    },
+    finish: () => close("commit"),
+  };
+}
+
+function fromPostgres(table: Table, row: readonly Value[]): Row {
+  return row.map((value, index) => {
+    const kind = table.columns[index]?.[1];
+    if (kind === "number") return Number(value);
+    return kind === "key" ? String(value).replaceAll("-", "") : value;
+  });
+}

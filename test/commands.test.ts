@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { openStore } from "../src/store/open.ts";
+import type { Draft, SubscriptionStore } from "../src/subscriptions.ts";
+import { temporaryFolder } from "./harness.ts";
+import { startPostgres } from "./postgres.ts";
+import { run, start } from "./process.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const postgres = await startPostgres();
+const newFile = () => `file:${temporaryFolder()}/earmark.db`;
+const pathOf = (url: string) => url.slice("file:".length);
+
+function drafts(count: number): Draft[] {
+  return Array.from({ length: count }, (_, number) => {
+    const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+    return { id, guid: id, feedUrl: `https://Feeds.example/é🎧/${number}`, feed: `feeds.example/${number}` };
+  });
+}
+
+async function withStore<T>(url: string, work: (store: SubscriptionStore) => Promise<T>): Promise<T> {
+  const store = await openStore(url, { maxWaiting: 100_000, connections: 2 });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Two users with some thousand subscriptions, and removals among them. */
+const fill = (url: string) =>
+  withStore(url, async (store) => {
+    await store.add(1, drafts(7_000), NOW);
+    await store.add(2 ** 40, drafts(10), NOW);
+    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0)) await store.remove(1, id, NOW);
+  });
+
+const everything = (url: string) =>
+  withStore(url, async (store) => ({
+    ann: await store.page(1, { offset: 0, size: 10_000 }),
+    middle: await store.page(1, { offset: 3_333, size: 10 }),
+    bob: await store.page(2 ** 40, { offset: 0, size: 10_000 }),
+  }));
+
+test("a database moves from SQLite to PostgreSQL and back, and is the same", async () => {
+  const [from, there, back] = [newFile(), await postgres.database(), newFile()];
+  await fill(from);
+  const expected = await everything(from);
+  assert.equal(expected.ann.total, 6_986);
+  for (const [source, target] of [
+    [from, there],
+    [there, back],
+  ] as const) {
+    const { code, stdout, stderr } = await run(["copy", "--from", source, "--to", target]);
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, "");
+    assert.match(stderr, /^Copied 7013 rows from .* to .*; counts and checksums agree\.\n$/);
+    assert.deepEqual(await everything(target), expected);
+  }
+  assert.deepEqual(readdirSync(pathOf(back).replace(/\/[^/]*$/, "")).sort(), ["earmark.db", "earmark.db-lock"]);
+  await withStore(back, async (store) => {
+    const [again, added] = await store.add(1, [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
+    assert.deepEqual(
+      [again && "refused" in again, added && "refused" in added],
+      [true, false],
+      "and goes on as before",
+    );
+  });
+});
+
+test("a target that is not empty is refused, and stays as it is", async () => {
+  const from = newFile();
+  await fill(from);
+  for (const target of [newFile(), await postgres.database()]) {
+    await withStore(target, (store) => store.add(1, drafts(1), NOW));
+    const { code, stderr } = await run(["copy", "--from", from, "--to", target]);
+    assert.equal(code, 1);
+    assert.match(stderr, /is not empty; nothing was copied/);
+    assert.equal((await everything(target)).ann.total, 1);
+  }
+});
+
+test("a copy that is broken off leaves nothing behind", async () => {
+  const from = newFile();
+  await fill(from);
+  // A row that the target cannot take: its feed is there twice.
+  const database = new DatabaseSync(pathOf(from));
+  database.exec(
+    "drop index subscriptions_by_feed; update subscriptions set feed = zeroblob(16) where sequence between 6002 and 6003",
+  );
+  database.close();
+  for (const target of [newFile(), await postgres.database()]) {
+    const { code } = await run(["copy", "--from", from, "--to", target]);
+    assert.equal(code, 1);
+    assert.equal((await everything(target)).ann.total, 0);
+    if (target.startsWith("file:")) assert.equal(existsSync(`${pathOf(target)}-copying`), false);
+  }
+});
+
+test("what cannot be copied is named", async () => {
+  const from = newFile();
+  await fill(from);
+  const cases: readonly (readonly [args: readonly string[], code: number, words: RegExp])[] = [
+    [["copy", "--from", newFile(), "--to", newFile()], 1, /There is no database at/],
+    [["copy", "--from", await postgres.database(), "--to", newFile()], 1, /There is no Earmark of this version/],
+    [["copy", "--from", from, "--to", from], 1, /cannot be copied to itself/],
+    [["copy", "--from", from], 64, /--to must be file:/],
+    [["copy", "--from", "mysql://x", "--to", from], 64, /--from must be file:/],
+    [["copy", "--distribute"], 64, /"copy" has no option --distribute/],
+  ];
+  for (const [args, code, words] of cases) {
+    const ended = await run(args);
+    assert.equal(ended.code, code, ended.stderr);
+    assert.match(ended.stderr, words);
+  }
+  const server = await start({ DATABASE_URL: from });
+  const { code, stderr } = await run(["copy", "--from", from, "--to", newFile()]);
+  server.child.kill("SIGKILL");
+  assert.equal(code, 1);
+  assert.match(stderr, /Another Earmark is running/);
+});
+
+test("a database is brought up to date without serving it", async () => {
+  for (const url of [newFile(), await postgres.database()]) {
+    for (let time = 0; time < 2; time += 1) {
+      const { code, stderr } = await run(["migrate"], { DATABASE_URL: url });
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /is up to date/);
+    }
+  }
+});
+
+test("without Citus it is said clearly that nothing is distributed", async () => {
+  const plain = await run(["migrate", "--distribute"], { DATABASE_URL: await postgres.database() });
+  assert.equal(plain.code, 1);
+  assert.match(plain.stderr, /has no Citus extension/);
+  const file = await run(["migrate", "--distribute"], { DATABASE_URL: newFile() });
+  assert.equal(file.code, 1);
+  assert.match(file.stderr, /A file cannot be spread/);
+});
+
+test("the health of a server can be asked for from its own settings", async () => {
+  const server = await start({ DATABASE_URL: newFile() });
+  const settings = { PORT: String(server.port) };
+  assert.deepEqual(await run(["healthcheck"], settings), { code: 0, stdout: "", stderr: "ready\n" });
+  assert.equal((await run(["healthcheck"], { ...settings, HOST: "0.0.0.0", EARMARK_OPEN: "1" })).code, 0);
+  server.child.kill("SIGTERM");
+  await server.ended;
+  const { code, stderr } = await run(["healthcheck"], settings);
+  assert.equal(code, 1);
+  assert.match(stderr, /^not ready: .* cannot be reached/);
+});
+
+test("a server on PostgreSQL shows no password, and serves like any other", async () => {
+  const url = (await postgres.database()).replace("earmark@", "earmark:canary@");
+  const server = await start({ DATABASE_URL: url });
+  assert.doesNotMatch(server.output(), /canary/);
+  const answer = await fetch(`${server.url}/readyz`);
+  assert.equal(answer.status, 200);
+  server.child.kill("SIGTERM");
+  assert.equal(await server.ended, 0);
+});
