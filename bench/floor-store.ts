@@ -22,9 +22,9 @@ export class FloorStore {
     database.exec(`
       pragma journal_mode = wal;
       pragma synchronous = full;
-      pragma wal_autocheckpoint = 8000;
-      pragma journal_size_limit = 65536000;
-      pragma cache_size = -32768;
+      pragma wal_autocheckpoint = 16000;
+      pragma journal_size_limit = 131072000;
+      pragma cache_size = -49152;
       create table if not exists lists (
         user integer primary key, position integer not null, total integer not null
       ) strict;

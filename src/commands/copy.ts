@@ -13,6 +13,9 @@ export async function copy(from: string, to: string, progress: Progress): Promis
       const rows = await copyTables(source, target, progress);
       await target.finish();
       return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
+    } catch (error) {
+      if (error instanceof StartFailure) throw error;
+      throw new StartFailure(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
     } finally {
       await target.close();
     }

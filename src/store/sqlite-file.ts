@@ -54,7 +54,7 @@ const BUSY_MS = 5_000;
  * How long the write-ahead log grows before it is copied into the file. A page that many groups change is then copied
  * once for all of them; at SQLite's default of 1,000 a busy server would copy after every group.
  */
-const LOG_PAGES = 8_000;
+const LOG_PAGES = 16_000;
 const PAGE_BYTES = 4_096;
 const SQLITE_BUSY = 5;
 

@@ -25,7 +25,7 @@ export const ADDED = 1;
 export const ALREADY_SUBSCRIBED = 2;
 export const ID_IN_USE = 3;
 
-const CACHE_KIB = 32 * 1024;
+const CACHE_KIB = 48 * 1024;
 
 interface List {
   sequence: number;
