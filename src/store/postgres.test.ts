@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { startPostgres } from "../../test/postgres.ts";
+import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
 import { type Draft, isRefusal, type Outcome, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
@@ -46,7 +47,7 @@ const wordOf = (outcome: Outcome | undefined) =>
 const total = async (store: SubscriptionStore) => (await store.page(USER, { offset: 0, size: 1 })).total;
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
-describeStore("PostgreSQL", await open(await server.database()));
+describeStore("PostgreSQL", await open(await suiteDatabase(server)));
 
 test("many processes may start at once on an empty database", async () => {
   const url = await server.database();
@@ -299,11 +300,7 @@ test("a primary that is stood down is left for the other", async () => {
 });
 
 test("when the server has no connection to spare, the request is given up, and later ones are not", async () => {
-  const tiny = await startPostgres([
-    "max_connections=10",
-    "superuser_reserved_connections=0",
-    "reserved_connections=0",
-  ]);
+  const tiny = await startPostgres(["max_connections=10", "superuser_reserved_connections=0"]);
   const url = await tiny.database();
   const store = await open(url, { connections: 2 });
   await store.close();
@@ -393,6 +390,21 @@ test("two stores that write one user's list in serializable transactions both su
   );
   assert.deepEqual(new Set(words), new Set(["added"]));
   assert.equal(await total(one), 80);
+});
+
+test("the connection can be encrypted, and the server's certificate checked", async () => {
+  const secure = await startPostgres(["ssl=on"]);
+  const url = (await secure.database()).replace("127.0.0.1", "localhost");
+  const root = fileURLToPath(new URL("../../test/fixtures/localhost.crt", import.meta.url));
+  for (const parameters of ["sslmode=require", `sslmode=verify-full&sslrootcert=${root}`]) {
+    const store = await open(`${url}?${parameters}`, { connections: 1 });
+    const [row] = await secure.query(
+      "select bool_and(ssl) as encrypted, count(*)::int as connections from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'earmark'",
+    );
+    assert.deepEqual(row, { encrypted: true, connections: 1 });
+    await store.close();
+  }
+  await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
 });
 
 test("a URL may name several servers, and keeps its parameters", () => {

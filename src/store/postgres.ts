@@ -247,7 +247,7 @@ async function write(connection: Connection, user: UserId, writer: number, chang
   if (inserts.length > 0) {
     send(
       `insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
-       select $1, $2, * from unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::bigint[])`,
+       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::bigint[])`,
       writer,
       inserts.map(({ sequence }) => sequence),
       inserts.map(({ id }) => id),
@@ -259,7 +259,7 @@ async function write(connection: Connection, user: UserId, writer: number, chang
   if (removals.length > 0) {
     send(
       `insert into earmark.removals (user_id, written_by, sequence, id, removed_at)
-       select $1, $2, * from unnest($3::bigint[], $4::uuid[], $5::bigint[])`,
+       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::bigint[])`,
       writer,
       removals.map(({ sequence }) => sequence),
       removals.map(({ id }) => id),

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { describeStore } from "../src/store/contract.suite.ts";
+import { openStore } from "../src/store/open.ts";
+import { temporaryFolder } from "./harness.ts";
+import { startPostgres } from "./postgres.ts";
+
+/**
+ * The store through PgBouncer in transaction mode, where each transaction may be on another connection of the server.
+ * Run by `npm run test:pgbouncer`, since PgBouncer does not come through npm: its program must be on the PATH.
+ */
+const postgres = await startPostgres();
+const direct = new URL(await postgres.database());
+const folder = temporaryFolder();
+chmodSync(folder, 0o755);
+
+const probe = createServer().listen(0, "127.0.0.1");
+await once(probe, "listening");
+const { port } = probe.address() as { port: number };
+probe.close();
+await once(probe, "close");
+
+writeFileSync(join(folder, "users.txt"), '"earmark" ""\n');
+writeFileSync(
+  join(folder, "pgbouncer.ini"),
+  `[databases]
+* = host=127.0.0.1 port=${postgres.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${join(folder, "users.txt")}
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 100
+`,
+);
+const isRoot = process.getuid?.() === 0;
+const bouncer = spawn("pgbouncer", [join(folder, "pgbouncer.ini")], {
+  ...(isRoot ? { uid: 65_534, gid: 65_534 } : {}),
+  stdio: ["ignore", "inherit", "inherit"],
+});
+bouncer.on("error", (error) => {
+  throw new Error(`PgBouncer cannot be started: ${error.message}`);
+});
+after(() => bouncer.kill());
+
+const pooled = `postgres://earmark@127.0.0.1:${port}${direct.pathname}`;
+for (let tries = 0; ; tries += 1) {
+  const client = new pg.Client({ connectionString: pooled });
+  try {
+    await client.connect();
+    await client.end();
+    break;
+  } catch (error) {
+    if (tries === 50) throw error;
+    await sleep(100);
+  }
+}
+
+const store = await openStore(pooled, { maxWaiting: 50_000, connections: 10 });
+after(() => store.close());
+describeStore("PostgreSQL through PgBouncer in transaction mode", store);
+
+test("many users at once share the few connections of the server", async () => {
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, (_, user) => {
+      const id = "00000000-0000-4000-8000-000000000001";
+      return store.add(
+        10_000 + user,
+        [{ id, guid: id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
+        new Date(),
+      );
+    }),
+  );
+  assert.ok(outcomes.flat().every((outcome) => !("refused" in outcome)));
+});
