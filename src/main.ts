@@ -6,7 +6,7 @@ import { migrate } from "./commands/migrate.ts";
 import { createProgress } from "./commands/progress.ts";
 import { serve } from "./commands/serve.ts";
 import { ConfigError, DATABASE_URLS, readConfig, readDatabaseUrl, SETTINGS } from "./config.ts";
-import { StartFailure } from "./store/start-failure.ts";
+import { StartFailure } from "./store/opening.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
 const OK = 0;

@@ -1,6 +1,7 @@
-import { Checksum, openArchive, type Source, TABLES, type Target } from "../store/archive.ts";
+import { Checksum, openArchive } from "../store/archive.ts";
 import { nameOf } from "../store/open.ts";
-import { StartFailure } from "../store/start-failure.ts";
+import { StartFailure } from "../store/opening.ts";
+import { type Source, TABLES, type Target } from "../store/tables.ts";
 import type { Progress } from "./progress.ts";
 
 /** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */

@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import type { Config } from "../config.ts";
 import { createServer } from "../http/server.ts";
 import { nameOf, openStore } from "../store/open.ts";
-import { StartFailure } from "../store/start-failure.ts";
+import { StartFailure } from "../store/opening.ts";
 
 export interface ServeOptions {
   readonly config: Config;

@@ -1,24 +1,29 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Limits } from "../config.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
-import { ATOMIC, type MediaType, PLAIN, requireAccept, requireContentType } from "../jsonapi/media-type.ts";
+import { ATOMIC, type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { readOperations, writeResults } from "../jsonapi/operations.ts";
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { isUuidLike, selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { isRefusal, LOCAL_USER, subscribe } from "../subscriptions.ts";
+import { isRefusal, LOCAL_USER, type SubscriptionStore, subscribe } from "../subscriptions.ts";
 import { createJsonReader } from "./body.ts";
+import type { Metrics } from "./metrics.ts";
 import { noSuchPath, respond, respondEmpty, respondText, unavailable } from "./respond.ts";
-import type { ServerOptions } from "./server.ts";
+
+export interface RouteOptions {
+  readonly store: SubscriptionStore;
+  readonly limits: Limits;
+  readonly metrics: Metrics | undefined;
+  readonly clock: () => Date;
+}
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 type Method = "GET" | "POST" | "DELETE";
 
 /** Every route of the server, top to bottom. */
-export function createRoutes(
-  app: FastifyInstance,
-  options: ServerOptions,
-  state: { readonly draining: boolean },
-): void {
+export function createRoutes(app: FastifyInstance, options: RouteOptions, state: { readonly draining: boolean }): void {
   const { store, limits, clock, metrics } = options;
   const readJson = createJsonReader(limits.maxBodyBytes);
   const user = LOCAL_USER;

@@ -4,24 +4,17 @@ import { METHODS } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
-import type { Limits } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
-import type { SubscriptionStore } from "../subscriptions.ts";
 import { createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
 import { createGuard } from "./guard.ts";
-import type { Metrics } from "./metrics.ts";
 import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
-import { createRoutes } from "./routes.ts";
+import { createRoutes, type RouteOptions } from "./routes.ts";
 
-export interface ServerOptions {
-  readonly store: SubscriptionStore;
-  readonly limits: Limits;
+export interface ServerOptions extends RouteOptions {
   /** Names under which the server may be addressed, besides localhost and IP addresses. */
   readonly allowedHosts: readonly string[];
   readonly logging: { readonly level: string; readonly stream: Writable };
   readonly slowRequestMs: number;
-  readonly metrics: Metrics | undefined;
-  readonly clock: () => Date;
 }
 
 export interface Server {

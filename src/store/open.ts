@@ -1,19 +1,8 @@
 import type { SubscriptionStore } from "../subscriptions.ts";
+import { StartFailure, type StoreOptions } from "./opening.ts";
 import { openPostgres, preparePostgres, withoutPassword } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
 import { claimFile } from "./sqlite-file.ts";
-import { StartFailure } from "./start-failure.ts";
-
-export interface StoreOptions {
-  /** How many operations may wait to be written before more are turned away. */
-  readonly maxWaiting: number;
-  /** How many connections may be open to a database server. */
-  readonly connections: number;
-  /** Told after each transaction: how many operations it held, and how long it took. */
-  readonly onCommit?: (operations: number, seconds: number) => void;
-  /** Told what the operator should know at start. */
-  readonly onWarning?: (warning: string) => void;
-}
 
 /** The engine follows from the URL alone. */
 export function openStore(url: string, options: StoreOptions): Promise<SubscriptionStore> {

@@ -1,8 +1,8 @@
-import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./archive.ts";
+import { StartFailure } from "./opening.ts";
 import { withoutPassword } from "./postgres.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { isNewest, prepareDatabase } from "./postgres-schema.ts";
-import { StartFailure } from "./start-failure.ts";
+import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./tables.ts";
 
 const ROWS = 5_000;
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { StartFailure } from "./opening.ts";
 import { type Connection, codeOf, type Postgres } from "./postgres-connection.ts";
-import { StartFailure } from "./start-failure.ts";
 
 /**
  * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other

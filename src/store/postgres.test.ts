@@ -7,9 +7,9 @@ import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
 import { type Draft, isRefusal, type Outcome, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore, type StoreOptions } from "./open.ts";
+import { openStore } from "./open.ts";
+import { StartFailure, type StoreOptions } from "./opening.ts";
 import { readServers } from "./postgres-connection.ts";
-import { StartFailure } from "./start-failure.ts";
 
 const NOW = new Date();
 const USER = 1;

@@ -12,7 +12,7 @@ import {
 } from "../subscriptions.ts";
 import { feedKey } from "./feed-key.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import type { StoreOptions } from "./open.ts";
+import type { StoreOptions } from "./opening.ts";
 import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
 import { type Connection, InDoubt, isRefusedCommit, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";

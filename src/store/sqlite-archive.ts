@@ -1,9 +1,9 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./archive.ts";
+import { StartFailure } from "./opening.ts";
 import { claimFile, createSchema } from "./sqlite-file.ts";
-import { StartFailure } from "./start-failure.ts";
+import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./tables.ts";
 
 const ROWS = 5_000;
 

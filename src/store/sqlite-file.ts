@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { StartFailure } from "./start-failure.ts";
+import { StartFailure } from "./opening.ts";
 
 /** "EARM", in the header of every file that is ours. */
 const APPLICATION_ID = 0x4541524d;

@@ -6,8 +6,8 @@ import { after, test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
 import { type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore, type StoreOptions } from "./open.ts";
-import { StartFailure } from "./start-failure.ts";
+import { openStore } from "./open.ts";
+import { StartFailure, type StoreOptions } from "./opening.ts";
 
 const NOW = new Date();
 const USER = 1;

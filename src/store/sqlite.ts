@@ -12,7 +12,7 @@ import {
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import type { StoreOptions } from "./open.ts";
+import type { StoreOptions } from "./opening.ts";
 import { claimFile, isNewest, openConnection } from "./sqlite-file.ts";
 import { ADDED, type Answers, type GroupAnswer, ID_IN_USE, idKey, type Job, operationsOf } from "./sqlite-writer.ts";
 import { Room, WriteQueue } from "./write-queue.ts";

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/properties.ts";
 import { RequestFailure } from "./failure.ts";
-import { ATOMIC, type MediaType, PLAIN, requireAccept, requireContentType } from "./media-type.ts";
+import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
+import { requireAccept, requireContentType } from "./negotiation.ts";
 
 const TYPE = "application/vnd.api+json";
 const URI = "https://jsonapi.org/ext/atomic";

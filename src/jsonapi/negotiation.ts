@@ -1,0 +1,124 @@
+import { RequestFailure } from "./failure.ts";
+import { JSON_API, type MediaType, PLAIN } from "./media-type.ts";
+
+/** Throws 415 unless a request body of this Content-Type can be read as `media`. */
+export function requireContentType(header: string | undefined, media: MediaType): void {
+  if (header === media.contentType) return;
+  const ranges = header === undefined ? undefined : readMediaRanges(header);
+  const given = ranges?.length === 1 ? ranges[0] : undefined;
+  if (given?.type === JSON_API && given.weight === undefined && speaks(given, media)) return;
+  throw new RequestFailure({
+    status: 415,
+    title: "Unsupported Media Type",
+    detail: `The Content-Type of this endpoint is ${media.contentType}, without other parameters than ext and profile.`,
+    source: { header: "Content-Type" },
+  });
+}
+
+/** Throws 406 unless this Accept header admits a document of `media`. */
+export function requireAccept(header: string | undefined, media: MediaType): void {
+  if (header === undefined || header === media.contentType || header === "*/*") return;
+  if (header.trim() === "" || admits(readMediaRanges(header), media)) return;
+  throw new RequestFailure({
+    status: 406,
+    title: "Not Acceptable",
+    detail: `This endpoint answers with ${media.contentType}, and the Accept header does not admit it.`,
+    source: { header: "Accept" },
+  });
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: ReadonlyMap<string, string>;
+  /** As written; undefined when not given. */
+  readonly weight: string | undefined;
+}
+
+/** Of the ranges that match, the most specific one decides (RFC 9110, 12.5.1); a weight of 0 refuses. */
+function admits(ranges: readonly MediaRange[] | undefined, media: MediaType): boolean {
+  if (ranges === undefined) return false;
+  for (const matches of [
+    (range: MediaRange) => range.type === JSON_API && (speaks(range, media) || speaks(range, PLAIN)),
+    (range: MediaRange) => range.type === "application/*",
+    (range: MediaRange) => range.type === "*/*",
+  ]) {
+    const matching = ranges.filter(matches);
+    if (matching.length > 0) return matching.some((range) => !refuses(range.weight));
+  }
+  return false;
+}
+
+function refuses(weight: string | undefined): boolean {
+  return weight !== undefined && /^0(\.0{0,3})?$/.test(weight);
+}
+
+/** Whether the parameters ask for exactly the extensions of `media`; profiles may be ignored, nothing else may stand there. */
+function speaks(range: MediaRange, media: MediaType): boolean {
+  for (const name of range.parameters.keys()) if (name !== "ext" && name !== "profile") return false;
+  const asked = new Set(
+    range.parameters
+      .get("ext")
+      ?.split(/[ \t]+/)
+      .filter((uri) => uri !== ""),
+  );
+  if (range.parameters.has("ext") && asked.size === 0) return false;
+  return asked.size === media.extensions.length && media.extensions.every((uri) => asked.has(uri));
+}
+
+/**
+ * Reads a list of media ranges by RFC 9110, in one pass over the text; undefined when it is not one.
+ * A parameter's value may also stand unquoted though it is no token, as some clients write `ext`.
+ */
+function readMediaRanges(header: string): MediaRange[] | undefined {
+  const ranges: MediaRange[] = [];
+  let at = 0;
+  const skipBlanks = () => {
+    while (header[at] === " " || header[at] === "\t") at += 1;
+  };
+  const readUntil = (stops: string) => {
+    const start = at;
+    while (at < header.length && !stops.includes(header.charAt(at))) at += 1;
+    return header.slice(start, at);
+  };
+  const readQuoted = (): string | undefined => {
+    let value = "";
+    for (at += 1; at < header.length; at += 1) {
+      if (header[at] === '"') {
+        at += 1;
+        return value;
+      }
+      if (header[at] === "\\") at += 1;
+      value += header.charAt(at);
+    }
+    return undefined;
+  };
+
+  while (at < header.length) {
+    skipBlanks();
+    if (header[at] === ",") {
+      at += 1;
+      continue;
+    }
+    const type = readUntil(" \t;,").toLowerCase();
+    if (type === "" && at >= header.length) break;
+    const parameters = new Map<string, string>();
+    let weight: string | undefined;
+    skipBlanks();
+    while (header[at] === ";") {
+      at += 1;
+      skipBlanks();
+      if (header[at] === ";" || header[at] === "," || at >= header.length) continue;
+      const name = readUntil(" \t;,=").toLowerCase();
+      if (header[at] !== "=") return undefined;
+      at += 1;
+      const value = header[at] === '"' ? readQuoted() : readUntil(" \t;,");
+      if (value === undefined || name === "" || parameters.has(name)) return undefined;
+      if (name === "q") weight = value;
+      else parameters.set(name, value);
+      skipBlanks();
+    }
+    if (at < header.length && header[at] !== ",") return undefined;
+    ranges.push({ type, parameters, weight });
+  }
+  return ranges;
+}

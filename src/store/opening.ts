@@ -1,0 +1,16 @@
+/** What it takes to open a store. */
+export interface StoreOptions {
+  /** How many operations may wait to be written before more are turned away. */
+  readonly maxWaiting: number;
+  /** How many connections may be open to a database server. */
+  readonly connections: number;
+  /** Told after each transaction: how many operations it held, and how long it took. */
+  readonly onCommit?: (operations: number, seconds: number) => void;
+  /** Told what the operator should know at start. */
+  readonly onWarning?: (warning: string) => void;
+}
+
+/** Why the server does not start, in words for the person who starts it. */
+export class StartFailure extends Error {
+  override readonly name = "StartFailure";
+}

@@ -1,0 +1,73 @@
+/** A value as it is kept, the same from any engine: numbers, texts, keys of 16 bytes as hexadecimal digits, bytes. */
+export type Value = number | string | Uint8Array;
+export type Row = readonly Value[];
+
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly (readonly [name: string, kind: "number" | "text" | "key" | "bytes"])[];
+  /** How many of the columns, from the first, make up the primary key. */
+  readonly keyColumns: number;
+}
+
+/** Everything there is to keep, in an order in which it can be written. */
+export const TABLES: readonly Table[] = [
+  {
+    name: "lists",
+    columns: [
+      ["user_id", "number"],
+      ["sequence", "number"],
+      ["total", "number"],
+    ],
+    keyColumns: 1,
+  },
+  {
+    name: "subscriptions",
+    columns: [
+      ["user_id", "number"],
+      ["sequence", "number"],
+      ["id", "key"],
+      ["feed", "key"],
+      ["feed_url", "text"],
+      ["subscribed_at", "number"],
+    ],
+    keyColumns: 2,
+  },
+  {
+    name: "removals",
+    columns: [
+      ["user_id", "number"],
+      ["sequence", "number"],
+      ["id", "key"],
+      ["removed_at", "number"],
+    ],
+    keyColumns: 2,
+  },
+  {
+    name: "gaps",
+    columns: [
+      ["user_id", "number"],
+      ["counts", "bytes"],
+    ],
+    keyColumns: 1,
+  },
+];
+
+/** All rows of a database as they stood at one instant. */
+export interface Source {
+  count(table: Table): Promise<number>;
+  /** In the order of the primary key, some thousand at a time. */
+  rows(table: Table): AsyncIterable<readonly Row[]>;
+  close(): Promise<void>;
+}
+
+/** A database without rows, that has none until `finish`, and then has them all. */
+export interface Target extends Source {
+  write(table: Table, rows: readonly Row[]): Promise<void>;
+  finish(): Promise<void>;
+}
+
+export interface Archive {
+  read(): Promise<Source>;
+  /** Throws `StartFailure` when there is something in it already. */
+  replaceEmpty(): Promise<Target>;
+}
