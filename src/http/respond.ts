@@ -95,7 +95,7 @@ function toFailure(
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
     if (thrown.overloaded) return unavailable("The server has more to write than it can take.");
-    request.log.error({ err: thrown }, "the store is unavailable");
+    request.log.error({ reqId: request.id, err: thrown }, "the store is unavailable");
     return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
   }
   const { code, statusCode } = thrown as { code?: string; statusCode?: number };
@@ -108,7 +108,7 @@ function toFailure(
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return { error: { status: statusCode, title: STATUS_CODES[statusCode] ?? "Bad Request" }, headers: {} };
   }
-  request.log.error({ err: thrown }, "unexpected failure");
+  request.log.error({ reqId: request.id, err: thrown }, "unexpected failure");
   const detail = "Something went wrong here. The log of the server tells more, under this error's id.";
   return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
 }

@@ -33,6 +33,8 @@ export function createServer(options: ServerOptions): Server {
     logger: options.logging,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: createRequestIds(),
+    // A logger for each request would be made for thousands that log nothing; the few lines name their request themselves.
+    childLoggerFactory: (logger) => logger,
     serverFactory: (handler) => createHttpServer(handler, limits),
     exposeHeadRoutes: false,
     // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
@@ -59,8 +61,12 @@ export function createServer(options: ServerOptions): Server {
     const { elapsedTime: ms, statusCode: status } = reply;
     const route = request.routeOptions.url ?? "none";
     metrics?.observeRequest(request.method, route, status, ms / 1000);
-    if (ms >= options.slowRequestMs) request.log.warn({ method: request.method, route, status, ms }, "slow request");
-    else if (isVerbose) request.log.debug({ method: request.method, route, status, ms }, "request");
+    const isSlow = ms >= options.slowRequestMs;
+    if (isSlow || isVerbose) {
+      const line = { reqId: request.id, method: request.method, route, status, ms };
+      if (isSlow) request.log.warn(line, "slow request");
+      else request.log.debug(line, "request");
+    }
     done();
   });
   app.setErrorHandler((error, request, reply) => respondToFailure(error, request, reply, mediaOf(request)));

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { after, test } from "node:test";
+import { ATOMIC, add, callServer, newId } from "../../test/harness.ts";
+import { readConfig } from "../config.ts";
+import { StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { createServer } from "./server.ts";
+
+/** A server whose store does nothing but fail, in a way that cannot be had from a real one on demand. */
+async function startBroken(failure: Error) {
+  const fail = () => Promise.reject(failure);
+  const store: SubscriptionStore = {
+    add: fail,
+    remove: fail,
+    find: fail,
+    page: fail,
+    ready: fail,
+    waiting: 0,
+    close: () => Promise.resolve(),
+  };
+  const { limits, allowedHosts, slowRequestMs } = readConfig({}, "/");
+  const stream = new PassThrough();
+  let log = "";
+  stream.on("data", (chunk) => {
+    log += chunk;
+  });
+  const server = createServer({
+    store,
+    limits,
+    allowedHosts,
+    slowRequestMs,
+    logging: { level: "info", stream },
+    metrics: undefined,
+    clock: () => new Date(),
+  });
+  const port = Number(new URL(await server.listen("127.0.0.1", 0)).port);
+  after(() => server.drain());
+  const all = async () => [
+    await callServer(port, "GET", "/v1/subscriptions"),
+    await callServer(port, "GET", `/v1/subscriptions/${newId()}`),
+    await callServer(port, "DELETE", `/v1/subscriptions/${newId()}`),
+    await callServer(port, "POST", "/v1/operations", {
+      headers: { "Content-Type": ATOMIC },
+      body: JSON.stringify({ "atomic:operations": [null, add(newId(), "https://a.example/canary")] }),
+    }),
+    await callServer(port, "GET", "/readyz"),
+  ];
+  return { all, log: () => log };
+}
+
+test("an error of ours is a 500 that says nothing of itself, but has an id that the log bears too", async () => {
+  const { all, log } = await startBroken(new TypeError("secret driver text"));
+  for (const answer of await all()) {
+    assert.equal(answer.status, 500);
+    const [error] = answer.json.errors;
+    assert.deepEqual(Object.keys(error), ["id", "status", "title", "detail"]);
+    assert.equal(error.status, "500");
+    assert.match(answer.headers["content-type"] as string, /^application\/vnd\.api\+json(;ext="[^"]+")?$/);
+    assert.doesNotMatch(answer.text, /secret|TypeError|\.ts/);
+    const line = log()
+      .split("\n")
+      .find((text) => text.includes(`"reqId":"${error.id}"`));
+    assert.match(line ?? "", /secret driver text/);
+  }
+  assert.doesNotMatch(log(), /canary/);
+});
+
+test("a store that is out of reach is a whole 503, to be tried again, without a word of the engine", async () => {
+  for (const [options, detail] of [
+    [{ cause: new Error("secret driver text") }, /cannot be reached\. Nothing of this request was carried out/],
+    [{ overloaded: true }, /more to write than it can take\. Nothing of this request was carried out/],
+    [{ unknown: true, cause: new Error("secret driver text") }, /not known what it did\. Send the request again/],
+  ] as const) {
+    const { all } = await startBroken(new StoreUnavailable("secret", options));
+    for (const answer of await all()) {
+      assert.equal(answer.status, 503);
+      assert.equal(answer.headers["retry-after"], "1");
+      assert.deepEqual(Object.keys(answer.json), ["jsonapi", "errors"]);
+      assert.match(answer.json.errors[0].detail, detail);
+      assert.doesNotMatch(answer.text, /secret/);
+    }
+  }
+});
