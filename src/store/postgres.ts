@@ -204,7 +204,10 @@ async function carryOut(
   }
 }
 
-/** Locks the user's list, so that its writers follow one another on all processes, and reads what the jobs concern. */
+/**
+ * Locks the user's list, so that its writers follow one another on all processes, and reads what the jobs concern. Each
+ * key is looked up by itself: given a list of keys, the planner may read the user's whole list instead.
+ */
 async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<ListState> {
   const ids: string[] = [];
   const feeds: string[] = [];
@@ -218,9 +221,13 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
       connection.query(`set local lock_timeout = ${LOCK_MS}`),
       connection.query("select sequence, total from earmark.lists where user_id = $1 for update", [user]),
       connection.query(
-        `select sequence, id, replace(feed::text, '-', '') as feed from earmark.subscriptions where user_id = $1 and id = any($2)
+        `select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
+         from unnest($2::uuid[]) as given (id) cross join lateral (
+           select sequence, id, feed from earmark.subscriptions where user_id = $1 and id = given.id limit 1) as s
          union
-         select sequence, id, replace(feed::text, '-', '') as feed from earmark.subscriptions where user_id = $1 and feed = any($3)`,
+         select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
+         from unnest($3::uuid[]) as given (feed) cross join lateral (
+           select sequence, id, feed from earmark.subscriptions where user_id = $1 and feed = given.feed limit 1) as s`,
         [user, ids, feeds],
       ),
       connection.query("select counts from earmark.gaps where user_id = $1", [user]),
