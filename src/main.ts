@@ -1,8 +1,5 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { copy } from "./commands/copy.ts";
-import { healthcheck } from "./commands/healthcheck.ts";
-import { migrate } from "./commands/migrate.ts";
 import { createProgress } from "./commands/progress.ts";
 import { serve } from "./commands/serve.ts";
 import { ConfigError, DATABASE_URLS, readConfig, readDatabaseUrl, SETTINGS } from "./config.ts";
@@ -36,6 +33,7 @@ const COMMANDS: Readonly<
   migrate: {
     options: ["distribute"],
     async run({ distribute }) {
+      const { migrate } = await import("./commands/migrate.ts");
       say(await migrate(config().databaseUrl, { distribute: distribute === true }));
       return OK;
     },
@@ -43,6 +41,7 @@ const COMMANDS: Readonly<
   copy: {
     options: ["from", "to"],
     async run({ from, to }) {
+      const { copy } = await import("./commands/copy.ts");
       const progress = createProgress(process.stderr, () => performance.now());
       say(await copy(database("from", from), database("to", to), progress));
       return OK;
@@ -51,6 +50,7 @@ const COMMANDS: Readonly<
   healthcheck: {
     options: [],
     async run() {
+      const { healthcheck } = await import("./commands/healthcheck.ts");
       const { ready, words } = await healthcheck(config());
       say(words);
       return ready ? OK : FAILED;

@@ -1,15 +1,14 @@
 import { Checksum, openArchive } from "../store/archive.ts";
-import { nameOf } from "../store/open.ts";
-import { StartFailure } from "../store/opening.ts";
+import { nameOf, StartFailure } from "../store/opening.ts";
 import { type Source, TABLES, type Target } from "../store/tables.ts";
 import type { Progress } from "./progress.ts";
 
 /** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
 export async function copy(from: string, to: string, progress: Progress): Promise<string> {
   if (from === to) throw new StartFailure("A database cannot be copied to itself.");
-  const source = await openArchive(from).read();
+  const source = await (await openArchive(from)).read();
   try {
-    const target = await openArchive(to).replaceEmpty();
+    const target = await (await openArchive(to)).replaceEmpty();
     try {
       const rows = await copyTables(source, target, progress);
       await target.finish();

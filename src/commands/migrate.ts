@@ -1,4 +1,5 @@
-import { nameOf, prepareStore } from "../store/open.ts";
+import { prepareStore } from "../store/open.ts";
+import { nameOf } from "../store/opening.ts";
 
 /** Brings the database to the newest version without serving it, and spreads it over a cluster where asked to. */
 export async function migrate(url: string, options: { readonly distribute: boolean }): Promise<string> {

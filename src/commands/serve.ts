@@ -1,8 +1,7 @@
 import type { Writable } from "node:stream";
 import type { Config } from "../config.ts";
-import { createServer } from "../http/server.ts";
-import { nameOf, openStore } from "../store/open.ts";
-import { StartFailure } from "../store/opening.ts";
+import { openStore } from "../store/open.ts";
+import { nameOf, StartFailure } from "../store/opening.ts";
 
 export interface ServeOptions {
   readonly config: Config;
@@ -16,12 +15,16 @@ export interface ServeOptions {
 export async function serve({ config, version, output, stopped }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
   const warnings: string[] = [];
-  const store = await openStore(config.databaseUrl, {
-    maxWaiting: config.maxQueuedOperations,
-    connections: config.databaseConnections,
-    onWarning: (warning) => warnings.push(warning),
-    ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
-  });
+  // The framework is loaded while the store opens.
+  const [store, { createServer }] = await Promise.all([
+    openStore(config.databaseUrl, {
+      maxWaiting: config.maxQueuedOperations,
+      connections: config.databaseConnections,
+      onWarning: (warning) => warnings.push(warning),
+      ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
+    }),
+    import("../http/server.ts"),
+  ]);
   metrics?.watchQueue(() => store.waiting);
   try {
     const logging = { level: config.logLevel, stream: output };

@@ -1,10 +1,9 @@
 import { createHash, type Hash } from "node:crypto";
-import { openPostgresArchive } from "./postgres-archive.ts";
-import { openSqliteArchive } from "./sqlite-archive.ts";
 import type { Archive, Row } from "./tables.ts";
 
-export function openArchive(url: string): Archive {
-  return url.startsWith("file:") ? openSqliteArchive(url.slice("file:".length)) : openPostgresArchive(url);
+export async function openArchive(url: string): Promise<Archive> {
+  if (!url.startsWith("file:")) return (await import("./postgres-archive.ts")).openPostgresArchive(url);
+  return (await import("./sqlite-archive.ts")).openSqliteArchive(url.slice("file:".length));
 }
 
 /** What makes two tables equal: how many rows they have, and what is in them. */

@@ -1,12 +1,12 @@
 import type { SubscriptionStore } from "../subscriptions.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
-import { openPostgres, preparePostgres, withoutPassword } from "./postgres.ts";
-import { openSqlite } from "./sqlite.ts";
-import { claimFile } from "./sqlite-file.ts";
+
+// Each engine is loaded when it is used: a driver that is not needed would double the time to start.
 
 /** The engine follows from the URL alone. */
-export function openStore(url: string, options: StoreOptions): Promise<SubscriptionStore> {
-  return url.startsWith("file:") ? openSqlite(url.slice("file:".length), options) : openPostgres(url, options);
+export async function openStore(url: string, options: StoreOptions): Promise<SubscriptionStore> {
+  if (isFile(url)) return (await import("./sqlite.ts")).openSqlite(pathOf(url), options);
+  return (await import("./postgres.ts")).openPostgres(url, options);
 }
 
 /** Brings the database to the newest version; with `distribute`, tells which tables a cluster has now spread. */
@@ -14,14 +14,19 @@ export async function prepareStore(
   url: string,
   { distribute }: { readonly distribute: boolean },
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
-  if (!url.startsWith("file:")) return preparePostgres(url, distribute);
-  if (distribute)
+  if (!isFile(url)) return (await import("./postgres.ts")).preparePostgres(url, distribute);
+  if (distribute) {
     throw new StartFailure("A file cannot be spread over a cluster; set DATABASE_URL to a PostgreSQL database.");
-  claimFile(url.slice("file:".length))();
+  }
+  const { claimFile } = await import("./sqlite-file.ts");
+  claimFile(pathOf(url))();
   return { distributed: undefined };
 }
 
-/** The database in words for people: its URL without user, password and parameters. */
-export function nameOf(url: string): string {
-  return url.startsWith("file:") ? url.slice("file:".length) : withoutPassword(url);
+function isFile(url: string): boolean {
+  return url.startsWith("file:");
+}
+
+function pathOf(url: string): string {
+  return url.slice("file:".length);
 }

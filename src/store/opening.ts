@@ -14,3 +14,11 @@ export interface StoreOptions {
 export class StartFailure extends Error {
   override readonly name = "StartFailure";
 }
+
+/** A database in words for people: its URL without user, password and parameters. */
+export function nameOf(url: string): string {
+  return url
+    .replace(/^file:/, "")
+    .replace(/^(\w+:\/\/)[^@/?#]*@/, "$1")
+    .replace(/^(\w+:\/\/[^?]*)\?.*/s, "$1");
+}

@@ -1,5 +1,4 @@
-import { StartFailure } from "./opening.ts";
-import { withoutPassword } from "./postgres.ts";
+import { nameOf, StartFailure } from "./opening.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./tables.ts";
@@ -8,7 +7,7 @@ const ROWS = 5_000;
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
 
 export function openPostgresArchive(url: string): Archive {
-  const name = withoutPassword(url);
+  const name = nameOf(url);
   return {
     async read() {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");

@@ -12,7 +12,7 @@ import {
 } from "../subscriptions.ts";
 import { feedKey } from "./feed-key.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import type { StoreOptions } from "./opening.ts";
+import { nameOf, type StoreOptions } from "./opening.ts";
 import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
 import { type Connection, InDoubt, isRefusedCommit, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
@@ -24,7 +24,7 @@ const LOCK_MS = 2_000;
 export async function openPostgres(url: string, options: StoreOptions): Promise<SubscriptionStore> {
   const postgres = new Postgres(url, options.connections);
   try {
-    const { warnings } = await prepareDatabase(postgres, withoutPassword(url));
+    const { warnings } = await prepareDatabase(postgres, nameOf(url));
     for (const warning of warnings) options.onWarning?.(warning);
     return new PostgresStore(postgres, options);
   } catch (error) {
@@ -39,15 +39,11 @@ export async function preparePostgres(
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
   const postgres = new Postgres(url, 1, { patient: true });
   try {
-    await prepareDatabase(postgres, withoutPassword(url));
+    await prepareDatabase(postgres, nameOf(url));
     return { distributed: isDistributed ? await postgres.use(distribute) : undefined };
   } finally {
     await postgres.close();
   }
-}
-
-export function withoutPassword(url: string): string {
-  return url.replace(/^(\w+:\/\/)[^@/?#]*@/, "$1").replace(/\?.*/s, "");
 }
 
 class PostgresStore implements SubscriptionStore {
