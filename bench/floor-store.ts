@@ -7,6 +7,8 @@ export interface Addition {
   readonly texts: readonly string[];
 }
 
+export type Item = readonly [id: string, feedUrl: string, subscribedAt: number];
+
 /** The rows of the floor: Earmark's schema and durability, and nothing that Earmark does to check or to forgive. */
 export class FloorStore {
   readonly #begin: StatementSync;
@@ -75,11 +77,14 @@ export class FloorStore {
     return added;
   }
 
-  total(): number {
-    return Number(this.#total.get()?.["total"] ?? 0);
+  page(offset: number, size: number): { total: number; items: Item[] } {
+    const total = Number(this.#total.get()?.["total"] ?? 0);
+    const rows = this.#items.all(offset, size) as unknown as [Uint8Array, string, number][];
+    return { total, items: rows.map(([key, feedUrl, at]) => [writeId(key), feedUrl, at]) };
   }
+}
 
-  items(offset: number, size: number): [id: Uint8Array, feedUrl: string, subscribedAt: number][] {
-    return this.#items.all(offset, size) as unknown as [Uint8Array, string, number][];
-  }
+function writeId(key: Uint8Array): string {
+  const hex = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

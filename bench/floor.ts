@@ -1,19 +1,24 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
-import { type Addition, FloorStore } from "./floor-store.ts";
+import { PostgresFloor } from "./floor-postgres.ts";
+import { type Addition, FloorStore, type Item } from "./floor-store.ts";
 import { ATOMIC, PLAIN } from "./requests.ts";
 
 /**
- * What Earmark is measured against: the same bytes out and the same durability from bare node:http and node:sqlite. It
- * believes whatever it is sent, so no server that checks can be much faster.
+ * What Earmark is measured against: the same bytes out and the same durability from bare node:http and node:sqlite, or
+ * the same driver of PostgreSQL. It believes whatever it is sent, so no server that checks can be much faster.
  *
- * `node floor.ts <file>` commits in groups, in a thread, as Earmark does; with `each` after it, every request is a
- * transaction of its own in the main thread, as a first draft would have it.
+ * `node floor.ts <file> groups` commits in groups, in a thread, as Earmark does; with `each` instead, every request is
+ * a transaction of its own in the main thread, as a first draft would have it. `<url> postgres` is for PostgreSQL.
  */
-const [path = "", mode] = process.argv.slice(2);
-const store = new FloorStore(path);
+const [place = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
+
+interface Floor {
+  add(addition: Addition, done: (added: Uint8Array) => void): void;
+  page(offset: number, size: number, done: (page: { total: number; items: readonly Item[] }) => void): void;
+}
 
 type Document = {
   readonly "atomic:operations": readonly {
@@ -21,15 +26,28 @@ type Document = {
   }[];
 };
 
-const add = mode === "each" ? addAlone() : addInGroups();
+const { add, page } = mode === "postgres" ? await openPostgres() : openSqlite();
 
-function addAlone(): (addition: Addition, done: (added: Uint8Array) => void) => void {
-  return (addition, done) => done(store.add([addition]));
+/** A failure ends the process, and with it the run. */
+async function openPostgres(): Promise<Floor> {
+  const store = await PostgresFloor.open(place);
+  return {
+    add: (addition, done) => void store.add(addition).then(done),
+    page: (offset, size, done) => void store.page(offset, size).then(done),
+  };
 }
 
-function addInGroups(): (addition: Addition, done: (added: Uint8Array) => void) => void {
+function openSqlite(): Floor {
+  const store = new FloorStore(place);
+  return {
+    add: mode === "each" ? (addition, done) => done(store.add([addition])) : addInGroups(),
+    page: (offset, size, done) => done(store.page(offset, size)),
+  };
+}
+
+function addInGroups(): Floor["add"] {
   type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
-  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: path });
+  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: place });
   const queue: Waiting[] = [];
   let underWay: Waiting[] = [];
   const sendNext = () => {
@@ -92,20 +110,20 @@ function operate(request: IncomingMessage, response: ServerResponse): void {
 function list(request: IncomingMessage, response: ServerResponse): void {
   const [, number, size] = /number]=(\d+)&page\[size]=(\d+)/.exec(request.url ?? "")?.map(Number) ?? [];
   if (number === undefined || size === undefined) throw new Error(`no page in ${request.url}`);
-  const total = store.total();
-  let data = "";
-  for (const [key, feedUrl, at] of store.items((number - 1) * size, size)) {
-    const hex = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex");
-    const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-    if (data !== "") data += ",";
-    data += writeResource(id, feedUrl, new Date(at).toISOString());
-  }
-  const last = Math.max(1, Math.ceil(total / size));
-  const link = (page: number) => `"/v1/subscriptions?page[number]=${page}&page[size]=${size}"`;
-  const prev = number === 1 ? "null" : link(number - 1);
-  const next = number >= last ? "null" : link(number + 1);
-  const links = `{"self":${link(number)},"first":${link(1)},"prev":${prev},"next":${next},"last":${link(last)}}`;
-  respond(response, PLAIN, `{"jsonapi":{"version":"1.1"},"links":${links},"data":[${data}],"meta":{"total":${total}}}`);
+  page((number - 1) * size, size, ({ total, items }) => {
+    let data = "";
+    for (const [id, feedUrl, at] of items) {
+      if (data !== "") data += ",";
+      data += writeResource(id, feedUrl, new Date(at).toISOString());
+    }
+    const last = Math.max(1, Math.ceil(total / size));
+    const link = (page: number) => `"/v1/subscriptions?page[number]=${page}&page[size]=${size}"`;
+    const prev = number === 1 ? "null" : link(number - 1);
+    const next = number >= last ? "null" : link(number + 1);
+    const links = `{"self":${link(number)},"first":${link(1)},"prev":${prev},"next":${next},"last":${link(last)}}`;
+    const meta = `{"total":${total}}`;
+    respond(response, PLAIN, `{"jsonapi":{"version":"1.1"},"links":${links},"data":[${data}],"meta":${meta}}`);
+  });
 }
 
 function respond(response: ServerResponse, contentType: string, text: string): void {

@@ -12,8 +12,8 @@ export type Order = MeasureOrder | TimePagesOrder | RemoveOrder;
 /** As many requests as the connections can carry, one in flight on each. */
 export interface MeasureOrder {
   readonly kind: "measure";
-  readonly port: number;
-  readonly pid: number;
+  /** Processes that share the load, each by as many of the connections as the others. */
+  readonly servers: readonly { readonly port: number; readonly pid: number }[];
   readonly connections: number;
   readonly workload:
     | { readonly kind: "add"; readonly operations: number }
@@ -45,7 +45,7 @@ export interface RemoveOrder {
 export interface Measurement {
   readonly requests: number;
   readonly seconds: number;
-  /** User and system time of the server in that span; NaN where the system does not tell. */
+  /** User and system time of the servers in that span; NaN where the system does not tell. */
   readonly cpuSeconds: number;
   /** How much of one core the load itself took: near 1, it measured itself. */
   readonly loadShare: number;
@@ -53,7 +53,7 @@ export interface Measurement {
 
 export type Report = { readonly value: Measurement | number[] } | { readonly failure: string };
 
-function measure({ port, pid, connections, workload, warmUp, measure: bound }: MeasureOrder): Promise<Measurement> {
+function measure({ servers, connections, workload, warmUp, measure: bound }: MeasureOrder): Promise<Measurement> {
   return new Promise((resolve, reject) => {
     const opened: Connection[] = [];
     const fail = (error: unknown) => {
@@ -68,7 +68,7 @@ function measure({ port, pid, connections, workload, warmUp, measure: bound }: M
     const advance = (now: number) => {
       const limit = phase === "warming up" ? warmUp : bound;
       if (phase === "ending" || (now - started.at < limit.ms && answered < limit.requests)) return;
-      const server = readCpuSeconds(pid);
+      const server = servers.reduce((sum, { pid }) => sum + readCpuSeconds(pid), 0);
       if (phase === "measuring") {
         const seconds = (now - started.at) / 1000;
         const { user, system } = process.cpuUsage(started.load);
@@ -110,7 +110,8 @@ function measure({ port, pid, connections, workload, warmUp, measure: bound }: M
       send();
     };
 
-    Promise.all(Array.from({ length: connections }, () => Connection.open(port, fail))).then((all) => {
+    const ports = Array.from({ length: connections }, (_, index) => servers[index % servers.length]?.port ?? 0);
+    Promise.all(ports.map((port) => Connection.open(port, fail))).then((all) => {
       opened.push(...all);
       started.at = performance.now();
       all.forEach(drive);
@@ -133,10 +134,15 @@ async function timePages({ port, pages, turns }: TimePagesOrder): Promise<number
   return times.map((each) => summarize(each).median);
 }
 
+/** Not timed, so by several at once, which share their commits. */
 async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
-  const [ask, close] = await openSequence(port);
-  for (const id of ids) requireStatus(await ask(removalRequest(id)), 204);
-  close();
+  const left = [...ids];
+  const removeNext = async () => {
+    const [ask, close] = await openSequence(port);
+    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 204);
+    close();
+  };
+  await Promise.all(Array.from({ length: 16 }, removeNext));
   return [];
 }
 

@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { createPostgres, createSqlite, type Engine } from "./engines.ts";
 import { drawTable, ratios, show, summarize } from "./figures.ts";
 import type { Bound, Measurement, MeasureOrder, TimePagesOrder } from "./load.ts";
-import { pickIds, prefill, trim } from "./prefill.ts";
+import { PostgresServer } from "./postgres.ts";
+import { prefill, trim } from "./prefill.ts";
 import { killAll, type Load, type Server, startEarmark, startFloor, startLoad, stopAll } from "./processes.ts";
 import { requireSameAnswers } from "./same-answers.ts";
 
@@ -15,7 +17,7 @@ import { requireSameAnswers } from "./same-answers.ts";
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
-    /** Only the lines whose names match. */
+    /** Only the lines whose names hold this, such as `postgres`. */
     only: { type: "string", default: "" },
     /** A folder for CPU profiles of Earmark's threads. */
     profile: { type: "string" },
@@ -39,36 +41,36 @@ const LISTED = 10_000;
 const LONG_LIST = 100_000;
 const REMOVED = 1_000;
 const LIST_OF_OTHERS = 1_000;
+const MOST_PROCESSES = 4;
 /** Rounds of single requests that do not count: it takes some hundreds of them until the server is compiled. */
 const WARM_UP_ROUNDS = 5;
 
 const folder = mkdtempSync(join(tmpdir(), "earmark-bench-"));
+const sqlite = createSqlite(folder);
+const postgresServer = new PostgresServer(folder);
+const postgres = createPostgres(postgresServer);
 const rows: string[][] = [];
-let files = 0;
-
-function newFile(): string {
-  files += 1;
-  return join(folder, `${files}.db`);
-}
 
 function say(words: string): void {
   process.stderr.write(`${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${words}\n`);
 }
 
-function earmarkOn(path: string): Promise<Server> {
+function earmarkOn(place: string): Promise<Server> {
   const profile = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
-  return startEarmark(path, profile);
+  return startEarmark(place, profile);
 }
+
+type Work = Pick<MeasureOrder, "connections" | "workload">;
 
 async function measure(
   load: Load,
-  server: Server,
-  work: Pick<MeasureOrder, "connections" | "workload">,
+  servers: readonly Server[],
+  work: Work,
   warmUp: Bound,
   bound: Bound,
 ): Promise<Measurement> {
-  const { pid, port } = server;
-  const measurement = await load.run({ kind: "measure", pid, port, ...work, warmUp, measure: bound });
+  const addresses = servers.map(({ pid, port }) => ({ pid, port }));
+  const measurement = await load.run({ kind: "measure", servers: addresses, ...work, warmUp, measure: bound });
   if (measurement.loadShare > 0.9) say("    the load took a whole core: it may have measured itself");
   return measurement;
 }
@@ -110,52 +112,90 @@ function report(
   }
 }
 
+interface Contender {
+  readonly name: string;
+  readonly servers: readonly Server[];
+  readonly runs: Measurement[];
+}
+
 /** Earmark and its floor in turns. */
 async function compareWithFloor(
   load: Load,
   name: string,
-  work: Pick<MeasureOrder, "connections" | "workload">,
+  engine: Engine,
+  work: Work,
   { withEach = false } = {},
 ): Promise<void> {
-  if (!name.includes(options.only)) return;
-  say(name);
-  const contenders = [
-    { name: "Earmark", server: await earmarkOn(newFile()), runs: [] as Measurement[] },
+  const places: string[] = [];
+  const create = async () => {
+    const place = await engine.create();
+    places.push(place);
+    return place;
+  };
+  const contenders: Contender[] = [
+    { name: "Earmark", servers: [await earmarkOn(await create())], runs: [] },
     ...(withEach
-      ? [{ name: "a transaction each", server: await startFloor(newFile(), "each"), runs: [] as Measurement[] }]
+      ? [{ name: "a transaction each", servers: [await startFloor(await create(), "each")], runs: [] }]
       : []),
-    { name: "floor", server: await startFloor(newFile(), "groups"), runs: [] as Measurement[] },
+    { name: "floor", servers: [await startFloor(await create(), engine.floor)], runs: [] },
   ];
-  await requireSameAnswers(contenders.map(({ server }) => server.port));
-  const { workload } = work;
-  if (workload.kind === "pages") {
-    const filling = { connections: 1, workload: { kind: "add", operations: 1_000 } } as const;
-    // The first answer ends the warm-up, and is one of the list's thousands all the same.
-    const bound = { ms: ANY, requests: workload.total / 1_000 - 1 };
-    for (const { server } of contenders) await measure(load, server, filling, { ms: 0, requests: 0 }, bound);
+  await requireSameAnswers(contenders.flatMap(({ servers }) => servers.map(({ port }) => port)));
+  if (work.workload.kind === "pages") {
+    for (const { servers } of contenders) await fillList(load, servers, work.workload.total);
+    for (const place of places) await engine.settle(place);
   }
+  await takeTurns(load, contenders, work);
+  for (const { servers } of contenders) for (const server of servers) await server.stop();
+  for (const place of places) await engine.drop(place);
+  report(name, work.workload, contenders, (rate, base) => `${show(ratios(rate, base))} of the floor's rate`);
+}
+
+async function fillList(load: Load, servers: readonly Server[], length: number): Promise<void> {
+  const filling = { connections: 1, workload: { kind: "add", operations: 1_000 } } as const;
+  // The first answer ends the warm-up, and is one of the list's thousands all the same.
+  const bound = { ms: ANY, requests: length / 1_000 - 1 };
+  await measure(load, servers, filling, { ms: 0, requests: 0 }, bound);
+}
+
+async function takeTurns(load: Load, contenders: readonly Contender[], work: Work): Promise<void> {
   const warmUp = { ms: plan.warmUpMs, requests: ANY };
   const bound = { ms: plan.measureMs, requests: ANY };
   // One round before the first that counts, in which all of them are compiled.
   for (let round = 0; round <= plan.rounds; round += 1) {
-    for (const { server, runs } of inTurns(contenders, round)) {
-      const run = await measure(load, server, work, warmUp, bound);
+    for (const { servers, runs } of inTurns(contenders, round)) {
+      const run = await measure(load, servers, work, warmUp, bound);
       if (round > 0) runs.push(run);
     }
   }
-  for (const { server } of contenders) await server.stop();
-  report(name, workload, contenders, (rate, base) => `${show(ratios(rate, base))} of the floor's rate`);
+}
+
+/** Whether more processes on one database do more. There is one user, so all of them write to one list. */
+async function compareProcesses(load: Load, name: string, engine: Engine, work: Work): Promise<void> {
+  const place = await engine.create();
+  const servers: Server[] = [];
+  for (let count = 0; count < MOST_PROCESSES; count += 1) servers.push(await earmarkOn(place));
+  if (work.workload.kind === "pages") {
+    await fillList(load, servers, work.workload.total);
+    await engine.settle(place);
+  }
+  // Those that have no load in a turn sleep through it.
+  const contenders: Contender[] = [
+    { name: `${MOST_PROCESSES} processes`, servers, runs: [] },
+    { name: "2 processes", servers: servers.slice(0, 2), runs: [] },
+    { name: "1 process", servers: servers.slice(0, 1), runs: [] },
+  ];
+  await takeTurns(load, contenders, work);
+  for (const server of servers) await server.stop();
+  await engine.drop(place);
+  report(name, work.workload, contenders, (rate, base) => `${show(ratios(rate, base))} of one process's rate`);
 }
 
 /** Whether a page costs the same wherever it lies in a long list, also when the list has gaps. */
-async function comparePages(load: Load): Promise<void> {
-  const name = `a page of 25, list of ${LONG_LIST.toLocaleString("en")}`;
-  if (!name.includes(options.only)) return;
-  say(name);
-  const [whole, gapped] = [newFile(), newFile()];
-  for (const path of [whole, gapped]) {
-    await (await earmarkOn(path)).stop();
-    prefill(path, { count: 1, length: LONG_LIST });
+async function comparePages(load: Load, name: string, engine: Engine): Promise<void> {
+  const [whole, gapped] = [await engine.create(), await engine.create()];
+  for (const place of [whole, gapped]) {
+    await (await earmarkOn(place)).stop();
+    await engine.fill(place, LONG_LIST);
   }
   const lists = [
     { name: "", server: await earmarkOn(whole), pages: threePages(LONG_LIST), rounds: [] as number[][] },
@@ -166,7 +206,8 @@ async function comparePages(load: Load): Promise<void> {
       rounds: [] as number[][],
     },
   ];
-  await load.run({ kind: "remove", port: lists[1]?.server.port ?? 0, ids: pickIds(gapped, REMOVED) });
+  const ids = await engine.pickIds(gapped, REMOVED);
+  await load.run({ kind: "remove", port: lists[1]?.server.port ?? 0, ids });
   for (let round = -WARM_UP_ROUNDS; round < plan.rounds; round += 1) {
     for (const { server, pages, rounds } of inTurns(lists, round)) {
       const medians = await load.run({ kind: "time-pages", port: server.port, pages, turns: plan.turns });
@@ -189,6 +230,7 @@ async function comparePages(load: Load): Promise<void> {
       ]);
     }
   }
+  for (const place of [whole, gapped]) await engine.drop(place);
 }
 
 function threePages(total: number): TimePagesOrder["pages"] {
@@ -204,59 +246,114 @@ function threePages(total: number): TimePagesOrder["pages"] {
  * Whether additions stay fast in a large file. Each round starts all of them anew, so that the empty one is empty
  * and the lists are as long as they are said to be.
  */
-async function compareSizes(load: Load): Promise<void> {
-  const name = "adds, 100 per request, by size";
-  if (!name.includes(options.only)) return;
-  say(name);
+async function compareSizes(load: Load, name: string): Promise<void> {
   const size = plan.growthRows.toLocaleString("en");
-  const [others, own] = [newFile(), newFile()];
+  const [others, own] = [await sqlite.create(), await sqlite.create()];
   for (const path of [others, own]) await (await earmarkOn(path)).stop();
   say(`    writing ${size} rows, twice`);
   prefill(others, { count: plan.growthRows / LIST_OF_OTHERS, length: LIST_OF_OTHERS });
   prefill(own, { count: 1, length: plan.growthRows });
   const contenders = [
-    { name: `${size} rows, lists of 1,000`, file: () => trim(others, LIST_OF_OTHERS), runs: [] as Measurement[] },
-    { name: `${size} rows, all in this list`, file: () => trim(own, plan.growthRows), runs: [] as Measurement[] },
-    { name: "empty", file: newFile, runs: [] as Measurement[] },
+    { name: `${size} rows, lists of 1,000`, file: async () => trim(others, LIST_OF_OTHERS), runs: [] as Measurement[] },
+    { name: `${size} rows, all in this list`, file: async () => trim(own, plan.growthRows), runs: [] as Measurement[] },
+    { name: "empty", file: sqlite.create, runs: [] as Measurement[] },
   ];
   const work = { connections: 8, workload: { kind: "add", operations: 100 } } as const;
   const warmUp = { ms: ANY, requests: plan.growthRequests / 2 };
   const bound = { ms: ANY, requests: plan.growthRequests };
   for (let round = 0; round < plan.growthRounds; round += 1) {
     for (const { file, runs } of inTurns(contenders, round)) {
-      const server = await earmarkOn(file());
-      runs.push(await measure(load, server, work, warmUp, bound));
+      const server = await earmarkOn(await file());
+      runs.push(await measure(load, [server], work, warmUp, bound));
       await server.stop();
     }
   }
   report(name, work.workload, contenders, (rate, base) => `${show(ratios(base, rate))} times the empty one's time`);
 }
 
+type Line = readonly [name: string, compare: (load: Load, name: string) => Promise<void>];
+
+/** The lines that both engines have. */
+function linesOf(engine: Engine): Line[] {
+  const line = (kind: string, work: Work, extra = {}): Line => [
+    `${engine.name}: ${kind}`,
+    (load, name) => compareWithFloor(load, name, engine, work, extra),
+  ];
+  return [
+    line("adds, 1 per request", { connections: 32, workload: adding(1) }, { withEach: engine === sqlite }),
+    line("adds, 100 per request", { connections: 8, workload: adding(100) }),
+    line("adds, 1,000 per request", { connections: 4, workload: adding(1_000) }),
+    line("pages of 25", { connections: 32, workload: paging(25) }),
+    line("pages of 100", { connections: 32, workload: paging(100) }),
+    [
+      `${engine.name}: a page of 25, list of ${LONG_LIST.toLocaleString("en")}`,
+      (load, name) => comparePages(load, name, engine),
+    ],
+  ];
+}
+
+function adding(operations: number): Work["workload"] {
+  return { kind: "add", operations };
+}
+
+function paging(size: number): Work["workload"] {
+  return { kind: "pages", size, total: LISTED };
+}
+
+function linesByProcesses(): Line[] {
+  const line = (kind: string, work: Work): Line => [
+    `PostgreSQL: ${kind}, by processes`,
+    (load, name) => compareProcesses(load, name, postgres, work),
+  ];
+  return [
+    line("adds, 100 per request", { connections: 16, workload: adding(100) }),
+    line("pages of 25", { connections: 32, workload: paging(25) }),
+  ];
+}
+
 async function main(): Promise<void> {
+  const all: Line[] = [
+    ...linesOf(sqlite),
+    ["SQLite: adds, 100 per request, by size", compareSizes],
+    ...linesOf(postgres),
+    ...linesByProcesses(),
+  ];
+  const lines = all.filter(([name]) => name.toLowerCase().includes(options.only.toLowerCase()));
+  // Whether there is one is better known now than after the minutes of the other engine.
+  if (lines.some(([name]) => name.startsWith(postgres.name))) await postgresServer.start();
   const load = startLoad();
-  const adding = (operations: number) => ({ kind: "add", operations }) as const;
-  const paging = (size: number) => ({ kind: "pages", size, total: LISTED }) as const;
-  await compareWithFloor(load, "adds, 1 per request", { connections: 32, workload: adding(1) }, { withEach: true });
-  await compareWithFloor(load, "adds, 100 per request", { connections: 8, workload: adding(100) });
-  await compareWithFloor(load, "adds, 1,000 per request", { connections: 4, workload: adding(1_000) });
-  await compareWithFloor(load, "pages of 25", { connections: 32, workload: paging(25) });
-  await compareWithFloor(load, "pages of 100", { connections: 32, workload: paging(100) });
-  await comparePages(load);
-  await compareSizes(load);
+  for (const [name, compare] of lines) {
+    say(name);
+    await compare(load, name);
+  }
   const head = ["line", "server", "requests/s", "operations or items/s", "CPU µs each", "compared"];
   process.stdout.write(drawTable(head, rows));
   process.stdout.write(
     `Medians of ${plan.rounds} rounds in turns (by size: ${plan.growthRounds}), with least and most. The ratios are what to read.\n`,
   );
+  process.stdout.write(
+    `Servers, database and load shared ${availableParallelism()} cores: more processes than these can do no more.\n`,
+  );
 }
 
 process.once("exit", () => {
   killAll();
+  postgresServer.kill();
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+const interruption = new Promise<void>((resolve) => {
+  const interrupt = () => {
+    // A second one does not wait for what the first has begun to stop.
+    if (process.exitCode === 1) process.exit();
+    process.exitCode = 1;
+    resolve();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
+});
 try {
-  await main();
+  await Promise.race([main(), interruption]);
 } finally {
   await stopAll();
+  await postgresServer.stop();
 }
+process.exit();

@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { query } from "./postgres.ts";
 
 /** `count` lists of `length` subscriptions each; the local user's list is number 1. */
 export interface Lists {
@@ -60,4 +61,30 @@ export function pickIds(path: string, count: number): string[] {
     .all(count) as { digits: string }[];
   database.close();
   return rows.map(({ digits }) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
+}
+
+/** One list, the local user's, in a database that Earmark has made and let go of. */
+export async function fillPostgres(url: string, length: number): Promise<void> {
+  await query(
+    url,
+    `insert into earmark.lists values (1, ${length}, ${length});
+     insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+     select 1, number, gen_random_uuid(), gen_random_uuid(), 1750000000000 + number, 0,
+       'https://feeds.example.com/shows/' || substr(md5(number::text), 1, 8) || '/episodes.xml'
+     from generate_series(1, ${length}) as number`,
+  );
+  await settlePostgres(url);
+}
+
+/** It would happen by itself within minutes, in the middle of what is measured; plans are often others before. */
+export async function settlePostgres(url: string): Promise<void> {
+  await query(url, "vacuum analyze");
+}
+
+export async function pickIdsFromPostgres(url: string, count: number): Promise<string[]> {
+  const rows = await query(
+    url,
+    `select id from earmark.subscriptions where user_id = 1 order by random() limit ${count}`,
+  );
+  return rows.map(({ id }) => String(id));
 }

@@ -26,12 +26,13 @@ interface Tracked {
 }
 
 /** The program as it is installed, with its defaults. */
-export function startEarmark(path: string, nodeOptions: readonly string[] = []): Promise<Server> {
-  return startServer([...nodeOptions, at("../bin/earmark"), "serve"], { PORT: "0", DATABASE_URL: `file:${path}` });
+export function startEarmark(place: string, nodeOptions: readonly string[] = []): Promise<Server> {
+  const url = place.startsWith("postgres") ? place : `file:${place}`;
+  return startServer([...nodeOptions, at("../bin/earmark"), "serve"], { PORT: "0", DATABASE_URL: url });
 }
 
-export function startFloor(path: string, mode: "groups" | "each"): Promise<Server> {
-  return startServer([at("floor.ts"), path, mode], {});
+export function startFloor(place: string, mode: "groups" | "each" | "postgres"): Promise<Server> {
+  return startServer([at("floor.ts"), place, mode], {});
 }
 
 export function startLoad(): Load {

@@ -4,8 +4,8 @@ import { fc } from "../../test/properties.ts";
 import { type Gaps, locate, withGaps } from "./gaps.ts";
 
 test("without gaps the item of a rank has the next number", () => {
-  assert.deepEqual(locate(undefined, 0), { from: 1, skip: 0 });
-  assert.deepEqual(locate(undefined, 99_999), { from: 100_000, skip: 0 });
+  assert.deepEqual(locate(undefined, 0), { from: 1, skip: 0, until: 1 });
+  assert.deepEqual(locate(undefined, 99_999), { from: 100_000, skip: 0, until: 100_000 });
 });
 
 test("whatever was removed, every rank leads to its item, and past few others", () => {
@@ -22,8 +22,9 @@ test("whatever was removed, every rank leads to its item, and past few others", 
         next += 1;
       }
       for (const [rank, number] of items.entries()) {
-        const { from, skip } = locate(gaps, rank);
+        const { from, skip, until } = locate(gaps, rank);
         assert.ok(skip < 128);
+        assert.ok(from <= number && number <= until && until - from < 128);
         assert.equal(items.filter((item) => item >= from)[skip], number);
       }
     }),

@@ -7,22 +7,29 @@ const BLOCK = 128;
 
 export type Gaps = Uint8Array;
 
-/** Where to find the item of a rank: go to the first number from `from` on that stands for an item, and pass over `skip` items. */
+/**
+ * Where to find the item of a rank: go to the first number from `from` on that stands for an item, and pass over `skip`
+ * items. It has no higher number than `until`.
+ */
 export interface Place {
   readonly from: number;
   readonly skip: number;
+  readonly until: number;
 }
 
 export function locate(gaps: Gaps | undefined, rank: number): Place {
-  if (gaps === undefined) return { from: rank + 1, skip: 0 };
+  if (gaps === undefined) return { from: rank + 1, skip: 0, until: rank + 1 };
   let before = 0;
   let block = 0;
   for (; block < gaps.length; block += 1) {
     const items = BLOCK - (gaps[block] ?? 0);
-    if (before + items > rank) return { from: block * BLOCK + 1, skip: rank - before };
+    if (before + items > rank) {
+      return { from: block * BLOCK + 1, skip: rank - before, until: (block + 1) * BLOCK };
+    }
     before += items;
   }
-  return { from: block * BLOCK + 1 + (rank - before), skip: 0 };
+  const from = block * BLOCK + 1 + (rank - before);
+  return { from, skip: 0, until: from };
 }
 
 /** The gaps with one more for each of these numbers. */

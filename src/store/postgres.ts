@@ -139,14 +139,15 @@ async function readPage(connection: Connection, user: UserId, { offset, size }: 
   let gaps: Gaps | undefined;
   for (;;) {
     const { from, skip } = locate(gaps, offset);
+    const { until } = locate(gaps, offset + size - 1);
     const { rows } = await connection.query<PageRow>(
       `select lists.total, gaps.counts,
          (select json_agg(json_build_array(id, feed_url, subscribed_at)) from (
             select id, feed_url, subscribed_at from earmark.subscriptions
-            where user_id = $1 and sequence >= $2 order by sequence limit $3 offset $4) as page) as items
+            where user_id = $1 and sequence between $2 and $5 order by sequence limit $3 offset $4) as page) as items
        from earmark.lists left join earmark.gaps on gaps.user_id = lists.user_id
        where lists.user_id = $1`,
-      [user, from, size, skip],
+      [user, from, size, skip, until],
     );
     const [row] = rows;
     if (row === undefined) return { items: [], total: 0 };

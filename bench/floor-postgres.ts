@@ -1,0 +1,64 @@
+import { hash } from "node:crypto";
+import pg from "pg";
+import type { Addition, Item } from "./floor-store.ts";
+
+/**
+ * The floor on PostgreSQL: one statement for each request, which is its own transaction. Earmark's columns and keys,
+ * and nothing that would order one writer after another: this one counts for itself, as if there were no other process.
+ */
+export class PostgresFloor {
+  readonly #pool: pg.Pool;
+  #sequence = 0;
+
+  static async open(url: string): Promise<PostgresFloor> {
+    const pool = new pg.Pool({ connectionString: url, max: 10 });
+    await pool.query(`
+      create schema floor;
+      create table floor.subscriptions (
+        user_id bigint not null, sequence bigint not null, id uuid not null, feed uuid not null,
+        subscribed_at bigint not null, written_by bigint not null, feed_url text not null,
+        primary key (user_id, sequence), unique (user_id, id), unique (user_id, feed)
+      );
+    `);
+    return new PostgresFloor(pool);
+  }
+
+  private constructor(pool: pg.Pool) {
+    this.#pool = pool;
+  }
+
+  /** Believes that all of them are new, and fails when they are not. */
+  async add({ at, texts }: Addition): Promise<Uint8Array> {
+    const ids: string[] = [];
+    const feeds: string[] = [];
+    const feedUrls: string[] = [];
+    for (let index = 0; index < texts.length; index += 2) {
+      const feedUrl = texts[index + 1] ?? "";
+      ids.push(texts[index] ?? "");
+      feeds.push(hash("sha256", feedUrl, "hex").slice(0, 32));
+      feedUrls.push(feedUrl);
+    }
+    const before = this.#sequence;
+    this.#sequence += ids.length;
+    const { rowCount } = await this.#pool.query(
+      `insert into floor.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+       select 1, $1::bigint + number, id, feed, $2::bigint, 0, feed_url
+       from unnest($3::uuid[], $4::uuid[], $5::text[]) with ordinality as given (id, feed, feed_url, number)
+       on conflict do nothing`,
+      [before, at, ids, feeds, feedUrls],
+    );
+    if (rowCount !== ids.length) throw new Error(`only ${rowCount} of ${ids.length} were new`);
+    return new Uint8Array(ids.length).fill(1);
+  }
+
+  /** Nothing is ever removed, so the total is the last number. */
+  async page(offset: number, size: number): Promise<{ total: number; items: Item[] }> {
+    const { rows } = await this.#pool.query<[id: string, feedUrl: string, at: string, total: string]>({
+      text: `select id, feed_url, subscribed_at, (select max(sequence) from floor.subscriptions where user_id = 1)
+             from floor.subscriptions where user_id = 1 and sequence > $1 order by sequence limit $2`,
+      values: [offset, size],
+      rowMode: "array",
+    });
+    return { total: Number(rows[0]?.[3] ?? 0), items: rows.map(([id, feedUrl, at]) => [id, feedUrl, Number(at)]) };
+  }
+}
