@@ -128,7 +128,7 @@ export function readConfig(environment: Environment, folder: string): Config {
       "a loopback address such as 127.0.0.1, since anyone who can reach the server could read and change the list. To serve without credentials all the same, set EARMARK_OPEN=1",
     );
   }
-  if (config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
+  if (problems.length === 0 && config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
     refuse("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
   if (problems.length > 0) throw new ConfigError(problems);
   return config;

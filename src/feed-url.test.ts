@@ -33,7 +33,9 @@ const SAME: Record<string, readonly [string, string]> = {
   "a fragment": ["https://example.com/f#new", "https://example.com/f"],
   "a fragment after the query": ["https://example.com/f?a=1#new", "https://example.com/f?a=1"],
   "a number written as hexadecimal": ["https://0x7f.1/f", "https://127.0.0.1/f"],
-  "a character and its percent-encoding on the wire": ["https://example.com/é", "https://example.com/%C3%A9"],
+  "dots that are percent-encoded": ["https://example.com/a/%2e%2E/%2e/f", "https://example.com/f"],
+  "dots at the end": ["https://example.com/a/b/..", "https://example.com/a"],
+  "dots above the root": ["https://example.com/../../f", "https://example.com/f"],
 };
 for (const [what, [one, other]] of Object.entries(SAME)) {
   test(`the same feed but for ${what}`, () => assert.equal(feedOf(one), feedOf(other)));
@@ -49,6 +51,10 @@ const DIFFERENT: Record<string, readonly [string, string]> = {
   "a default port of the other scheme": ["http://example.com:443/f", "https://example.com/f"],
   "an inner double slash": ["https://example.com/a//f", "https://example.com/a/f"],
   "a letter and its needless encoding": ["https://example.com/%41", "https://example.com/A"],
+  "a character and its encoding": ["https://example.com/é", "https://example.com/%C3%A9"],
+  "a quote and its encoding": ['https://example.com/"', "https://example.com/%22"],
+  "dots within a name": ["https://example.com/a/...", "https://example.com/a"],
+  "dots in the query": ["https://example.com/f?/../g", "https://example.com/f?/g"],
   "the case of an encoding": ["https://example.com/%2f", "https://example.com/%2F"],
   "the user and password": ["https://ann:secret@example.com/f", "https://example.com/f"],
   "composed and decomposed letters in the path": ["https://example.com/\u00e9", "https://example.com/e\u0301"],

@@ -30,7 +30,7 @@ export function readFeedUrl(text: string): Reading {
   const url = URL.parse(text);
   if (url === null || !isHost(url.hostname)) return { fault: "must have a valid host" };
   if (url.port === "0") return { fault: "must not use port 0" };
-  return { feed: identify(url) };
+  return { feed: identify(text, url) };
 }
 
 function isTooLong(text: string): boolean {
@@ -50,13 +50,34 @@ function isHost(host: string): boolean {
   });
 }
 
-function identify(url: URL): string {
-  const { href } = url;
-  const hash = href.indexOf("#");
-  const whole = href.slice(href.indexOf("://") + 3, hash === -1 ? undefined : hash);
-  const query = whole.indexOf("?");
-  const place = query === -1 ? whole : whole.slice(0, query);
-  let end = place.length;
-  while (place[end - 1] === "/") end -= 1;
-  return query === -1 ? place.slice(0, end) : place.slice(0, end) + whole.slice(query);
+/** Only the host is taken from the URL: what else there is, is compared as it was written. */
+function identify(text: string, { host }: URL): string {
+  const rest = text.slice(text.indexOf("//") + 2).replace(/#.*$/s, "");
+  const [authority = "", path = "", query = ""] = split(rest);
+  const credentials = authority.slice(0, authority.lastIndexOf("@") + 1);
+  return credentials + host + resolveDots(path).replace(/\/+$/, "") + query;
+}
+
+/** Host with credentials, path, and query with its question mark. */
+function split(rest: string): [string, string, string] {
+  const question = rest.indexOf("?");
+  const place = question === -1 ? rest : rest.slice(0, question);
+  const slash = place.indexOf("/");
+  const query = question === -1 ? "" : rest.slice(question);
+  return slash === -1 ? [place, "", query] : [place.slice(0, slash), place.slice(slash), query];
+}
+
+/** A dot may be percent-encoded, and stands for the same. */
+function resolveDots(path: string): string {
+  if (!/\/(\.|%2e)/i.test(path)) return path;
+  const resolved: string[] = [];
+  const segments = path.split("/").slice(1);
+  for (const [index, segment] of segments.entries()) {
+    const dots = segment.replaceAll(/%2e/gi, ".");
+    const isLast = index === segments.length - 1;
+    if (dots === "..") resolved.pop();
+    else if (dots !== ".") resolved.push(segment);
+    if (isLast && (dots === "." || dots === "..")) resolved.push("");
+  }
+  return `/${resolved.join("/")}`;
 }

@@ -100,15 +100,33 @@ function say(words: string): void {
   process.stderr.write(`${words}\n`);
 }
 
-/** The first signal asks to stop; a second one, of either kind, ends the process at once, as it would without us. */
+/** Two signals within this time are one: a supervisor may send it to all processes, and a launcher pass it on as well. */
+const SAME_SIGNAL_MS = 300;
+const ORPHANED_MS = 500;
+
+/** The first signal asks to stop; a later one, of any kind, ends the process at once, as it would without us. */
 function stopSignal(): Promise<string> {
-  const signals = ["SIGTERM", "SIGINT"] as const;
+  const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
   return new Promise((resolve) => {
+    const ignore = () => undefined;
     const stop = (signal: string) => {
-      for (const each of signals) process.off(each, stop);
+      for (const each of signals) process.off(each, stop).on(each, ignore);
+      setTimeout(() => {
+        for (const each of signals) process.off(each, ignore);
+      }, SAME_SIGNAL_MS).unref();
       resolve(signal);
     };
     for (const each of signals) process.on(each, stop);
+    // The shell that npm runs us in does not pass signals on; but when it is gone, nobody wants us any more.
+    const parent = process.ppid;
+    if (process.env["npm_lifecycle_event"] !== undefined) {
+      const watch = setInterval(() => {
+        if (process.ppid === parent) return;
+        clearInterval(watch);
+        stop("end of npm");
+      }, ORPHANED_MS);
+      watch.unref();
+    }
   });
 }
 
@@ -142,16 +160,21 @@ ${lines.join("")}`;
 
 function explain(error: unknown): { code: number; words: string } {
   if (error instanceof ConfigError) {
-    const words = `earmark: these settings are wrong:\n${error.message}\nAll settings: earmark --help`;
+    const words = `earmark: these settings are wrong:\n${error.message}\nAll settings: bin/earmark --help`;
     return { code: WRONG_CONFIGURATION, words };
   }
   if (error instanceof StartFailure) return { code: FAILED, words: `earmark: ${error.message}` };
   const { code, message } = error as NodeJS.ErrnoException;
   if (error instanceof WrongUsage || code?.startsWith("ERR_PARSE_ARGS") === true) {
-    return { code: WRONG_USAGE, words: `earmark: ${message}. What there is: earmark --help` };
+    return { code: WRONG_USAGE, words: `earmark: ${message}. What there is: bin/earmark --help` };
   }
   return { code: FAILED, words: `earmark: ${(error as Error).stack ?? String(error)}` };
 }
+
+// Addresses may hold passwords, so what we make is for this user alone.
+process.umask(0o077);
+// Whoever read our output has gone: that is no reason to stop serving.
+for (const output of [process.stdout, process.stderr]) output.on("error", () => undefined);
 
 try {
   process.exitCode = await main(process.argv.slice(2));

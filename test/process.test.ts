@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
@@ -155,7 +155,9 @@ test("a second signal ends the server at once", async () => {
   const open = connect(server.port, "127.0.0.1");
   await once(open, "connect");
   server.child.kill("SIGTERM");
-  await sleep(200);
+  server.child.kill("SIGTERM");
+  await sleep(500);
+  assert.equal(server.child.exitCode, null, "the same signal, passed on, is not a second one");
   server.child.kill("SIGINT");
   assert.equal(await server.ended, "SIGINT");
   open.destroy();
@@ -228,6 +230,42 @@ test("when the disk is full, writing is refused whole and reading goes on; with 
   const free = await start(settings);
   assert.equal(await total(free.port), acknowledged);
   assert.equal((await post(free.port, batch(500))).status, 200);
+});
+
+test("a server whose output nobody reads goes on serving, and stops as it should", async () => {
+  const server = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
+  server.child.stdout?.destroy();
+  for (let request = 0; request < 3; request += 1) assert.equal(await total(server.port), 0);
+  server.child.kill("SIGTERM");
+  assert.equal(await server.ended, 0);
+});
+
+test("what the server makes is for its own user alone", async () => {
+  const folder = temporaryFolder();
+  await start({ DATABASE_URL: `file:${folder}/data/earmark.db` });
+  assert.equal(statSync(`${folder}/data`).mode & 0o777, 0o700);
+  assert.equal(statSync(`${folder}/data/earmark.db`).mode & 0o777, 0o600);
+});
+
+test("when npm is gone, so is the server that it started", async () => {
+  const database = `file:${temporaryFolder()}/earmark.db`;
+  const npm = await start({ DATABASE_URL: database, npm_lifecycle_event: "start" }, [
+    "/bin/sh",
+    "-c",
+    '"$@"; true',
+    "sh",
+    ...SERVE,
+  ]);
+  npm.child.kill("SIGTERM");
+  await npm.ended;
+  const again = await start({ DATABASE_URL: database }, ["/bin/sh", "-c", 'sleep 2; exec "$@"', "sh", ...SERVE]);
+  assert.equal(await total(again.port), 0);
+});
+
+test("a place where no folder can be made is named, and does not hang the start", async () => {
+  const { code, stderr } = await run(["serve"], { DATABASE_URL: "file:/proc/nowhere/earmark.db" });
+  assert.equal(code, 1);
+  assert.match(stderr, /Cannot open the database/);
 });
 
 test("the log holds no address, no body and no query", async () => {

@@ -68,8 +68,8 @@ function banner(url: string, config: Config, version: string): string {
     Address   ${url}
     Data      ${nameOf(config.databaseUrl)}
 
-  See your list:   curl -g '${url}/v1/subscriptions'
-  Stop with Ctrl-C. Settings: earmark --help
+  See your list:   curl ${url}/v1/subscriptions
+  Stop with Ctrl-C. Settings: bin/earmark --help
 
 `;
 }

@@ -7,6 +7,11 @@ import { unavailable } from "./respond.ts";
 /** How deep a document may be nested; ours are five levels deep. */
 export const MAX_DEPTH = 64;
 
+interface Budget {
+  spent: number;
+  readonly max: number;
+}
+
 export type ReadJson = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
 /**
@@ -14,7 +19,7 @@ export type ReadJson = (request: FastifyRequest, reply: FastifyReply) => Promise
  * when it is spent, the request that would exceed it is turned away rather than the server brought down.
  */
 export function createJsonReader(maxBytes: number): ReadJson {
-  const budget = { spent: 0, max: Math.max(64 * 1024 * 1024, 2 * maxBytes) };
+  const budget: Budget = { spent: 0, max: Math.max(64 * 1024 * 1024, 4 * maxBytes) };
 
   return async (request, reply) => {
     const { headers } = request.raw;
@@ -33,25 +38,18 @@ export function createJsonReader(maxBytes: number): ReadJson {
   };
 }
 
-function readBytes(
-  { raw }: FastifyRequest,
-  maxBytes: number,
-  budget: { spent: number; readonly max: number },
-): Promise<Buffer> {
+function readBytes({ raw }: FastifyRequest, maxBytes: number, budget: Budget): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const body = new Body(budget);
     const settle = (failure: Error | undefined) => {
-      budget.spent -= length;
       raw.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
-      if (failure === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+      const bytes = body.take();
+      if (failure === undefined) resolve(bytes);
       else reject(failure);
     };
     const onData = (chunk: Buffer) => {
-      length += chunk.length;
-      budget.spent += chunk.length;
-      chunks.push(chunk);
-      if (length > maxBytes) settle(tooLarge(maxBytes));
+      body.append(chunk);
+      if (body.length > maxBytes) settle(tooLarge(maxBytes));
       else if (budget.spent > budget.max) settle(unavailable("The server is receiving more than it can hold."));
     };
     const onEnd = () => settle(undefined);
@@ -59,6 +57,44 @@ function readBytes(
     const onLost = () => settle(malformedDocument("The body ended early."));
     raw.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
   });
+}
+
+/**
+ * What has come of a body, in one piece: a body may come in a million chunks of one byte, and each would cost more than a
+ * hundred if it were kept. The budget is charged what is held, not what is used.
+ */
+class Body {
+  readonly #budget: Budget;
+  #held: Buffer = Buffer.alloc(0);
+  length = 0;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  append(chunk: Buffer): void {
+    const length = this.length + chunk.length;
+    if (this.length === 0) {
+      this.#hold(chunk);
+    } else if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafe(2 * length);
+      this.#held.copy(larger, 0, 0, this.length);
+      this.#hold(larger);
+    }
+    if (this.length > 0) chunk.copy(this.#held, this.length);
+    this.length = length;
+  }
+
+  take(): Buffer {
+    const bytes = this.#held.subarray(0, this.length);
+    this.#hold(Buffer.alloc(0));
+    return bytes;
+  }
+
+  #hold(buffer: Buffer): void {
+    this.#budget.spent += buffer.length - this.#held.length;
+    this.#held = buffer;
+  }
 }
 
 function tooLarge(maxBytes: number): RequestFailure {
@@ -69,22 +105,44 @@ function tooLarge(maxBytes: number): RequestFailure {
 function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw malformedDocument("The request needs a body: a JSON:API document.");
   if (!isUtf8(bytes)) throw malformedDocument("The body must be UTF-8.");
-  let document: unknown;
+  if (isDeeper(bytes, MAX_DEPTH))
+    throw malformedDocument(`The document may be nested at most ${MAX_DEPTH} levels deep.`);
   try {
-    document = parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
+    return parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
   } catch {
     throw malformedDocument(
       "The body must be one JSON document, without the keys `__proto__` and `constructor.prototype`.",
     );
   }
-  if (isDeeper(document, MAX_DEPTH))
-    throw malformedDocument(`The document may be nested at most ${MAX_DEPTH} levels deep.`);
-  return document;
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  for (const inner of Object.values(value)) if (isDeeper(inner, levels - 1)) return true;
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Counts brackets outside of strings; what is not JSON may be counted wrongly, and is refused by the parser. */
+function isDeeper(bytes: Buffer, levels: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at + 1);
+      if (at === -1) return false;
+    } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      depth += 1;
+      if (depth > levels) return true;
+    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
+  }
   return false;
+}
+
+/** Where the string that began before `from` ends: at the first quote that no backslash escapes. */
+function endOfString(bytes: Buffer, from: number): number {
+  let quote = bytes.indexOf(QUOTE, from);
+  while (quote !== -1) {
+    let backslashes = 0;
+    while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return quote;
+    quote = bytes.indexOf(QUOTE, quote + 1);
+  }
+  return -1;
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
-import type { Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
@@ -15,6 +15,7 @@ const STALLED_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
 /** How long open connections may still send while we leave, and how long what has begun may take. */
 const LEAVING_MS = 1_000;
+const LAST_MS = 250;
 const FINISHING_MS = 8_000;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -127,9 +128,12 @@ export async function drainConnections(server: Server): Promise<void> {
   server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
   const connections = await promisify(server.getConnections.bind(server))();
   if (connections > 0) await sleep(LEAVING_MS);
-  // Closes what is idle, and each other connection when its request is answered.
   const closed = once(server, "close");
-  server.close();
+  // Nobody new is let in; those who have just come still get to say what they want.
+  NetServer.prototype.close.call(server);
+  if (connections > 0) await sleep(LAST_MS);
+  // What is idle is closed now, and each other connection when its request is answered.
+  server.closeIdleConnections();
   const force = setTimeout(() => server.closeAllConnections(), FINISHING_MS);
   await closed;
   clearTimeout(force);

@@ -116,6 +116,8 @@ function resource(
     );
   };
   app.all(url, { config: { media } }, (request, reply) => {
+    // The router takes `/v1/subscriptions/` for a subscription without an id.
+    if ((request.params as { id?: string }).id === "") throw noSuchPath();
     const method = request.method === "HEAD" ? "GET" : request.method;
     const handler = method === "GET" || method === "POST" || method === "DELETE" ? handlers[method] : undefined;
     return (handler ?? methodNotAllowed)(request, reply);
@@ -131,7 +133,6 @@ function queryOf(request: FastifyRequest): string {
 function idOf(request: FastifyRequest): string {
   const { id } = request.params as { id: string };
   if (isUuidLike(id)) return id.toLowerCase();
-  if (id === "") throw noSuchPath();
   throw new RequestFailure({
     status: 400,
     title: "Invalid Resource Identifier",

@@ -40,7 +40,10 @@ export function createServer(options: ServerOptions): Server {
     // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
     rewriteUrl: (request) => (request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/",
     routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
-    frameworkErrors: (error, request, reply) => respondToFailure(error, request, reply, PLAIN),
+    frameworkErrors: (error, request, reply) => {
+      if (isVerbose) request.log.debug({ reqId: request.id, method: request.method, route: "none" }, "request");
+      respondToFailure(error, request, reply, PLAIN);
+    },
     clientErrorHandler: () => undefined, // answered below the framework: connections.ts
   });
 

@@ -325,6 +325,24 @@ test("a path that does not exist is not found, in a JSON:API document", async ()
   }
 });
 
+test("a path that ends in a slash is another path, for every method", async () => {
+  const { call } = await serverWith(0);
+  for (const method of ["GET", "HEAD", "POST", "PUT", "DELETE"])
+    assert.equal((await call(method, "/v1/subscriptions/")).status, 404, method);
+});
+
+test("a document with one subscription holds nothing that excludes it", async () => {
+  const { call } = await serverWith(0);
+  for (const member of ["errors", "atomic:operations"]) {
+    const body = JSON.stringify({
+      data: { type: "subscription", id: newId(), attributes: { feed_url: "https://feeds.example/x" } },
+      [member]: [],
+    });
+    const answer = await call("POST", "/v1/subscriptions", { headers: { "Content-Type": PLAIN }, body });
+    assert.deepEqual([answer.status, answer.json.errors[0].source], [400, { pointer: `/${member}` }]);
+  }
+});
+
 test("headers that would change the request for others change nothing", async () => {
   const { call, list, ids } = await serverWith(1);
   const expected = await list();

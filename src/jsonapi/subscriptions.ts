@@ -9,6 +9,11 @@ const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 /** Reads a document that holds one resource object; throws what is wrong with it. */
 export function readSubscription(document: unknown): Draft {
   if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
+  for (const member of ["errors", "atomic:operations", "atomic:results"]) {
+    if (member in document) {
+      throw malformedDocument(`A document with one subscription must not have the member \`${member}\`.`, `/${member}`);
+    }
+  }
   const { data } = document;
   if (!isObject(data)) {
     throw new RequestFailure({

@@ -16,6 +16,7 @@ import { nameOf, type StoreOptions } from "./opening.ts";
 import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
 import { type Connection, InDoubt, isRefusedCommit, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 /** How long a write waits for another process that is writing the same user's list. */
@@ -155,6 +156,7 @@ async function readPage(connection: Connection, user: UserId, { offset, size }: 
     const found = row.counts ?? undefined;
     // The first item is the first that there is, whatever the gaps.
     if (offset === 0 || isSame(found, gaps)) {
+      requireWhole(row.items?.length ?? 0, { offset, size }, Number(row.total));
       const items = (row.items ?? []).map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) }));
       return { items, total: Number(row.total) };
     }

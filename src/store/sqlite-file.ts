@@ -1,5 +1,5 @@
-import { closeSync, existsSync, mkdirSync, openSync, readSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, existsSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StartFailure } from "./opening.ts";
 
@@ -57,6 +57,8 @@ const BUSY_MS = 5_000;
 const LOG_PAGES = 16_000;
 const PAGE_BYTES = 4_096;
 const SQLITE_BUSY = 5;
+/** A file up to this size is looked through at start, which takes some tens of milliseconds. */
+const CHECKED_BYTES = 16 * 1024 * 1024;
 
 /**
  * Claims the file for this process, makes it if there is none, and brings it to the newest version. Returns how to let
@@ -65,8 +67,8 @@ const SQLITE_BUSY = 5;
 export function claimFile(path: string): () => void {
   try {
     refuseForeignFile(path);
-    mkdirSync(dirname(path), { recursive: true });
-    const release = lockFile(path);
+    makeFolder(dirname(path));
+    const release = lockFile(realPath(path));
     try {
       migrate(path);
       return release;
@@ -77,9 +79,21 @@ export function claimFile(path: string): () => void {
   } catch (error) {
     if (error instanceof StartFailure) throw error;
     throw new StartFailure(
-      `Cannot open the database ${path}: ${(error as Error).message}. Check that this user may write to its folder, and that the disk has free space.`,
+      `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
     );
   }
+}
+
+/** One at a time: asked for all at once, Node never comes back from places like /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder);
+}
+
+/** The same file must be the same lock, whatever links lead to it. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
 }
 
 function migrate(path: string): void {
@@ -93,8 +107,16 @@ function migrate(path: string): void {
     }
     createSchema(database, version);
     setDurability(database);
+    if (statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
   } finally {
     database.close();
+  }
+}
+
+function refuseDamagedFile(database: DatabaseSync, path: string): void {
+  const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
+  if (finding !== "ok") {
+    throw new StartFailure(`${path} is damaged (${finding}). It was left as it is; put a backup in its place.`);
   }
 }
 
@@ -130,7 +152,7 @@ export function openConnection(
   const database = new DatabaseSync(path, { readOnly: options.readOnly, timeout: BUSY_MS });
   try {
     setDurability(database);
-    database.exec(`pragma cache_size = -${options.cacheKiB}; pragma trusted_schema = off`);
+    database.exec(`pragma cache_size = -${options.cacheKiB}; pragma trusted_schema = off; pragma cell_size_check = on`);
     database.exec(
       `pragma wal_autocheckpoint = ${LOG_PAGES}; pragma journal_size_limit = ${2 * LOG_PAGES * PAGE_BYTES}`,
     );
@@ -155,6 +177,11 @@ function setDurability(database: DatabaseSync): void {
 
 export function isNewest(database: DatabaseSync): boolean {
   return readNumber(database, "pragma user_version") === MIGRATIONS.length;
+}
+
+/** Writes something that changes nothing: fails when nothing can be written. */
+export function touch(database: DatabaseSync): void {
+  database.exec(`pragma user_version = ${MIGRATIONS.length}`);
 }
 
 function readNumber(database: DatabaseSync, pragma: string): number {

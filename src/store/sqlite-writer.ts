@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { feedKey } from "./feed-key.ts";
 import { withGaps } from "./gaps.ts";
-import { openConnection } from "./sqlite-file.ts";
+import { openConnection, touch } from "./sqlite-file.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -11,13 +11,16 @@ import { openConnection } from "./sqlite-file.ts";
 export type Job =
   /** Three texts for each draft: id, feed_url, feed. */
   | { readonly kind: "add"; readonly user: number; readonly at: number; readonly drafts: readonly string[] }
-  | { readonly kind: "remove"; readonly user: number; readonly at: number; readonly id: string };
+  | { readonly kind: "remove"; readonly user: number; readonly at: number; readonly id: string }
+  /** Writes something that changes nothing, to see whether anything can be written. */
+  | { readonly kind: "probe" };
 
 /** One byte for each operation of the group: an addition's is below, a removal's is whether there was something. */
 export type Answers = Uint8Array;
 export type GroupAnswer = { readonly answers: Answers } | { readonly failure: Error };
 
 export function operationsOf(job: Job): number {
+  if (job.kind === "probe") return 0;
   return job.kind === "add" ? job.drafts.length / 3 : 1;
 }
 
@@ -74,6 +77,10 @@ class Writer {
     // Read when first needed, written once at the end, however many jobs of the group are the same user's.
     const lists = new Map<number, List>();
     for (const job of jobs) {
+      if (job.kind === "probe") {
+        touch(this.#database);
+        continue;
+      }
       const list = lists.get(job.user) ?? this.#list(job.user);
       lists.set(job.user, list);
       if (job.kind === "add") this.#add(job, list, answers, at);

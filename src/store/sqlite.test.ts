@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
@@ -102,6 +102,51 @@ test("a file that is not ours is refused and left as it is", async () => {
     assert.equal(statSync(file).mtimeMs, mtimeMs);
   }
   assert.deepEqual(readdirSync(folder), entries, "nothing was put beside them");
+});
+
+test("a damaged file is refused at start, and never looks like a shorter list", async () => {
+  const file = newFile();
+  const first = await open(file);
+  await first.add(USER, drafts(0, 31), NOW);
+  await first.close();
+  const bytes = readFileSync(file);
+  bytes.fill("X", 4_100, 4_128);
+  writeFileSync(file, bytes);
+  await assert.rejects(
+    open(file),
+    (error: Error) => error instanceof StartFailure && error.message.includes("damaged"),
+  );
+
+  // One that is too large to be looked through at start, or is damaged later.
+  const other = newFile();
+  const store = await open(other);
+  await store.add(USER, drafts(0, 31), NOW);
+  const vandal = new DatabaseSync(other);
+  vandal.exec("delete from subscriptions where sequence = 7");
+  await assert.rejects(store.page(USER, { offset: 0, size: 100 }), StoreUnavailable);
+  vandal.exec("delete from lists");
+  vandal.close();
+  await assert.rejects(store.page(USER, { offset: 0, size: 25 }), StoreUnavailable);
+});
+
+test("the same file is the same, whatever link leads to it", async () => {
+  const file = newFile();
+  await open(file);
+  const link = `${temporaryFolder()}/link.db`;
+  symlinkSync(file, link);
+  await assert.rejects(open(link), (error: Error) => error.message.includes("Another Earmark is running"));
+});
+
+test("after a write that failed, the store is ready again when writing works", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const other = new DatabaseSync(file, { timeout: 0 });
+  other.exec("begin immediate");
+  await assert.rejects(store.add(USER, drafts(0, 1), NOW), StoreUnavailable);
+  await assert.rejects(store.ready(), StoreUnavailable);
+  other.close();
+  await store.ready();
+  assert.equal((await store.add(USER, drafts(0, 1), NOW)).length, 1);
 });
 
 test("an empty file is taken as a new one", async () => {

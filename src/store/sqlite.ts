@@ -15,6 +15,7 @@ import { type Gaps, locate } from "./gaps.ts";
 import type { StoreOptions } from "./opening.ts";
 import { claimFile, isNewest, openConnection } from "./sqlite-file.ts";
 import { ADDED, type Answers, type GroupAnswer, ID_IN_USE, idKey, type Job, operationsOf } from "./sqlite-writer.ts";
+import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
@@ -82,7 +83,7 @@ class SqliteStore implements SubscriptionStore {
 
   async ready(): Promise<void> {
     reading(() => this.#reader.check());
-    this.#writer.check();
+    if (this.#writer.hasFailed) await this.#write({ kind: "probe" }, 0);
   }
 
   close(): Promise<void> {
@@ -145,11 +146,10 @@ class Reader {
     this.#begin.run();
     try {
       const list = this.#list.get(user) as unknown as [total: number, gaps: Gaps | null] | undefined;
-      if (list === undefined) return { items: [], total: 0 };
-      const [total, gaps] = list;
-      if (offset >= total) return { items: [], total };
-      const { from, skip } = locate(gaps ?? undefined, offset);
+      const [total, gaps] = list ?? [0, null];
+      const { from, skip } = locate(gaps ?? undefined, Math.min(offset, total));
       const rows = this.#items.all(user, from, size, skip) as unknown as Row[];
+      requireWhole(rows.length, { offset, size }, total);
       return { items: rows.map(toSubscription), total };
     } finally {
       this.#end.run();
@@ -178,6 +178,7 @@ function toSubscription([id, feedUrl, subscribedAt]: Row): Subscription {
 class WriterThread {
   readonly #path: string;
   #worker: Worker | undefined;
+  #hasFailed = false;
 
   static async start(path: string): Promise<WriterThread> {
     const thread = new WriterThread(path);
@@ -194,6 +195,7 @@ class WriterThread {
       const worker = this.#worker ?? (await this.#startWorker());
       worker.postMessage(jobs);
       const answers = await answerOf(worker);
+      this.#hasFailed = false;
       let at = 0;
       return jobs.map((job) => {
         const start = at;
@@ -201,12 +203,14 @@ class WriterThread {
         return answers.subarray(start, at);
       });
     } catch (cause) {
+      this.#hasFailed = true;
       throw new StoreUnavailable("the database cannot be written", { cause });
     }
   }
 
-  check(): void {
-    if (this.#worker === undefined) throw new StoreUnavailable("the writer is not running");
+  /** Whether the last group failed. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { ATOMIC, startServer } from "../../test/harness.ts";
+
+const server = await startServer();
+
+test("a body in hundreds of thousands of chunks of one byte costs no more memory than it has bytes", async () => {
+  const before = process.memoryUsage().rss;
+  const socket = connect(server.port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.write(
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  );
+  const document = '{"atomic:operations":[]}';
+  for (let round = 0; round < 20; round += 1) {
+    if (!socket.write("1\r\n \r\n".repeat(20_000))) await once(socket, "drain");
+  }
+  socket.write(`${document.length.toString(16)}\r\n${document}\r\n0\r\n\r\n`);
+  const [answer] = await once(socket, "data");
+  assert.match(String(answer), /^HTTP\/1\.1 200 /);
+  socket.destroy();
+  const grown = (process.memoryUsage().rss - before) / 2 ** 20;
+  assert.ok(grown < 100, `${Math.round(grown)} MiB for 400 kB`);
+});
+
+test("strings may hold any bracket, quote and backslash without counting as depth", async () => {
+  for (const text of ["[".repeat(100), '\\"'.repeat(3), "\\\\".repeat(50), '"[{', "}]"]) {
+    const body = JSON.stringify({ meta: { [text]: text }, "atomic:operations": [] });
+    const answer = await server.call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+    assert.equal(answer.status, 200, body);
+  }
+  const nested = (levels: number) =>
+    `{"meta":${"[".repeat(levels - 1)}"\\"]"${"]".repeat(levels - 1)},"atomic:operations":[]}`;
+  for (const [levels, status] of [
+    [64, 200],
+    [65, 400],
+  ] as const) {
+    const answer = await server.call("POST", "/v1/operations", {
+      headers: { "Content-Type": ATOMIC },
+      body: nested(levels),
+    });
+    assert.equal(answer.status, status, `${levels} levels`);
+  }
+});

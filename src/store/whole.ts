@@ -1,0 +1,11 @@
+import type { Window } from "../subscriptions.ts";
+
+/**
+ * Throws unless a page has as many items as the list's total promises. A damaged database must not look like a shorter
+ * list: whoever syncs to it would take the missing items for removed ones.
+ */
+export function requireWhole(items: number, { offset, size }: Window, total: number): void {
+  const expected = Math.max(0, Math.min(size, total - offset));
+  if (items !== expected)
+    throw new Error(`a page has ${items} items where there should be ${expected}: the database is damaged`);
+}
