@@ -9,6 +9,7 @@ import { createMetrics } from "../src/http/metrics.ts";
 import { createServer, type Server } from "../src/http/server.ts";
 import { openStore } from "../src/store/open.ts";
 import type { SubscriptionStore } from "../src/subscriptions.ts";
+import { startPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 export const PLAIN = "application/vnd.api+json";
@@ -42,6 +43,9 @@ export interface CallOptions {
   readonly body?: string | Uint8Array;
 }
 
+/** With TEST_ENGINE=postgres the server stands on PostgreSQL, which is held to every test that uses it. */
+const postgres = process.env["TEST_ENGINE"] === "postgres" ? await startPostgres(["max_connections=300"]) : undefined;
+
 /** A folder of its own that goes when the tests of the file have run. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "earmark-"));
@@ -52,7 +56,8 @@ export function temporaryFolder(): string {
 /** The real server on a real file and a real port, in this process; closed when the tests of the file have run. */
 export async function startServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
   const folder = temporaryFolder();
-  const config: Config = readConfig({ PORT: "0", DATABASE_URL: "file:earmark.db", ...environment }, folder);
+  const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
+  const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
   const store = await openStore(config.databaseUrl, {
     maxWaiting: config.maxQueuedOperations,
     connections: config.databaseConnections,
