@@ -21,23 +21,35 @@ export function mediaOf(request: FastifyRequest): MediaType {
   return request.routeOptions.config.media ?? PLAIN;
 }
 
-/** Sends a document. Bytes rather than text: the framework would add a charset to text. */
-export function respond(reply: FastifyReply, status: number, media: MediaType, document: string): void {
-  reply
-    .code(status)
-    .headers({ ...COMMON_HEADERS, "content-type": media.contentType })
-    .send(Buffer.from(document));
-}
+type Headers = Readonly<Record<string, string>>;
 
-export function respondEmpty(reply: FastifyReply): void {
-  reply.code(204).headers(COMMON_HEADERS).send();
+/**
+ * Sends a document, past the framework: that would add a charset to text, and send bytes apart from their headers. In one
+ * piece they are one write to the socket.
+ */
+export function respond(
+  reply: FastifyReply,
+  status: number,
+  media: MediaType,
+  document: string,
+  headers?: Headers,
+): void {
+  send(reply, status, document, { ...headers, "content-type": media.contentType });
 }
 
 export function respondText(reply: FastifyReply, contentType: string, text: string): void {
-  reply
-    .code(200)
-    .headers({ ...COMMON_HEADERS, "content-type": contentType })
-    .send(text);
+  send(reply, 200, text, { "content-type": contentType });
+}
+
+export function respondEmpty(reply: FastifyReply): void {
+  reply.hijack();
+  reply.raw.writeHead(204, COMMON_HEADERS).end();
+}
+
+function send(reply: FastifyReply, status: number, text: string, headers: Headers): void {
+  reply.hijack();
+  const length = Buffer.byteLength(text);
+  reply.raw.writeHead(status, { ...COMMON_HEADERS, ...headers, "content-length": length }).end(text);
 }
 
 export const COMMON_HEADERS = {
@@ -54,10 +66,9 @@ export function respondToFailure(
   media: MediaType,
 ): void {
   const { error, headers } = toFailure(thrown, request);
-  reply.headers(headers);
   const document = writeFailure(error, media);
   if (!isStillSending(request)) {
-    respond(reply, error.status, media, document);
+    respond(reply, error.status, media, document, headers);
     return;
   }
 

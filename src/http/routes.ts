@@ -57,7 +57,7 @@ export function createRoutes(app: FastifyInstance, options: RouteOptions, state:
       const [outcome] = outcomes;
       if (outcome === undefined) throw new Error("no outcome for the draft");
       if (isRefusal(outcome)) throw refusedSubscription(outcome);
-      respond(reply.header("location", selfLink(outcome.id)), 201, PLAIN, writeSubscription(outcome));
+      respond(reply, 201, PLAIN, writeSubscription(outcome), { location: selfLink(outcome.id) });
     },
   });
 

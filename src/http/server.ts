@@ -56,7 +56,7 @@ export function createServer(options: ServerOptions): Server {
   const guard = createGuard(options.allowedHosts);
   app.addHook("onRequest", ({ raw }, reply, done) => {
     // After an offer to switch protocols the parser loses what comes next in the same packet.
-    if (raw.headers.upgrade !== undefined) reply.header("connection", "close");
+    if (raw.headers.upgrade !== undefined) reply.raw.setHeader("connection", "close");
     guard(raw);
     done();
   });
