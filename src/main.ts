@@ -26,7 +26,7 @@ const COMMANDS: Readonly<
   serve: {
     options: [],
     async run() {
-      await serve({ config: config(), version, output: process.stdout, stopped: stopSignal() });
+      await serve({ config: config(), version, output: process.stdout, say, stopped: stopSignal() });
       return OK;
     },
   },

@@ -153,6 +153,16 @@ test("the health of a server can be asked for from its own settings", async () =
   assert.match(stderr, /^not ready: .* cannot be reached/);
 });
 
+test("a database server that is not there is waited for, and then named", async () => {
+  const { code, stderr } = await run(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^Waiting for the database at postgres:\/\/127\.0\.0\.1:1\/earmark …\nearmark: Cannot use the database at/,
+  );
+  assert.doesNotMatch(stderr, /canary/);
+});
+
 test("a server on PostgreSQL shows no password, and serves like any other", async () => {
   const url = (await postgres.database()).replace("earmark@", "earmark:canary@");
   const server = await start({ DATABASE_URL: url });

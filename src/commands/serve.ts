@@ -7,12 +7,14 @@ export interface ServeOptions {
   readonly config: Config;
   readonly version: string;
   readonly output: Writable & { readonly isTTY?: boolean };
+  /** Tells the person at the terminal something that is no data. */
+  readonly say: (words: string) => void;
   /** Resolves to the name of the signal that asks the server to stop. */
   readonly stopped: Promise<string>;
 }
 
 /** Serves until asked to stop; then answers what has begun, writes what waits, and returns. */
-export async function serve({ config, version, output, stopped }: ServeOptions): Promise<void> {
+export async function serve({ config, version, output, say, stopped }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
   const warnings: string[] = [];
   // The framework is loaded while the store opens.
@@ -20,6 +22,7 @@ export async function serve({ config, version, output, stopped }: ServeOptions):
     openStore(config.databaseUrl, {
       maxWaiting: config.maxQueuedOperations,
       connections: config.databaseConnections,
+      onWaiting: () => say(`Waiting for the database at ${nameOf(config.databaseUrl)} …`),
       onWarning: (warning) => warnings.push(warning),
       ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
     }),

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
-import { PLAIN } from "../jsonapi/media-type.ts";
-import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
+import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
 
 export const MAX_HEADER_BYTES = 16 * 1024;
 /** How long a connection may stand still in the middle of an answer. */
@@ -20,8 +20,11 @@ const FINISHING_MS = 8_000;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** What may be done with a path, and how it answers; undefined where there is nothing. */
+export type Allowed = (path: string) => { readonly allow: string; readonly media: MediaType } | undefined;
+
 /** The server below the framework: what holds for every connection, whatever is asked over it. */
-export function createHttpServer(handler: Handler, limits: Limits): Server {
+export function createHttpServer(handler: Handler, limits: Limits, allowed: Allowed): Server {
   const lines = new Lines();
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -42,8 +45,8 @@ export function createHttpServer(handler: Handler, limits: Limits): Server {
   for (const event of ["checkContinue", "checkExpectation"]) {
     server.on(event, (request, response) => server.emit("request", request, response));
   }
-  server.on("clientError", (error: Error & { code?: string }, socket: Socket) => {
-    lines.afterAnswers(socket, () => answerParserError(error, socket));
+  server.on("clientError", (error: ParserError, socket: Socket) => {
+    lines.afterAnswers(socket, () => answerParserError(error, socket, allowed));
   });
   return server;
 }
@@ -105,22 +108,42 @@ const BAD_REQUEST: ErrorObject = {
   detail: "This is not a well-formed HTTP/1.1 request.",
 };
 
+type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer; readonly bytesParsed?: number };
+
 /** Answers what never became a request; there is no reply object for it, only the socket. */
-function answerParserError(thrown: Error & { code?: string }, socket: Socket): void {
+function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
   if (thrown.code === "ECONNRESET") socket.destroy();
   // What comes after the last request of a connection is nobody's, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
-  const error = PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST;
-  const body = writeFailure(error, PLAIN);
+  const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
+  const { error, media } = unknown ?? { error: PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST, media: PLAIN };
+  const body = writeFailure(error, media);
   const headers = {
     ...COMMON_HEADERS,
-    "content-type": PLAIN.contentType,
+    ...unknown?.headers,
+    "content-type": media.contentType,
     "content-length": Buffer.byteLength(body),
     connection: "close",
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** The parser knows some thirty methods and gives up on others; they are answered like those that are not offered. */
+function unknownMethod(
+  { rawPacket, bytesParsed = 0 }: ParserError,
+  allowed: Allowed,
+): { error: ErrorObject; media: MediaType; headers: Record<string, string> } | undefined {
+  const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
+  // Further on in the packet it is what follows another request, and may be anything.
+  if (bytesParsed > line.indexOf(" ")) return undefined;
+  const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
+  if (path === undefined) return undefined;
+  const place = allowed(path);
+  if (place === undefined) return { ...noSuchPath(), media: PLAIN, headers: {} };
+  const { error, headers } = methodNotAllowed(place.allow);
+  return { error, media: place.media, headers: { ...headers } };
 }
 
 /** Answers what has begun and what still comes in on open connections, then closes them. */

@@ -124,6 +124,10 @@ function toFailure(
   return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
 }
 
+export function methodNotAllowed(allow: string): RequestFailure {
+  return new RequestFailure({ status: 405, title: "Method Not Allowed", detail: `Allowed here: ${allow}.` }, { allow });
+}
+
 export function noSuchPath(): RequestFailure {
   return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
 }

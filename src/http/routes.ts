@@ -9,8 +9,9 @@ import { isUuidLike, selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { isRefusal, LOCAL_USER, type SubscriptionStore, subscribe } from "../subscriptions.ts";
 import { createJsonReader } from "./body.ts";
+import type { Allowed } from "./connections.ts";
 import type { Metrics } from "./metrics.ts";
-import { noSuchPath, respond, respondEmpty, respondText, unavailable } from "./respond.ts";
+import { methodNotAllowed, noSuchPath, respond, respondEmpty, respondText, unavailable } from "./respond.ts";
 
 export interface RouteOptions {
   readonly store: SubscriptionStore;
@@ -19,16 +20,25 @@ export interface RouteOptions {
   readonly clock: () => Date;
 }
 
+type Resource = readonly [path: RegExp, offer: NonNullable<ReturnType<Allowed>>];
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 type Method = "GET" | "POST" | "DELETE";
 
-/** Every route of the server, top to bottom. */
-export function createRoutes(app: FastifyInstance, options: RouteOptions, state: { readonly draining: boolean }): void {
+/** Every route of the server, top to bottom. Returns what may be done with a path. */
+export function createRoutes(
+  app: FastifyInstance,
+  options: RouteOptions,
+  state: { readonly draining: boolean },
+): Allowed {
   const { store, limits, clock, metrics } = options;
   const readJson = createJsonReader(limits.maxBodyBytes);
   const user = LOCAL_USER;
+  const resources: Resource[] = [];
+  const resource = (url: string, media: MediaType, handlers: Partial<Record<Method, Handler>>) => {
+    resources.push(addResource(app, url, media, handlers));
+  };
 
-  resource(app, "/v1/operations", ATOMIC, {
+  resource("/v1/operations", ATOMIC, {
     async POST(request, reply) {
       requireContentType(request.headers["content-type"], ATOMIC);
       requireAccept(request.headers.accept, ATOMIC);
@@ -40,7 +50,7 @@ export function createRoutes(app: FastifyInstance, options: RouteOptions, state:
     },
   });
 
-  resource(app, "/v1/subscriptions", PLAIN, {
+  resource("/v1/subscriptions", PLAIN, {
     async GET(request, reply) {
       requireAccept(request.headers.accept, PLAIN);
       const query = readListQuery(queryOf(request));
@@ -61,7 +71,7 @@ export function createRoutes(app: FastifyInstance, options: RouteOptions, state:
     },
   });
 
-  resource(app, "/v1/subscriptions/:id", PLAIN, {
+  resource("/v1/subscriptions/:id", PLAIN, {
     async GET(request, reply) {
       requireAccept(request.headers.accept, PLAIN);
       const fields = readFieldsQuery(queryOf(request));
@@ -77,11 +87,11 @@ export function createRoutes(app: FastifyInstance, options: RouteOptions, state:
     },
   });
 
-  resource(app, "/healthz", PLAIN, {
+  resource("/healthz", PLAIN, {
     GET: async (_request, reply) => respond(reply, 200, PLAIN, writeStatus("ok")),
   });
 
-  resource(app, "/readyz", PLAIN, {
+  resource("/readyz", PLAIN, {
     async GET(_request, reply) {
       if (state.draining) throw unavailable("The server is shutting down.");
       await store.ready();
@@ -90,38 +100,36 @@ export function createRoutes(app: FastifyInstance, options: RouteOptions, state:
   });
 
   if (metrics !== undefined) {
-    resource(app, "/metrics", PLAIN, {
+    resource("/metrics", PLAIN, {
       async GET(_request, reply) {
         const text = await metrics.collect();
         respondText(reply, metrics.contentType, text);
       },
     });
   }
+
+  return (path) => resources.find(([pattern]) => pattern.test(path))?.[1];
 }
 
 /** A path, what can be done with it, and 405 for everything else. HEAD is GET without its body. */
-function resource(
+function addResource(
   app: FastifyInstance,
   url: string,
   media: MediaType,
   handlers: Partial<Record<Method, Handler>>,
-): void {
+): Resource {
   const allow = Object.keys(handlers)
     .flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]))
     .join(", ");
-  const methodNotAllowed: Handler = async () => {
-    throw new RequestFailure(
-      { status: 405, title: "Method Not Allowed", detail: `Allowed here: ${allow}.` },
-      { allow },
-    );
-  };
   app.all(url, { config: { media } }, (request, reply) => {
     // The router takes `/v1/subscriptions/` for a subscription without an id.
     if ((request.params as { id?: string }).id === "") throw noSuchPath();
     const method = request.method === "HEAD" ? "GET" : request.method;
     const handler = method === "GET" || method === "POST" || method === "DELETE" ? handlers[method] : undefined;
-    return (handler ?? methodNotAllowed)(request, reply);
+    if (handler === undefined) throw methodNotAllowed(allow);
+    return handler(request, reply);
   });
+  return [new RegExp(`^${url.replace(":id", "[^/]+")}$`), { allow, media }];
 }
 
 function queryOf(request: FastifyRequest): string {

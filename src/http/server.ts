@@ -5,7 +5,7 @@ import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
 import { PLAIN } from "../jsonapi/media-type.ts";
-import { createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
+import { type Allowed, createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
 import { createGuard } from "./guard.ts";
 import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
 import { createRoutes, type RouteOptions } from "./routes.ts";
@@ -29,13 +29,14 @@ export function createServer(options: ServerOptions): Server {
   const { limits, metrics } = options;
   const state = { draining: false };
   const isVerbose = options.logging.level === "debug";
+  let allowed: Allowed = () => undefined;
   const app: FastifyInstance = fastify({
     logger: options.logging,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: createRequestIds(),
     // A logger for each request would be made for thousands that log nothing; the few lines name their request themselves.
     childLoggerFactory: (logger) => logger,
-    serverFactory: (handler) => createHttpServer(handler, limits),
+    serverFactory: (handler) => createHttpServer(handler, limits, (path) => allowed(path)),
     exposeHeadRoutes: false,
     // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
     rewriteUrl: (request) => (request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/",
@@ -76,7 +77,7 @@ export function createServer(options: ServerOptions): Server {
   app.setNotFoundHandler(() => {
     throw noSuchPath();
   });
-  createRoutes(app, options, state);
+  allowed = createRoutes(app, options, state);
 
   return {
     log: app.log,

@@ -575,12 +575,32 @@ describe("methods", () => {
       media: ATOMIC,
       allow: "POST",
     })),
-    ...["FOO", "get", "Get", "GETT", "G@T"].map((method) => ({
-      name: `the unknown method ${method} is refused`,
+    ...["FOO", "get", "Get", "GETT"].map((method) => ({
+      name: `the unknown method ${method} is not allowed either`,
       bytes: `${method} /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`,
-      status: [400, 405],
+      status: 405,
       media: PLAIN,
+      allow: "GET, HEAD, POST",
     })),
+    {
+      name: "an unknown method on the operations is not allowed either",
+      bytes: `FOO /v1/operations HTTP/1.1\r\n${HOST}\r\n`,
+      status: 405,
+      media: ATOMIC,
+      allow: "POST",
+    },
+    {
+      name: "an unknown method on an unknown path is not found",
+      bytes: `FOO /nowhere HTTP/1.1\r\n${HOST}\r\n`,
+      status: 404,
+      media: PLAIN,
+    },
+    {
+      name: "a method that cannot be one is refused",
+      bytes: `G@T /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`,
+      status: 400,
+      media: PLAIN,
+    },
   ]);
 
   test("a tunnel is refused by closing the connection", async () => {

@@ -6,6 +6,8 @@ export interface StoreOptions {
   readonly connections: number;
   /** Told after each transaction: how many operations it held, and how long it took. */
   readonly onCommit?: (operations: number, seconds: number) => void;
+  /** Told once when the database does not answer yet and is waited for. */
+  readonly onWaiting?: () => void;
   /** Told what the operator should know at start. */
   readonly onWarning?: (warning: string) => void;
 }

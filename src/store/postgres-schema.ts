@@ -59,9 +59,9 @@ export interface SchemaReport {
 }
 
 /** Brings the database to the newest version. Many processes may do so at once: the first does it, the others wait. */
-export async function prepareDatabase(postgres: Postgres, name: string): Promise<SchemaReport> {
+export async function prepareDatabase(postgres: Postgres, name: string, onWaiting?: () => void): Promise<SchemaReport> {
   const deadline = performance.now() + STARTING_MS;
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     try {
       return await postgres.use(async (connection) => {
         const warnings = await checkDurability(connection);
@@ -76,6 +76,7 @@ export async function prepareDatabase(postgres: Postgres, name: string): Promise
           `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server runs and lets this user in.`,
         );
       }
+      if (tries === 2) onWaiting?.();
       await sleep(200);
     }
   }
