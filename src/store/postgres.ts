@@ -113,16 +113,23 @@ class PostgresStore implements SubscriptionStore {
 
   async #write(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    let queue = this.#queues.get(user);
-    if (queue === undefined) {
-      queue = new WriteQueue((jobs) => carryOut(this.#postgres, user, jobs), this.#room, this.#options.onCommit);
-      this.#queues.set(user, queue);
-      const forget = () => void this.#queues.delete(user);
-      const answer = queue.push(job, operations);
-      queue.idle().then(forget, forget);
-      return answer;
-    }
-    return queue.push(job, operations);
+    const present = this.#queues.get(user);
+    if (present !== undefined) return present.push(job, operations);
+    const queue = new WriteQueue<Job, readonly Answer[]>(
+      (jobs) => carryOut(this.#postgres, user, jobs),
+      this.#room,
+      this.#options.onCommit,
+    );
+    this.#queues.set(user, queue);
+    const answer = queue.push(job, operations);
+    void this.#forget(user, queue);
+    return answer;
+  }
+
+  /** Lets go of a user's queue when nothing waits in it any more. */
+  async #forget(user: UserId, queue: WriteQueue<Job, readonly Answer[]>): Promise<void> {
+    while (!queue.isIdle) await queue.idle();
+    this.#queues.delete(user);
   }
 }
 

@@ -105,9 +105,9 @@ function migrate(path: string): void {
         `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
       );
     }
+    if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
     createSchema(database, version);
     setDurability(database);
-    if (statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
   } finally {
     database.close();
   }

@@ -64,6 +64,10 @@ export class WriteQueue<Job, Answer> {
     });
   }
 
+  get isIdle(): boolean {
+    return this.#running === undefined;
+  }
+
   /** Resolves when nothing waits any more. */
   async idle(): Promise<void> {
     await this.#running;
