@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { query } from "./postgres.ts";
+import { query } from "../test/postgres-cluster.ts";
 
 /** `count` lists of `length` subscriptions each; the local user's list is number 1. */
 export interface Lists {
