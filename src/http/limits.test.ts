@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { ATOMIC, add, newId, startServer, statusOf } from "../../test/harness.ts";
+
+const headers = { "Content-Type": ATOMIC };
+const bodyOf = (count: number) => {
+  const operations = Array.from({ length: count }, () => {
+    const id = newId();
+    return add(id, `https://feeds.example/${id}`);
+  });
+  return JSON.stringify({ "atomic:operations": operations });
+};
+
+test("the limits of a request follow their settings, and its error names them", async () => {
+  const { call } = await startServer({ EARMARK_MAX_OPERATIONS: "3", EARMARK_MAX_BODY_BYTES: "2048" });
+  assert.equal((await call("POST", "/v1/operations", { headers, body: bodyOf(3) })).status, 200);
+  const many = await call("POST", "/v1/operations", { headers, body: bodyOf(4) });
+  assert.deepEqual([many.status, many.json.errors[0].meta], [413, { max: 3 }]);
+  const long = await call("POST", "/v1/operations", { headers, body: bodyOf(1).padEnd(2_049) });
+  assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_048 }]);
+});
+
+test("more connections than there may be are closed, and those that were there go on", async () => {
+  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "2" });
+  const sockets = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
+  for (const socket of sockets) await once(socket, "connect");
+  const third = connect(port, "127.0.0.1");
+  third.on("error", () => undefined);
+  await once(third, "close");
+  for (const socket of sockets) {
+    socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert.match(String((await once(socket, "data"))[0]), /^HTTP\/1\.1 200 /);
+    socket.destroy();
+  }
+});
+
+test("when more waits to be written than may, a request is refused whole and can be sent again", async () => {
+  const { call } = await startServer({ EARMARK_MAX_QUEUED_OPERATIONS: "100" });
+  const bodies = Array.from({ length: 20 }, () => bodyOf(60));
+  const answers = await Promise.all(bodies.map((body) => call("POST", "/v1/operations", { headers, body })));
+  const refused = answers.filter(({ status }) => status === 503);
+  assert.ok(refused.length > 0, "nothing was refused");
+  for (const answer of refused) {
+    assert.equal(answer.headers["retry-after"], "1");
+    assert.deepEqual(Object.keys(answer.json), ["jsonapi", "errors"]);
+  }
+  const added = answers.filter(({ status }) => status === 200).length;
+  assert.equal((await call("GET", "/v1/subscriptions")).json.meta.total, 60 * added);
+  for (const [index, { status }] of answers.entries()) {
+    if (status !== 503) continue;
+    const again = await call("POST", "/v1/operations", { headers, body: bodies[index] ?? "" });
+    assert.ok(again.json["atomic:results"].every((result: unknown) => statusOf(result) === "added"));
+  }
+});
+
+test("a slow request has a line in the log", async () => {
+  const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" });
+  await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
+  assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
+});
