@@ -4,6 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
+import { backup, DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "./harness.ts";
@@ -147,6 +148,35 @@ test("while it leaves, the server says that it is not ready, and closes connecti
   assert.match(String(answer), /\r\nretry-after: \d+\r\n/i);
   assert.match(String(answer), /\r\nconnection: close\r\n/i);
   assert.equal(await server.ended, 0);
+});
+
+test("a client that never ends its request does not keep the server from stopping", async () => {
+  const server = await start({
+    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
+    EARMARK_REQUEST_TIMEOUT_MS: "600000",
+  });
+  const slow = connect(server.port, "127.0.0.1").on("error", () => undefined);
+  slow.write(
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 100\r\n\r\n{`,
+  );
+  await sleep(200);
+  server.child.kill("SIGTERM");
+  assert.equal(await server.ended, 0);
+  slow.destroy();
+});
+
+test("a copy that SQLite makes while the server writes is whole", async () => {
+  const folder = temporaryFolder();
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
+  const writing = Promise.all(Array.from({ length: 20 }, () => post(server.port, batch(100))));
+  const live = new DatabaseSync(`${folder}/earmark.db`, { readOnly: true });
+  await backup(live, `${folder}/copy.db`);
+  live.close();
+  await writing;
+  const copy = await start({ DATABASE_URL: `file:${folder}/copy.db` });
+  const { json } = await callServer(copy.port, "GET", "/v1/subscriptions?page[size]=100");
+  assert.equal(json.data.length, Math.min(100, json.meta.total));
+  assert.equal(json.meta.total % 100, 0, "requests are in it whole or not at all");
 });
 
 test("a second signal ends the server at once", async () => {

@@ -60,3 +60,21 @@ test("a slow request has a line in the log", async () => {
   await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
   assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
 });
+
+test("bodies that together are more than the server can hold are refused, and their memory comes back", async () => {
+  const { port, call } = await startServer();
+  const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
+  const part = Buffer.alloc(7 * 1024 * 1024, " ");
+  const sockets = Array.from({ length: 16 }, () => connect(port, "127.0.0.1").on("error", () => undefined));
+  const answer = Promise.race(sockets.map((socket) => once(socket, "data")));
+  for (const socket of sockets) {
+    socket.write(head);
+    socket.write(part);
+  }
+  const [text] = await answer;
+  assert.match(String(text), /^HTTP\/1\.1 503 [\s\S]*\r\nretry-after: 1\r\n[\s\S]*receiving more than it can hold/i);
+  for (const socket of sockets) socket.destroy();
+  await Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
+  const again = await call("POST", "/v1/operations", { headers, body: '{"atomic:operations":[]}'.padEnd(8_000_000) });
+  assert.equal(again.status, 200);
+});

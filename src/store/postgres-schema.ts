@@ -53,20 +53,22 @@ const STARTING_MS = 10_000;
 /** A wrong password or certificate, no such database, no right to make tables: what does not mend itself. */
 const FINAL = /^(28|3D|42501)|CERT|SIGNATURE/;
 
-export interface SchemaReport {
-  /** What the operator should know, though the server starts. */
-  readonly warnings: readonly string[];
-}
-
-/** Brings the database to the newest version. Many processes may do so at once: the first does it, the others wait. */
-export async function prepareDatabase(postgres: Postgres, name: string, onWaiting?: () => void): Promise<SchemaReport> {
+/**
+ * Brings the database to the newest version. Many processes may do so at once: the first does it, the others wait.
+ * Returns what the operator should know, though the server starts.
+ */
+export async function prepareDatabase(
+  postgres: Postgres,
+  name: string,
+  onWaiting?: () => void,
+): Promise<readonly string[]> {
   const deadline = performance.now() + STARTING_MS;
   for (let tries = 1; ; tries += 1) {
     try {
       return await postgres.use(async (connection) => {
         const warnings = await checkDurability(connection);
         await migrate(connection);
-        return { warnings };
+        return warnings;
       });
     } catch (error) {
       if (error instanceof StartFailure) throw error;

@@ -25,7 +25,7 @@ const LOCK_MS = 2_000;
 export async function openPostgres(url: string, options: StoreOptions): Promise<SubscriptionStore> {
   const postgres = new Postgres(url, options.connections);
   try {
-    const { warnings } = await prepareDatabase(postgres, nameOf(url), options.onWaiting);
+    const warnings = await prepareDatabase(postgres, nameOf(url), options.onWaiting);
     for (const warning of warnings) options.onWarning?.(warning);
     return new PostgresStore(postgres, options);
   } catch (error) {
