@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC, add, newId, startServer, statusOf } from "../../test/harness.ts";
 
 const headers = { "Content-Type": ATOMIC };
@@ -75,6 +76,12 @@ test("bodies that together are more than the server can hold are refused, and th
   assert.match(String(text), /^HTTP\/1\.1 503 [\s\S]*\r\nretry-after: 1\r\n[\s\S]*receiving more than it can hold/i);
   for (const socket of sockets) socket.destroy();
   await Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
-  const again = await call("POST", "/v1/operations", { headers, body: '{"atomic:operations":[]}'.padEnd(8_000_000) });
-  assert.equal(again.status, 200);
+  // The server hears of the closed connections in its own time; what it never gives back would stay refused.
+  const body = '{"atomic:operations":[]}'.padEnd(8_000_000);
+  let status = 503;
+  for (let tries = 0; tries < 50 && status === 503; tries += 1) {
+    await sleep(100);
+    status = (await call("POST", "/v1/operations", { headers, body })).status;
+  }
+  assert.equal(status, 200);
 });
