@@ -61,11 +61,27 @@ export interface Page {
   readonly total: number;
 }
 
+/** How much of a list is read at a time when all of it is wanted: so much that nearly every list is of one instant. */
+const ALL_AT_A_TIME = 5_000;
+
+/** The whole list of a user, piece by piece. */
+export async function* everySubscription(
+  store: SubscriptionStore,
+  user: UserId,
+): AsyncGenerator<readonly Subscription[]> {
+  for (let offset = 0; ; offset += ALL_AT_A_TIME) {
+    const { items } = await store.page(user, { offset, size: ALL_AT_A_TIME });
+    if (items.length === 0) return;
+    yield items;
+  }
+}
+
 /**
  * Where subscriptions live. Any engine keeps these promises:
  * - what is answered is on stable storage, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
- * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was, unless that says `unknown`.
+ * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was, unless that says `unknown`;
+ * - nothing is added for a user who was deleted: that rejects with `UserGone`.
  */
 export interface SubscriptionStore {
   /** Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. */
@@ -94,6 +110,11 @@ export class StoreUnavailable extends Error {
     this.overloaded = options.overloaded ?? false;
     this.unknown = options.unknown ?? false;
   }
+}
+
+/** The user was deleted while the request was on its way; nothing was done. */
+export class UserGone extends Error {
+  override readonly name = "UserGone";
 }
 
 /**

@@ -1,10 +1,10 @@
-import type { SubscriptionStore } from "../subscriptions.ts";
+import type { Store } from "../accounts.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
 
 // Each engine is loaded when it is used: a driver that is not needed would double the time to start.
 
 /** The engine follows from the URL alone. */
-export async function openStore(url: string, options: StoreOptions): Promise<SubscriptionStore> {
+export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   if (isFile(url)) return (await import("./sqlite.ts")).openSqlite(pathOf(url), options);
   return (await import("./postgres.ts")).openPostgres(url, options);
 }

@@ -4,6 +4,8 @@ export interface StoreOptions {
   readonly maxWaiting: number;
   /** How many connections may be open to a database server. */
   readonly connections: number;
+  /** For a moment's work, also while a server runs on the same file. */
+  readonly beside?: boolean;
   /** Told after each transaction: how many operations it held, and how long it took. */
   readonly onCommit?: (operations: number, seconds: number) => void;
   /** Told once when the database does not answer yet and is waited for. */

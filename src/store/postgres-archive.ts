@@ -1,7 +1,16 @@
 import { nameOf, StartFailure } from "./opening.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { isNewest, prepareDatabase } from "./postgres-schema.ts";
-import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./tables.ts";
+import {
+  type Archive,
+  keyBeforeAll,
+  type Row,
+  type Source,
+  TABLES,
+  type Table,
+  type Target,
+  type Value,
+} from "./tables.ts";
 
 const ROWS = 5_000;
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
@@ -65,7 +74,7 @@ function readTables(connection: Connection, close: (end: "rollback") => Promise<
       const columns = table.columns.map(([name]) => name);
       const key = columns.slice(0, table.keyColumns);
       const order = key.join(", ");
-      let last: readonly Value[] = key.map(() => -1);
+      let last = keyBeforeAll(table);
       for (;;) {
         const { rows } = await connection.query({
           text: `select ${columns.join(", ")} from earmark.${table.name}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { StoreUnavailable } from "../subscriptions.ts";
+import { StoreUnavailable, UserGone } from "../subscriptions.ts";
 
 /** How long a fault may last before its request is given up: then whoever waits is told to come again. */
 const PATIENCE_MS = 1_500;
@@ -8,6 +8,8 @@ const CONNECT_MS = 1_000;
 /** Longest silence of a server in the middle of a statement. */
 const ANSWER_MS = 5_000;
 const IDLE_MS = 30_000;
+/** How long a write waits for another process that is writing for the same user. */
+export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
 
@@ -75,6 +77,7 @@ export class Postgres {
       try {
         return await this.use(work);
       } catch (error) {
+        if (error instanceof UserGone) throw error;
         if (!isPassing(error) || performance.now() + pause > deadline) {
           throw new StoreUnavailable("PostgreSQL did not do it", { cause: error });
         }

@@ -5,7 +5,7 @@ import { type Connection, codeOf, type Postgres } from "./postgres-connection.ts
 /**
  * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other
  * engine; see there for what they mean. Every key begins with the user, so that a cluster can spread users over its
- * nodes. `written_by` tells transactions apart: it settles whether a commit happened whose answer was lost.
+ * nodes, or with what must be unique among all users. `limits` is for what all processes count together. `written_by` tells transactions apart: it settles whether a commit happened whose answer was lost.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -42,10 +42,51 @@ const MIGRATIONS: readonly string[] = [
     counts bytea not null
   );
   `,
+  `
+  create table earmark.accounts (
+    user_id bigint primary key,
+    created_at bigint not null,
+    name text not null,
+    issuer text not null,
+    password text not null
+  );
+
+  create table earmark.identities (
+    key uuid primary key,
+    user_id bigint not null
+  );
+
+  create table earmark.credentials (
+    hash bytea primary key,
+    user_id bigint not null,
+    id uuid not null,
+    created_at bigint not null,
+    used_at bigint not null,
+    expires_at bigint not null,
+    kind text not null,
+    scope text not null,
+    label text not null
+  );
+  create index credentials_by_user on earmark.credentials (user_id, kind, created_at);
+
+  create table earmark.limits (
+    key uuid primary key,
+    moment double precision not null
+  );
+  `,
 ];
 
-/** The tables that a cluster spreads over its nodes, all by their user. */
-const DISTRIBUTED = ["lists", "subscriptions", "removals", "gaps"];
+/** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */
+const DISTRIBUTED = {
+  lists: "user_id",
+  subscriptions: "user_id",
+  removals: "user_id",
+  gaps: "user_id",
+  accounts: "user_id",
+  identities: "key",
+  credentials: "hash",
+  limits: "key",
+} as const;
 
 /** How long a server that is still starting is waited for. */
 const STARTING_MS = 10_000;
@@ -140,10 +181,12 @@ export async function distribute(connection: Connection): Promise<readonly strin
   const { rows: spread } = await connection.query(
     "select logicalrelid::text as name from pg_dist_partition where logicalrelid::text like 'earmark.%'",
   );
-  const missing = DISTRIBUTED.filter((table) => !spread.some(({ name }) => name === `earmark.${table}`));
-  for (const table of missing) {
-    const together = table === "lists" ? "" : ", colocate_with => 'earmark.lists'";
-    await connection.query(`select create_distributed_table('earmark.${table}', 'user_id'${together})`);
+  const missing = Object.entries(DISTRIBUTED).filter(
+    ([table]) => !spread.some(({ name }) => name === `earmark.${table}`),
+  );
+  for (const [table, column] of missing) {
+    const together = column === "user_id" && table !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
+    await connection.query(`select create_distributed_table('earmark.${table}', '${column}'${together})`);
   }
-  return missing;
+  return missing.map(([table]) => table);
 }

@@ -1,28 +1,27 @@
 import { randomInt } from "node:crypto";
 import type { QueryResult } from "pg";
+import type { AccountStore, Store } from "../accounts.ts";
 import {
   type Draft,
   type Outcome,
   type Page,
   StoreUnavailable,
   type Subscription,
-  type SubscriptionStore,
+  UserGone,
   type UserId,
   type Window,
 } from "../subscriptions.ts";
-import { feedKey } from "./feed-key.ts";
 import { type Gaps, locate } from "./gaps.ts";
+import { DELETED, feedKey } from "./keys.ts";
 import { nameOf, type StoreOptions } from "./opening.ts";
 import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
-import { type Connection, InDoubt, isRefusedCommit, Postgres } from "./postgres-connection.ts";
+import { PostgresAccounts } from "./postgres-accounts.ts";
+import { type Connection, InDoubt, isRefusedCommit, LOCK_MS, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
-/** How long a write waits for another process that is writing the same user's list. */
-const LOCK_MS = 2_000;
-
-export async function openPostgres(url: string, options: StoreOptions): Promise<SubscriptionStore> {
+export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
   try {
     const warnings = await prepareDatabase(postgres, nameOf(url), options.onWaiting);
@@ -47,7 +46,8 @@ export async function preparePostgres(
   }
 }
 
-class PostgresStore implements SubscriptionStore {
+class PostgresStore implements Store {
+  readonly accounts: AccountStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #room: Room;
@@ -59,6 +59,7 @@ class PostgresStore implements SubscriptionStore {
     this.#postgres = postgres;
     this.#options = options;
     this.#room = new Room(options.maxWaiting);
+    this.accounts = new PostgresAccounts(postgres);
   }
 
   get waiting(): number {
@@ -241,6 +242,7 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
     ]);
     const [row] = list.rows;
     if (row !== undefined) {
+      if (Number(row.sequence) === DELETED) throw new UserGone();
       return {
         sequence: Number(row.sequence),
         total: Number(row.total),

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { StartFailure } from "./opening.ts";
 import { claimFile, createSchema } from "./sqlite-file.ts";
-import { type Archive, type Row, type Source, TABLES, type Table, type Target, type Value } from "./tables.ts";
+import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
 const ROWS = 5_000;
 
@@ -44,9 +44,9 @@ function readFile(database: DatabaseSync, release: () => void): Source {
         `select ${columns.join(", ")} from ${table.name} where (${order}) > (${key.map(() => "?").join(", ")}) order by ${order} limit ${ROWS}`,
       );
       next.setReturnArrays(true);
-      let last: readonly Value[] = key.map(() => -1);
+      let last = keyBeforeAll(table);
       for (;;) {
-        const rows = (next.all(...(last as SQLInputValue[])) as unknown as Row[]).map((row) => fromSqlite(table, row));
+        const rows = (next.all(...toSqlite(table, last)) as unknown as Row[]).map((row) => fromSqlite(table, row));
         if (rows.length === 0) return;
         yield rows;
         last = rows.at(-1)?.slice(0, table.keyColumns) ?? [];

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { StoreUnavailable } from "../subscriptions.ts";
 import { StartFailure } from "./opening.ts";
 
 /** "EARM", in the header of every file that is ours. */
@@ -12,6 +13,9 @@ const APPLICATION_ID = 0x4541524d;
  * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
  * added, which is also its place in the order; a removal is remembered under its own. So what changed after N can be
  * told from the two tables by their primary keys. A removal forgets the address, which may hold a password.
+ *
+ * An account has the list of the same user. What must be unique among all users leads a table of its own: who someone
+ * is (`identities`), and the hash of every secret (`credentials`).
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -45,6 +49,33 @@ const MIGRATIONS: readonly string[] = [
     user_id integer primary key,
     counts blob not null
   ) strict;
+  `,
+  `
+  create table accounts (
+    user_id integer primary key,
+    name text not null,
+    issuer text not null,
+    password text not null,
+    created_at integer not null
+  ) strict;
+
+  create table identities (
+    key blob primary key,
+    user_id integer not null
+  ) strict, without rowid;
+
+  create table credentials (
+    hash blob primary key,
+    user_id integer not null,
+    id blob not null,
+    kind text not null,
+    scope text not null,
+    label text not null,
+    created_at integer not null,
+    used_at integer not null,
+    expires_at integer not null
+  ) strict, without rowid;
+  create index credentials_by_user on credentials (user_id, kind, created_at);
   `,
 ];
 
@@ -200,8 +231,30 @@ function lockFile(path: string): () => void {
   } catch (error) {
     lock.close();
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-    throw new StartFailure(
-      `Another Earmark is running on ${path}. Stop it first, or set DATABASE_URL to another file.`,
-    );
+    throw new FileInUse(`Another Earmark is running on ${path}. Stop it first, or set DATABASE_URL to another file.`);
+  }
+}
+
+class FileInUse extends StartFailure {}
+
+/** For one who works on the file for a moment beside a server that may be running: brings it up to date if none is. */
+export function shareFile(path: string): () => void {
+  try {
+    claimFile(path)();
+  } catch (error) {
+    if (!(error instanceof FileInUse)) throw error;
+    const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+    const isSame = isNewest(database);
+    database.close();
+    if (!isSame) throw new StartFailure(`The Earmark that is running on ${path} is of another version. Stop it first.`);
+  }
+  return () => undefined;
+}
+
+export function reading<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new StoreUnavailable("the database cannot be read", { cause });
   }
 }

@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import { feedKey } from "./feed-key.ts";
 import { withGaps } from "./gaps.ts";
+import { DELETED, feedKey, idKey } from "./keys.ts";
+import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
 import { openConnection, touch } from "./sqlite-file.ts";
 
 /**
@@ -12,10 +13,11 @@ export type Job =
   /** Three texts for each draft: id, feed_url, feed. */
   | { readonly kind: "add"; readonly user: number; readonly at: number; readonly drafts: readonly string[] }
   | { readonly kind: "remove"; readonly user: number; readonly at: number; readonly id: string }
+  | { readonly kind: "account"; readonly change: AccountChange }
   /** Writes something that changes nothing, to see whether anything can be written. */
   | { readonly kind: "probe" };
 
-/** One byte for each operation of the group: an addition's is below, a removal's is whether there was something. */
+/** One byte for each operation of the group: an addition's or a removal's is below, a change of accounts has its own. */
 export type Answers = Uint8Array;
 export type GroupAnswer = { readonly answers: Answers } | { readonly failure: Error };
 
@@ -27,6 +29,10 @@ export function operationsOf(job: Job): number {
 export const ADDED = 1;
 export const ALREADY_SUBSCRIBED = 2;
 export const ID_IN_USE = 3;
+export const REMOVED = 1;
+export const NOT_THERE = 2;
+/** The user was deleted while the job was on its way. */
+export const USER_GONE = 4;
 
 const CACHE_KIB = 48 * 1024;
 
@@ -47,6 +53,7 @@ class Writer {
   readonly #writeGaps: StatementSync;
   readonly #readList: StatementSync;
   readonly #writeList: StatementSync;
+  readonly #accounts: AccountWriter;
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
@@ -68,6 +75,7 @@ class Writer {
     this.#writeList = prepare(`
       insert into lists (user_id, sequence, total) values (?, ?, ?)
       on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`);
+    this.#accounts = new AccountWriter(this.#database);
   }
 
   carryOut(jobs: readonly Job[]): Answers {
@@ -81,19 +89,33 @@ class Writer {
         touch(this.#database);
         continue;
       }
+      if (job.kind === "account") {
+        this.#writeLists(lists);
+        answers[at] = this.#accounts.carryOut(job.change);
+        at += 1;
+        continue;
+      }
       const list = lists.get(job.user) ?? this.#list(job.user);
-      lists.set(job.user, list);
-      if (job.kind === "add") this.#add(job, list, answers, at);
-      else answers[at] = this.#remove(job, list) ? 1 : 0;
+      if (list.sequence === DELETED) answers.fill(USER_GONE, at, at + operationsOf(job));
+      else {
+        lists.set(job.user, list);
+        if (job.kind === "add") this.#add(job, list, answers, at);
+        else answers[at] = this.#remove(job, list) ? REMOVED : NOT_THERE;
+      }
       at += operationsOf(job);
     }
-    for (const [user, { sequence, total }] of lists) this.#writeList.run(user, sequence, total);
+    this.#writeLists(lists);
     this.#commit.run();
     return answers;
   }
 
   close(): void {
     this.#database.close();
+  }
+
+  #writeLists(lists: Map<number, List>): void {
+    for (const [user, { sequence, total }] of lists) this.#writeList.run(user, sequence, total);
+    lists.clear();
   }
 
   #list(user: number): List {
@@ -128,10 +150,6 @@ class Writer {
     this.#writeGaps.run(user, withGaps(gaps, [Number(row["sequence"]), list.sequence]));
     return true;
   }
-}
-
-export function idKey(id: string): Buffer {
-  return Buffer.from(id.replaceAll("-", ""), "hex");
 }
 
 /**

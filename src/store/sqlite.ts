@@ -1,28 +1,40 @@
 import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
+import type { AccountStore, Store } from "../accounts.ts";
 import {
   type Draft,
   type Outcome,
   type Page,
   StoreUnavailable,
   type Subscription,
-  type SubscriptionStore,
+  UserGone,
   type UserId,
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
+import { idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
-import { claimFile, isNewest, openConnection } from "./sqlite-file.ts";
-import { ADDED, type Answers, type GroupAnswer, ID_IN_USE, idKey, type Job, operationsOf } from "./sqlite-writer.ts";
+import { SqliteAccounts } from "./sqlite-accounts.ts";
+import { claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import {
+  ADDED,
+  type Answers,
+  type GroupAnswer,
+  ID_IN_USE,
+  type Job,
+  operationsOf,
+  REMOVED,
+  USER_GONE,
+} from "./sqlite-writer.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
 
 /** One thread writes, this one reads: in a write-ahead log neither waits for the other. */
-export async function openSqlite(path: string, options: StoreOptions): Promise<SubscriptionStore> {
-  const release = claimFile(path);
+export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
+  const release = options.beside === true ? shareFile(path) : claimFile(path);
   try {
     const writer = await WriterThread.start(path);
     return new SqliteStore(new Reader(path), writer, options, release);
@@ -32,7 +44,8 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
   }
 }
 
-class SqliteStore implements SubscriptionStore {
+class SqliteStore implements Store {
+  readonly accounts: AccountStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #room: Room;
@@ -46,6 +59,10 @@ class SqliteStore implements SubscriptionStore {
     this.#room = new Room(options.maxWaiting);
     this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
     this.#release = release;
+    this.accounts = new SqliteAccounts(reader.database, async (change) => {
+      const [answer = 0] = await this.#write({ kind: "account", change }, 1);
+      return answer;
+    });
   }
 
   get waiting(): number {
@@ -56,6 +73,7 @@ class SqliteStore implements SubscriptionStore {
     const texts: string[] = [];
     for (const { id, feedUrl, feed } of drafts) texts.push(id, feedUrl, feed);
     const answers = await this.#write({ kind: "add", user, at: at.getTime(), drafts: texts }, drafts.length);
+    if (answers[0] === USER_GONE) throw new UserGone();
     return drafts.map((draft, index) => {
       const answer = answers[index];
       if (answer === ADDED) return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
@@ -64,8 +82,9 @@ class SqliteStore implements SubscriptionStore {
   }
 
   async remove(user: UserId, id: string, at: Date): Promise<boolean> {
-    const answer = await this.#write({ kind: "remove", user, at: at.getTime(), id }, 1);
-    return answer[0] === 1;
+    const [answer] = await this.#write({ kind: "remove", user, at: at.getTime(), id }, 1);
+    if (answer === USER_GONE) throw new UserGone();
+    return answer === REMOVED;
   }
 
   async #write(job: Job, operations: number): Promise<Answers> {
@@ -100,18 +119,10 @@ class SqliteStore implements SubscriptionStore {
   }
 }
 
-function reading<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (cause) {
-    throw new StoreUnavailable("the database cannot be read", { cause });
-  }
-}
-
 type Row = [id: Uint8Array, feedUrl: string, subscribedAt: number];
 
 class Reader {
-  readonly #database: DatabaseSync;
+  readonly database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
   readonly #list: StatementSync;
@@ -119,9 +130,9 @@ class Reader {
   readonly #item: StatementSync;
 
   constructor(path: string) {
-    this.#database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
+    this.database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
     const prepare = (sql: string) => {
-      const statement = this.#database.prepare(sql);
+      const statement = this.database.prepare(sql);
       statement.setReturnArrays(true);
       return statement;
     };
@@ -157,21 +168,16 @@ class Reader {
   }
 
   check(): void {
-    if (!isNewest(this.#database)) throw new Error("the file is of another version than this program");
+    if (!isNewest(this.database)) throw new Error("the file is of another version than this program");
   }
 
   close(): void {
-    this.#database.close();
+    this.database.close();
   }
 }
 
 function toSubscription([id, feedUrl, subscribedAt]: Row): Subscription {
-  const digits = Buffer.from(id.buffer, id.byteOffset, id.byteLength).toString("hex");
-  return {
-    id: `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`,
-    feedUrl,
-    subscribedAt: new Date(subscribedAt),
-  };
+  return { id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) };
 }
 
 /** The thread that writes. It is started again when it has died, with the next group that comes. */

@@ -50,7 +50,48 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
   },
+  {
+    name: "accounts",
+    columns: [
+      ["user_id", "number"],
+      ["name", "text"],
+      ["issuer", "text"],
+      ["password", "text"],
+      ["created_at", "number"],
+    ],
+    keyColumns: 1,
+  },
+  {
+    name: "identities",
+    columns: [
+      ["key", "key"],
+      ["user_id", "number"],
+    ],
+    keyColumns: 1,
+  },
+  {
+    name: "credentials",
+    columns: [
+      ["hash", "bytes"],
+      ["user_id", "number"],
+      ["id", "key"],
+      ["kind", "text"],
+      ["scope", "text"],
+      ["label", "text"],
+      ["created_at", "number"],
+      ["used_at", "number"],
+      ["expires_at", "number"],
+    ],
+    keyColumns: 1,
+  },
 ];
+
+/** A key before all others. Keys that are hashes are never nothing but zeros. */
+export function keyBeforeAll(table: Table): readonly Value[] {
+  return table.columns.slice(0, table.keyColumns).map(([, kind]) => FIRST[kind]);
+}
+
+const FIRST = { number: -1, text: "", key: "0".repeat(32), bytes: Buffer.alloc(0) } as const;
 
 /** All rows of a database as they stood at one instant. */
 export interface Source {

@@ -1,0 +1,334 @@
+import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import type { Rate } from "./limits.ts";
+import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
+import { LOCAL_USER, type SubscriptionStore, type UserId } from "./subscriptions.ts";
+
+export interface Account {
+  readonly user: UserId;
+  /** In its one form (`readName`), or what an identity provider calls its user. */
+  readonly name: string;
+  /** The identity provider that vouches for the user; empty for an account with a password of its own. */
+  readonly issuer: string;
+  readonly createdAt: Date;
+}
+
+/** What opens a door instead of a password. Whoever holds its secret has it; we keep the secret's hash alone. */
+export interface Credential {
+  readonly id: string;
+  readonly kind: "token" | "session" | "invitation" | "setup";
+  /** Whose it is; `NOBODY` for one that makes an account. */
+  readonly user: UserId;
+  readonly scope: Scope;
+  readonly label: string;
+  readonly createdAt: Date;
+  readonly usedAt: Date | undefined;
+  readonly expiresAt: Date | undefined;
+}
+
+export type Scope = "read" | "write";
+
+export const NOBODY: UserId = 0;
+
+export interface NewAccount {
+  readonly name: string;
+  readonly issuer: string;
+  /** The hash of the password; empty for an account that has none. */
+  readonly password: string;
+  /** The hash of an invitation's secret, which is used up; or undefined when none is needed. */
+  readonly invitation: string | undefined;
+}
+
+export interface NewCredential {
+  readonly credential: Credential;
+  readonly hash: string;
+  /** Added only while the user has fewer of its kind. */
+  readonly atMost: number;
+  /** Added only while this is still the hash of the user's password. */
+  readonly password?: string;
+}
+
+/**
+ * Where accounts live, beside the lists. Any engine keeps these promises:
+ * - what is answered is on stable storage, and holds at once on every process;
+ * - a name belongs to one account of its issuer at most, an invitation makes one account at most;
+ * - when an account is deleted, so is everything of it, and nothing that was under way brings any of it back;
+ * - a call that cannot be carried out rejects with `StoreUnavailable`.
+ */
+export interface AccountStore {
+  isEmpty(): Promise<boolean>;
+  /** Makes the account of `user`; the first one of all becomes that of the local user, and takes over that list. */
+  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
+  find(name: string, issuer: string): Promise<{ readonly account: Account; readonly password: string } | undefined>;
+  get(user: UserId): Promise<{ readonly account: Account; readonly password: string } | undefined>;
+  /** In the order of their users: those after `after`, at most `size`. */
+  list(after: UserId, size: number): Promise<readonly Account[]>;
+  /**
+   * Sets the hash of a password, and ends all sessions but the one with the id `but`. False when there is no such
+   * account, or when its hash is not `former` any more, if that is given.
+   */
+  setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean>;
+  /** False when there is no such account. */
+  delete(user: UserId): Promise<boolean>;
+
+  addCredential(credential: NewCredential): Promise<"added" | "full" | "gone">;
+  findCredential(hash: string): Promise<Credential | undefined>;
+  /** Oldest first. */
+  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
+  removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean>;
+  /** Remembers when a credential was last used. */
+  touchCredential(hash: string, at: Date): Promise<void>;
+  /** Forgets credentials that have ended, and limits that nobody has come near for long. */
+  sweep(at: Date): Promise<void>;
+
+  /** How many milliseconds to wait before `cost` may be spent under `key`; 0 when it has been, on all processes. */
+  spend(key: string, cost: number, rate: Rate, at: Date): Promise<number>;
+}
+
+/** All that an engine keeps. */
+export interface Store extends SubscriptionStore {
+  readonly accounts: AccountStore;
+}
+
+const SECRET_BYTES = 32;
+/** As long as a secret can be, whatever kind it is; anything longer is not even hashed. */
+export const MAX_SECRET = 256;
+export const TOKEN_PREFIX = "emk_";
+export const INVITATION_PREFIX = "emi_";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** A session ends when it was not used for so long, and after so long in any case. */
+export const SESSION_IDLE_MS = 14 * DAY_MS;
+export const SESSION_MS = 90 * DAY_MS;
+export const SETUP_MS = DAY_MS;
+export const INVITATION_DAYS = 7;
+/** How far behind "last used" may be. */
+const TOUCH_MS = 5 * 60 * 1_000;
+
+export const MAX_TOKENS = 100;
+export const MAX_SESSIONS = 100;
+const MAX_INVITATIONS = 1_000;
+
+/** Guesses at a password: per network and name, so that nobody can lock the right person out from elsewhere. */
+const GUESSES: Rate = { burst: 10, perMinute: 1 };
+/** Guesses at any name, and new accounts, per network: a household, an office or a school may be behind one. */
+const GUESSES_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
+
+/** The one form of a name, by which it is known and compared; undefined for what cannot be one. */
+export function readName(text: string): string | undefined {
+  if (text.length > 4 * MAX_NAME) return undefined;
+  const name = text.normalize("NFKC").toLowerCase();
+  return NAME.test(name) ? name : undefined;
+}
+
+export const MAX_NAME = 64;
+const NAME = new RegExp(`^[a-z0-9][a-z0-9._@+-]{0,${MAX_NAME - 1}}$`);
+export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits, and after the first also . _ - @ +`;
+
+/** The SHA-256 of a secret, in base64url: a secret is 256 random bits, so nothing slower is needed to keep it safe. */
+export function hashSecret(secret: string): string {
+  return hash("sha256", secret, "base64url");
+}
+
+/** Why something was not done: the words are for http/ to find. */
+export type NotDone =
+  | { readonly refused: "too-often"; readonly wait: number }
+  | { readonly refused: "wrong-password" | "name-taken" | "not-invited" | "sign-up-closed" | "full" | "gone" }
+  | { readonly refused: "invalid"; readonly member: "name" | "password"; readonly detail: string };
+
+/** A credential that was just made, with its secret, which cannot be had again. */
+export interface Opened {
+  readonly credential: Credential;
+  readonly secret: string;
+}
+
+export function isNotDone<T extends object>(value: T | NotDone): value is NotDone {
+  return "refused" in value;
+}
+
+/** Whether a credential still opens anything. */
+export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
+  if (expiresAt !== undefined && expiresAt <= at) return false;
+  return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
+}
+
+/** What people may do with accounts. */
+export class Accounts {
+  readonly store: AccountStore;
+  readonly #isSignUpOpen: boolean;
+
+  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
+    this.store = store;
+    this.#isSignUpOpen = signUp;
+  }
+
+  /** Who comes with this secret; undefined when it opens nothing. */
+  async recognise(secret: string, kind: Credential["kind"], at: Date): Promise<Credential | undefined> {
+    if (secret.length > MAX_SECRET) return undefined;
+    const hashed = hashSecret(secret);
+    const credential = await this.store.findCredential(hashed);
+    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
+    if (at.getTime() - (credential.usedAt ?? credential.createdAt).getTime() >= TOUCH_MS || !credential.usedAt) {
+      // Nobody waits for it, and it is no harm if it fails.
+      this.store.touchCredential(hashed, at).catch(() => undefined);
+    }
+    return credential;
+  }
+
+  /** Opens a session for whoever knows the password. An unknown name takes as long, and is answered the same. */
+  async signIn(
+    { name, password, network, label }: { name: string; password: string; network: string; label: string },
+    at: Date,
+  ): Promise<Opened | NotDone> {
+    const known = readName(name);
+    const wait =
+      (await this.store.spend(`network ${network}`, 1, GUESSES_OF_NETWORK, at)) ||
+      (await this.store.spend(`guess ${network} ${known ?? ""}`, 1, GUESSES, at));
+    if (wait > 0) return { refused: "too-often", wait };
+    const found = known === undefined ? undefined : await this.store.find(known, "");
+    if (!(await isPassword(password, found?.password)) || found === undefined) return { refused: "wrong-password" };
+    return this.#openSession(found.account.user, found.password, label, at);
+  }
+
+  async #openSession(user: UserId, password: string, label: string, at: Date): Promise<Opened | NotDone> {
+    for (;;) {
+      const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
+      const opened = await this.#open(session, "", at, { atMost: MAX_SESSIONS, password });
+      if (!isNotDone(opened)) return opened;
+      if (opened.refused !== "full") return { refused: "wrong-password" };
+      // The one that was not used for longest makes room.
+      const sessions = await this.store.listCredentials(user, "session");
+      const [oldest] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
+      if (oldest !== undefined) await this.store.removeCredential(user, "session", oldest.id);
+    }
+  }
+
+  /** Makes an account for whoever has an invitation, or for anyone where sign-up is open; and signs in. */
+  async signUp(
+    wish: { name: string; password: string; invitation: string | undefined; network: string; label: string },
+    at: Date,
+  ): Promise<Opened | NotDone> {
+    const { password, invitation, network, label } = wish;
+    const wait = await this.store.spend(`network ${network}`, 1, GUESSES_OF_NETWORK, at);
+    if (wait > 0) return { refused: "too-often", wait };
+    const isInvited = invitation !== undefined && (await this.#isInvitation(invitation, at));
+    if (!isInvited && invitation !== undefined) return { refused: "not-invited" };
+    if (!isInvited && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
+    const made = await this.create(wish.name, password, at, invitation);
+    if (isNotDone(made)) return made;
+    return this.#openSession(made.user, made.password, label, at);
+  }
+
+  async #isInvitation(secret: string, at: Date): Promise<boolean> {
+    const invitation = await this.recognise(secret, "invitation", at);
+    if (invitation !== undefined) return true;
+    return (await this.recognise(secret, "setup", at)) !== undefined && (await this.store.isEmpty());
+  }
+
+  /** Makes an account with a password, whoever asks for it. */
+  async create(
+    wished: string,
+    password: string,
+    at: Date,
+    invitation?: string,
+  ): Promise<{ user: UserId; password: string } | NotDone> {
+    const name = readName(wished);
+    if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAMES}` };
+    const fault = await faultOfPassword(password, name);
+    if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
+    const hashed = await hashPassword(password);
+    const account = {
+      name,
+      issuer: "",
+      password: hashed,
+      invitation: invitation === undefined ? undefined : hashSecret(invitation),
+    };
+    const user = await this.store.create(newUser(), account, at);
+    if (typeof user === "string") return { refused: user };
+    return { user, password: hashed };
+  }
+
+  /** The user whom an identity provider vouches for; made on first sight if `mayBeNew`. */
+  async vouchedFor(issuer: string, subject: string, mayBeNew: boolean, at: Date): Promise<UserId | undefined> {
+    const found = await this.store.find(subject, issuer);
+    if (found !== undefined || !mayBeNew) return found?.account.user;
+    const account = { name: subject, issuer, password: "", invitation: undefined };
+    const user = await this.store.create(newUser(), account, at);
+    // Someone with the same subject was faster.
+    if (typeof user === "string") return (await this.store.find(subject, issuer))?.account.user;
+    return user;
+  }
+
+  async changePassword(
+    user: UserId,
+    { current, wished, session, network }: { current: string; wished: string; session: string; network: string },
+    at: Date,
+  ): Promise<NotDone | undefined> {
+    const wait = await this.store.spend(`guess ${network} #${user}`, 1, GUESSES, at);
+    if (wait > 0) return { refused: "too-often", wait };
+    const found = await this.store.get(user);
+    if (!(await isPassword(current, found?.password)) || found === undefined) return { refused: "wrong-password" };
+    return this.setPassword(found.account, wished, { but: session, former: found.password });
+  }
+
+  /** Whoever asks for it. Every session ends but the one with the id `but`. */
+  async setPassword(
+    { user, name }: Account,
+    wished: string,
+    { but, former }: { but?: string; former?: string } = {},
+  ): Promise<NotDone | undefined> {
+    const fault = await faultOfPassword(wished, name);
+    if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
+    const isSet = await this.store.setPassword(user, await hashPassword(wished), but, former);
+    // Meanwhile it was deleted, or somebody else has set another password.
+    return isSet ? undefined : { refused: former === undefined ? "gone" : "wrong-password" };
+  }
+
+  createToken(
+    user: UserId,
+    { label, scope, expiresAt }: { label: string; scope: Scope; expiresAt: Date | undefined },
+    at: Date,
+  ): Promise<Opened | NotDone> {
+    return this.#open({ kind: "token", user, scope, label, expiresAt }, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+  }
+
+  invite(days: number, at: Date): Promise<Opened | NotDone> {
+    return this.#invite("invitation", days * DAY_MS, at);
+  }
+
+  /** What makes the first account; undefined when there is one already. */
+  async setUp(at: Date): Promise<Opened | undefined> {
+    if (!(await this.store.isEmpty())) return undefined;
+    const opened = await this.#invite("setup", SETUP_MS, at);
+    return isNotDone(opened) ? undefined : opened;
+  }
+
+  #invite(kind: "invitation" | "setup", ms: number, at: Date): Promise<Opened | NotDone> {
+    const invitation = { kind, user: NOBODY, scope: "write", label: "", expiresAt: after(at, ms) } as const;
+    return this.#open(invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
+  }
+
+  async #open(
+    wished: Omit<Credential, "id" | "createdAt" | "usedAt">,
+    prefix: string,
+    at: Date,
+    conditions: Pick<NewCredential, "atMost" | "password">,
+  ): Promise<Opened | NotDone> {
+    const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
+    const credential = { ...wished, id: randomUUID(), createdAt: at, usedAt: undefined };
+    const answer = await this.store.addCredential({ credential, hash: hashSecret(secret), ...conditions });
+    return answer === "added" ? { credential, secret } : { refused: answer };
+  }
+}
+
+function lastUse({ usedAt, createdAt }: Credential): number {
+  return (usedAt ?? createdAt).getTime();
+}
+
+function after(at: Date, ms: number): Date {
+  return new Date(at.getTime() + ms);
+}
+
+/** A number that tells nothing, not even how many users there are. */
+function newUser(): UserId {
+  return randomInt(LOCAL_USER + 1, 2 ** 48 - 1);
+}

@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import { argon2Sync } from "node:crypto";
+import { test } from "node:test";
+import { faultOfPassword, hashPassword, isPassword, TooManyPasswords } from "./passwords.ts";
+
+const PASSWORD = "correct horse battery staple";
+
+test("a hash is in the PHC format and costs at least what OWASP asks for", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  const parts = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(hashed);
+  assert.ok(parts !== null, hashed);
+  const [, memory, passes, lanes, salt = "", hash = ""] = parts;
+  assert.ok(Number(memory) >= 19 * 1024);
+  assert.ok(Number(passes) >= 2);
+  assert.ok(Number(lanes) >= 1);
+  const nonce = Buffer.from(salt, "base64");
+  assert.ok(nonce.length >= 16);
+  const parameters = { memory: Number(memory), passes: Number(passes), parallelism: Number(lanes) };
+  const expected = argon2Sync("argon2id", { message: Buffer.from(PASSWORD), nonce, tagLength: 32, ...parameters });
+  assert.equal(hash, expected.toString("base64").replaceAll("=", ""));
+});
+
+test("no two hashes are alike, and each knows its password", async () => {
+  const [one, other] = await Promise.all([hashPassword(PASSWORD), hashPassword(PASSWORD)]);
+  assert.notEqual(one, other);
+  assert.equal(await isPassword(PASSWORD, one), true);
+  assert.equal(await isPassword(PASSWORD, other), true);
+});
+
+/** The first two by argon2-cffi 25.1.0, the others from the tests of the reference implementation. */
+const MADE_ELSEWHERE: readonly (readonly [password: string, hash: string])[] = [
+  [PASSWORD, "$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$gy5SuVm5Z7Vw7keB9se9p87QGcomaseB/S2U1OhTsM0"],
+  ["p\u00e4ssw\u00f6rd 🎧\0 ", "$argon2id$v=19$m=8192,t=3,p=2$ZWFybWFyay1zYWx0$vcA9Vpo8KOoBTJrvXAMedPo5TRA+iJ6K"],
+  ["password", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  ["password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"],
+];
+for (const [password, hash] of MADE_ELSEWHERE) {
+  test(`a hash that was made elsewhere is understood, whatever it costs: ${hash.slice(0, 32)}`, async () => {
+    assert.equal(await isPassword(password, hash), true);
+    assert.equal(await isPassword(`${password}x`, hash), false);
+    const last = hash.length - 5;
+    const changed = hash.slice(0, last) + (hash[last] === "A" ? "B" : "A") + hash.slice(last + 1);
+    assert.equal(await isPassword(password, changed), false);
+  });
+}
+
+const LIKE_EACH_OTHER: Record<string, readonly [string, string]> = {
+  "the case": ["Correct horse", "correct horse"],
+  "a space before": [" correct horse", "correct horse"],
+  "a space after": ["correct horse ", "correct horse"],
+  "a line end after": ["correct horse\n", "correct horse"],
+  "what follows a NUL": ["correct\0horse", "correct\0mouse"],
+  "a NUL after": ["correct horse\0", "correct horse"],
+  "what follows 72 bytes": [`${"0123456789".repeat(8)}a`, `${"0123456789".repeat(8)}b`],
+  "what follows 255 bytes": [`${"é".repeat(200)}a`, `${"é".repeat(200)}b`],
+  "an emoji": ["🎧 and 🎤", "🎧 and 🎧"],
+  "the skin of an emoji": ["waving 👋🏽👋🏽", "waving 👋👋"],
+  "composed and decomposed letters": ["caf\u00e9 cr\u00e8me", "cafe\u0301 cre\u0300me"],
+  "the width of letters": ["ｃｏｒｒｅｃｔ", "correct"],
+};
+for (const [what, [one, other]] of Object.entries(LIKE_EACH_OTHER)) {
+  test(`a password is taken exactly as it was typed: ${what} matters`, async () => {
+    const hashed = await hashPassword(one);
+    assert.equal(await isPassword(one, hashed), true);
+    assert.equal(await isPassword(other, hashed), false);
+    assert.equal(await isPassword("", hashed), false);
+  });
+}
+
+test("where there is no hash, no password is right", async () => {
+  for (const none of [undefined, ""])
+    for (const password of [PASSWORD, "", "undefined"]) assert.equal(await isPassword(password, none), false);
+});
+
+test("where there is no hash, saying so takes as long", async () => {
+  const hashed = await hashPassword("another one");
+  const took = new Map<string | undefined, number[]>([hashed, undefined, ""].map((hash) => [hash, []]));
+  for (let round = 0; round < 9; round += 1) {
+    for (const [hash, all] of took) {
+      const start = performance.now();
+      await isPassword(PASSWORD, hash);
+      all.push(performance.now() - start);
+    }
+  }
+  const [known = 0, unknown = 0, empty = 0] = [...took.values()].map((all) => all.toSorted((a, b) => a - b)[4]);
+  for (const other of [unknown, empty])
+    assert.ok(other > known / 3 && other < known * 3, `${other} ms instead of ${known} ms`);
+});
+
+test("a hash that cannot be read is an error, and not a wrong password", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  for (const broken of [
+    "x",
+    PASSWORD,
+    hashed.slice(1),
+    ` ${hashed}`,
+    `${hashed}\n`,
+    `${hashed}=`,
+    hashed.slice(0, hashed.lastIndexOf("$")),
+    hashed.replace("argon2id", "argon2i"),
+    hashed.replace("v=19", "v=16"),
+  ])
+    await assert.rejects(isPassword(PASSWORD, broken), /not of a known form/);
+});
+
+/** So many characters that are not all alike. */
+const long = (count: number, characters = ["x", "y", "z"]) =>
+  Array.from({ length: count }, (_, index) => characters[index % characters.length]).join("");
+const EMOJI = ["🎧", "🎤", "🎙"];
+
+const ALLOWED: Record<string, string> = {
+  "has 8 characters": "kv7-Qz!m",
+  "has 8 characters of two units each": long(8, EMOJI),
+  "has 256 characters": long(256),
+  "has 256 characters of two units each": long(256, EMOJI),
+  "has spaces about it": " kv7-Qz ",
+  "has a NUL": "kv7-\0-Qz",
+  "has other letters": "пароль мой",
+  "contains the name": "annabelle2",
+  "begins with a common one": "password-7q",
+};
+for (const [what, password] of Object.entries(ALLOWED)) {
+  test(`a password may be used that ${what}`, async () =>
+    assert.equal(await faultOfPassword(password, "annabelle"), undefined));
+}
+
+const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
+  "is too short": [/must have 8 to 256 characters/, "", "kv7-Qz!", long(7, EMOJI)],
+  "is too long": [/must have 8 to 256 characters/, long(257), long(257, EMOJI), long(100_000)],
+  "has a lone surrogate": [/lone surrogates/, "kv7-Qz!\ud83c", "\udfa7kv7-Qz!", "kv7\udfa7\ud83cQz!"],
+  "is the name": [/must not be the name/, "annabelle", "AnnaBelle", "ANNABELLE"],
+  "is common": [/most common/, "password", "PassWord", "QWERTYUIOP", "1234567890", "1Qaz2Wsx", "Baseball"],
+  "is one character over and over": [
+    /most common/,
+    "zzzzzzzz",
+    "aAaAaAaAaA",
+    "        ",
+    "🎧".repeat(8),
+    "\0".repeat(8),
+  ],
+};
+for (const [what, [fault, ...passwords]] of Object.entries(REFUSED)) {
+  test(`no password may be used that ${what}`, async () => {
+    for (const password of passwords)
+      assert.match((await faultOfPassword(password, "annabelle")) ?? "", fault, JSON.stringify(password.slice(0, 20)));
+  });
+}
+
+test("a name that has capitals is still the name", async () => {
+  assert.match((await faultOfPassword("annabelle", "AnnaBelle")) ?? "", /must not be the name/);
+});
+
+/** The most that were hashed at a time while this was done. */
+async function mostAtATime(work: () => Promise<void>): Promise<number> {
+  const running = new Set<number>();
+  let most = 0;
+  const hook = createHook({
+    init(id, type) {
+      if (type !== "ARGON2REQUEST") return;
+      running.add(id);
+      most = Math.max(most, running.size);
+    },
+    before: (id) => running.delete(id),
+  });
+  hook.enable();
+  try {
+    await work();
+  } finally {
+    hook.disable();
+  }
+  assert.ok(most > 0, "they were counted");
+  return most;
+}
+
+test("few passwords are hashed at a time, few wait, and the others are turned away", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? PASSWORD : `${PASSWORD}${index}`));
+  const most = await mostAtATime(async () => {
+    const outcomes = await Promise.allSettled(attempts.map((password) => isPassword(password, hashed)));
+    const refused = outcomes.filter(({ status }) => status === "rejected");
+    assert.ok(refused.length > 0 && refused.length < 20, `${refused.length} turned away`);
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status === "rejected") assert.ok(outcome.reason instanceof TooManyPasswords);
+      else assert.equal(outcome.value, attempts[index] === PASSWORD);
+    }
+  });
+  assert.ok(most <= 2, `${most} at a time`);
+
+  const again = await Promise.all(Array.from({ length: 20 }, () => isPassword(PASSWORD, hashed)));
+  assert.ok(again.every(Boolean), "whoever was turned away takes up no room");
+});
+
+test("few passwords are hashed at a time, also when others come while some wait", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  const comeAgain = async () => {
+    for (let count = 0; count < 4; count += 1) assert.equal(await isPassword(PASSWORD, hashed), true);
+  };
+  const most = await mostAtATime(async () => {
+    await Promise.all(Array.from({ length: 6 }, comeAgain));
+  });
+  assert.ok(most <= 2, `${most} at a time`);
+});
+
+test("hashing that fails takes up no room", async () => {
+  const impossible = "$argon2id$v=19$m=1,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+  for (let count = 0; count < 5; count += 1)
+    await assert.rejects(isPassword(PASSWORD, impossible), (error) => !(error instanceof TooManyPasswords));
+  assert.equal(await isPassword(PASSWORD, await hashPassword(PASSWORD)), true);
+});

@@ -1,0 +1,115 @@
+import { argon2 as argon2WithCallback, randomBytes, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
+
+const argon2 = promisify(argon2WithCallback);
+
+export const MIN_PASSWORD = 8;
+export const MAX_PASSWORD = 256;
+
+/** At least what OWASP asks for: 19 MiB, two passes, one lane. */
+const MEMORY_KIB = 19 * 1024;
+const PASSES = 2;
+const LANES = 1;
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+
+/** A hash takes some 50 ms of one core and 19 MiB: two at a time leave room for everyone else. */
+const MAX_AT_A_TIME = 2;
+const MAX_WAITING = 30;
+
+/** More passwords wait to be hashed than is reasonable. */
+export class TooManyPasswords extends Error {
+  override readonly name = "TooManyPasswords";
+}
+
+/** Lets few in at a time, and keeps few waiting. */
+class Gate {
+  #inside = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  async pass<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#inside >= MAX_AT_A_TIME) {
+      if (this.#waiting.length >= MAX_WAITING) throw new TooManyPasswords();
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#inside += 1;
+    }
+    try {
+      return await work();
+    } finally {
+      // Whoever is next takes the place that is left, so that nobody new can slip in between.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#inside -= 1;
+      else next();
+    }
+  }
+}
+
+const gate = new Gate();
+
+/** The hash of a password in the PHC format, which names its algorithm and costs. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(SALT_BYTES);
+  const hash = await derive(password, salt, MEMORY_KIB, PASSES, LANES, HASH_BYTES);
+  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(salt)}$${encode(hash)}`;
+}
+
+/** Nobody's: what a name without an account or password is checked against, so that it takes as long. */
+const NOBODY = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(randomBytes(SALT_BYTES))}$${encode(randomBytes(HASH_BYTES))}`;
+
+/** Whether this is the password that was hashed. Without a hash it takes as long, and is false. */
+export async function isPassword(password: string, hashed: string | undefined): Promise<boolean> {
+  const parts = PHC.exec(hashed === undefined || hashed === "" ? NOBODY : hashed)?.groups;
+  if (parts === undefined) throw new Error("a stored password hash is not of a known form");
+  const { memory, passes, lanes, salt = "", hash = "" } = parts;
+  const expected = Buffer.from(hash, "base64");
+  const found = await derive(
+    password,
+    Buffer.from(salt, "base64"),
+    Number(memory),
+    Number(passes),
+    Number(lanes),
+    expected.length,
+  );
+  return timingSafeEqual(found, expected);
+}
+
+const PHC =
+  /^\$argon2id\$v=19\$m=(?<memory>\d+),t=(?<passes>\d+),p=(?<lanes>\d+)\$(?<salt>[A-Za-z0-9+/]+)\$(?<hash>[A-Za-z0-9+/]+)$/;
+
+function encode(bytes: Buffer): string {
+  return bytes.toString("base64").replaceAll("=", "");
+}
+
+function derive(
+  password: string,
+  nonce: Buffer,
+  memory: number,
+  passes: number,
+  parallelism: number,
+  tagLength: number,
+): Promise<Buffer> {
+  return gate.pass(() =>
+    argon2("argon2id", { message: Buffer.from(password), nonce, memory, passes, parallelism, tagLength }),
+  );
+}
+
+let common: Promise<ReadonlySet<string>> | undefined;
+
+/** What is wrong with a password that someone wants to have; undefined when it may be used, exactly as it was typed. */
+export async function faultOfPassword(password: string, name: string): Promise<string | undefined> {
+  const length = [...password].length;
+  if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters`;
+  if (!password.isWellFormed()) return "must not contain lone surrogates";
+  const plain = password.toLowerCase();
+  if (plain === name.toLowerCase()) return "must not be the name";
+  common ??= readCommon();
+  if ((await common).has(plain) || new Set(plain).size === 1) return "is one of the most common; choose another";
+  return undefined;
+}
+
+/** Loaded when it is first needed: it has tens of thousands of entries. */
+async function readCommon(): Promise<ReadonlySet<string>> {
+  const { dictionary } = await import("@zxcvbn-ts/language-common");
+  return new Set<string>(dictionary["passwords-common"]);
+}

@@ -1,0 +1,889 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { fc } from "../../test/properties.ts";
+import {
+  type Account,
+  type AccountStore,
+  type Credential,
+  hashSecret,
+  isAlive,
+  type NewAccount,
+  type NewCredential,
+  NOBODY,
+  SESSION_IDLE_MS,
+} from "../accounts.ts";
+import { type Rate, spendAt } from "../limits.ts";
+import { type Draft, isRefusal, LOCAL_USER, type SubscriptionStore, UserGone, type UserId } from "../subscriptions.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const LARGEST_USER: UserId = 2 ** 48 - 2;
+
+interface Stores {
+  readonly accounts: AccountStore;
+  readonly subscriptions: SubscriptionStore;
+}
+
+const later = (ms: number, from = NOW) => new Date(from.getTime() + ms);
+const newHash = () => hashSecret(randomUUID());
+const NO_HASH = Buffer.alloc(32).toString("base64url");
+const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const countOf = <T>(values: readonly T[], wanted: T) => values.filter((value) => value === wanted).length;
+
+function draft(number: number): Draft {
+  const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+  return { id, guid: id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
+}
+
+const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
+
+/** As with real hashes, no two passwords are alike: an engine may know by them what it has done already. */
+function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
+  return { name, issuer: "", password: `hash ${randomUUID()}`, invitation: undefined, ...more };
+}
+
+function credential(user: UserId, more: Partial<Credential> = {}): NewCredential {
+  return {
+    credential: {
+      id: randomUUID(),
+      kind: "token",
+      user,
+      scope: "write",
+      label: "",
+      createdAt: NOW,
+      usedAt: undefined,
+      expiresAt: undefined,
+      ...more,
+    },
+    hash: newHash(),
+    atMost: 10_000,
+  };
+}
+
+/**
+ * What any engine must do, whatever it is made of. `open` gives a new database without data each time, and to close
+ * `subscriptions` lets go of it.
+ */
+export function describeAccounts(engine: string, open: () => Promise<Stores>): void {
+  describe(`the accounts on ${engine}`, () => {
+    let accounts: AccountStore;
+    let subscriptions: SubscriptionStore;
+    let users = 2 ** 40;
+
+    before(async () => {
+      ({ accounts, subscriptions } = await open());
+      // The first is unlike all others, and has tests of its own.
+      await accounts.create(newUser(), wish("first"), NOW);
+    });
+    after(() => subscriptions.close());
+
+    async function openFor(context: TestContext): Promise<Stores> {
+      const stores = await open();
+      context.after(() => stores.subscriptions.close());
+      return stores;
+    }
+
+    function newUser(): UserId {
+      users += 1;
+      return users;
+    }
+
+    async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
+      const user = newUser();
+      const wished = wish(`name-${user}`, more);
+      assert.equal(await accounts.create(user, wished, NOW), user);
+      return { user, name: wished.name, issuer: wished.issuer, createdAt: NOW, password: wished.password };
+    }
+
+    async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {
+      const added = credential(user, more);
+      assert.equal(await accounts.addCredential(added), "added");
+      return added;
+    }
+
+    const invite = (kind: "invitation" | "setup" = "invitation") => add(NOBODY, { kind });
+    const idsOf = async (user: UserId, kind: Credential["kind"]) =>
+      (await accounts.listCredentials(user, kind)).map(({ id }) => id);
+    const listOf = (user: UserId, stores = subscriptions) => stores.page(user, { offset: 0, size: 10_000 });
+    const EMPTY = { items: [], total: 0 };
+
+    async function everythingOf(user: UserId) {
+      return {
+        account: await accounts.get(user),
+        list: await listOf(user),
+        tokens: await accounts.listCredentials(user, "token"),
+        sessions: await accounts.listCredentials(user, "session"),
+      };
+    }
+
+    /** An account with some of all there is: items, removals, tokens, sessions. */
+    async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
+      const account = await newAccount();
+      await subscriptions.add(account.user, drafts(0, 20), NOW);
+      for (const { id } of drafts(5, 3)) await subscriptions.remove(account.user, id, NOW);
+      const token = await add(account.user, { label: "a player" });
+      const session = await add(account.user, { kind: "session" });
+      return { account, token, session };
+    }
+
+    const isGone = (error: unknown) => error instanceof UserGone;
+
+    function assertDoneOrGone(outcomes: readonly PromiseSettledResult<unknown>[]): void {
+      for (const outcome of outcomes)
+        if (outcome.status === "rejected") assert.ok(isGone(outcome.reason), `${outcome.reason}`);
+    }
+
+    describe("the first account", () => {
+      test("is that of the local user, and finds the list that was there", async (t) => {
+        const own = await openFor(t);
+        assert.equal(await own.accounts.isEmpty(), true);
+        assert.deepEqual(await own.accounts.list(0, 10), []);
+        await own.subscriptions.add(LOCAL_USER, drafts(0, 10), NOW);
+        await own.subscriptions.remove(LOCAL_USER, draft(4).id, NOW);
+        const before = await listOf(LOCAL_USER, own.subscriptions);
+        assert.equal(before.total, 9);
+
+        assert.equal(await own.accounts.isEmpty(), true, "a list is no account");
+        const ann = wish("ann");
+        assert.equal(await own.accounts.create(4_711, ann, NOW), LOCAL_USER);
+        assert.equal(await own.accounts.isEmpty(), false);
+        const kept = {
+          account: { user: LOCAL_USER, name: "ann", issuer: "", createdAt: NOW },
+          password: ann.password,
+        };
+        assert.deepEqual(await own.accounts.get(LOCAL_USER), kept);
+        assert.deepEqual(await own.accounts.find("ann", ""), kept);
+        assert.equal(await own.accounts.get(4_711), undefined);
+        assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), before);
+        assert.deepEqual(await listOf(4_711, own.subscriptions), EMPTY);
+        const [outcome] = await own.subscriptions.add(LOCAL_USER, [draft(100)], NOW);
+        assert.ok(outcome !== undefined && !isRefusal(outcome));
+
+        assert.equal(await own.accounts.create(4_712, wish("bob"), NOW), 4_712);
+        assert.deepEqual(await listOf(4_712, own.subscriptions), EMPTY);
+        assert.deepEqual(
+          (await own.accounts.list(0, 10)).map(({ user, name }) => [user, name]),
+          [
+            [LOCAL_USER, "ann"],
+            [4_712, "bob"],
+          ],
+        );
+      });
+
+      test("once deleted takes the local list with it, and nobody becomes the local user again", async (t) => {
+        const own = await openFor(t);
+        await own.subscriptions.add(LOCAL_USER, drafts(0, 10), NOW);
+        assert.equal(await own.accounts.create(4_711, wish("ann"), NOW), LOCAL_USER);
+        assert.equal(await own.accounts.delete(LOCAL_USER), true);
+        assert.equal(await own.accounts.isEmpty(), true);
+        assert.equal(await own.accounts.get(LOCAL_USER), undefined);
+        assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
+        await assert.rejects(own.subscriptions.add(LOCAL_USER, drafts(0, 1), NOW), isGone);
+
+        assert.equal(await own.accounts.create(4_712, wish("ann"), NOW), 4_712);
+        assert.equal(await own.accounts.create(4_713, wish("bob"), NOW), 4_713);
+        assert.equal(await own.accounts.delete(4_712), true);
+        assert.equal(await own.accounts.delete(4_713), true);
+        assert.equal(await own.accounts.isEmpty(), true);
+        assert.equal(await own.accounts.create(4_714, wish("ann"), NOW), 4_714);
+        assert.deepEqual(await listOf(4_714, own.subscriptions), EMPTY);
+        assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
+      });
+
+      test("is one alone, however many are made at once", async (t) => {
+        const own = await openFor(t);
+        const made = await Promise.all(
+          times(5, (index) => own.accounts.create(4_711 + index, wish(`name-${index}`), NOW)),
+        );
+        assert.equal(countOf(made, LOCAL_USER), 1);
+        for (const [index, user] of made.entries()) {
+          assert.ok(user === LOCAL_USER || user === 4_711 + index, `${user}`);
+          assert.equal((await own.accounts.find(`name-${index}`, ""))?.account.user, user);
+        }
+        assert.equal((await own.accounts.list(0, 10)).length, 5);
+      });
+
+      test("can be made by setting up, and then no other can", async (t) => {
+        const own = await openFor(t);
+        const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
+        assert.equal(await own.accounts.addCredential(used), "added");
+        assert.equal(await own.accounts.addCredential(left), "added");
+        assert.equal(await own.accounts.create(4_711, wish("ann", { invitation: used.hash }), NOW), LOCAL_USER);
+        for (const { hash } of [used, left])
+          assert.equal(await own.accounts.create(4_712, wish("bob", { invitation: hash }), NOW), "not-invited");
+        assert.equal(await own.accounts.find("bob", ""), undefined);
+        assert.equal(await own.accounts.findCredential(used.hash), undefined);
+      });
+
+      test("is one alone, however many set up at once", async (t) => {
+        const own = await openFor(t);
+        const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
+        for (const setup of setups) assert.equal(await own.accounts.addCredential(setup), "added");
+        const made = await Promise.all(
+          setups.map(({ hash }, index) =>
+            own.accounts.create(4_711 + index, wish(`name-${index}`, { invitation: hash }), NOW),
+          ),
+        );
+        assert.equal(countOf(made, LOCAL_USER), 1);
+        assert.equal(countOf(made, "not-invited"), 9);
+        assert.equal((await own.accounts.list(0, 20)).length, 1);
+      });
+    });
+
+    describe("names", () => {
+      test("an account is kept exactly, to the millisecond, under the user that was given", async () => {
+        const user = newUser();
+        const at = new Date("2031-12-31T23:59:59.999Z");
+        const password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
+        assert.equal(await accounts.create(user, wish(`ann.${user}@x+y`, { password }), at), user);
+        const kept = { account: { user, name: `ann.${user}@x+y`, issuer: "", createdAt: at }, password };
+        assert.deepEqual(await accounts.find(`ann.${user}@x+y`, ""), kept);
+        assert.deepEqual(await accounts.get(user), kept);
+      });
+
+      test("nobody is found under what is no account", async () => {
+        const { name } = await newAccount();
+        for (const [other, issuer] of [
+          [`${name}x`, ""],
+          ["", ""],
+          [name.toUpperCase(), ""],
+          [name, "https://id.example"],
+        ] as const)
+          assert.equal(await accounts.find(other, issuer), undefined);
+        assert.equal(await accounts.get(newUser()), undefined);
+        assert.equal(await accounts.get(NOBODY), undefined);
+      });
+
+      test("a name belongs to one account of its issuer", async () => {
+        const name = `name-${newUser()}`;
+        const issuers = ["", "https://id.example", "https://id.example/", "https://ID.example"];
+        const owners = issuers.map(newUser);
+        for (const [index, issuer] of issuers.entries()) {
+          const user = owners[index] ?? NOBODY;
+          assert.equal(await accounts.create(user, wish(name, { issuer, password: `hash ${user}` }), NOW), user);
+        }
+        for (const [index, issuer] of issuers.entries()) {
+          const user = newUser();
+          assert.equal(await accounts.create(user, wish(name, { issuer }), NOW), "name-taken");
+          assert.equal(await accounts.get(user), undefined);
+          const found = await accounts.find(name, issuer);
+          assert.deepEqual([found?.account.user, found?.password], [owners[index], `hash ${owners[index]}`]);
+        }
+      });
+
+      test("an identity provider may call its users anything, in up to 255 characters", async () => {
+        const issuer = "https://id.example";
+        const run = newUser();
+        const subjects = [
+          `Ann ${run}`,
+          `ann ${run}`,
+          `ann ${run} `,
+          ` ann ${run}`,
+          `\u00e9 ${run}`,
+          `e\u0301 ${run}`,
+          `'"\\;--%_\t\n\u0001\u202e ${run}`,
+          `👩‍👩‍👧 名前 ${run}`,
+          "x".repeat(255),
+          `${"x".repeat(254)}y`,
+          "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a7),
+          "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a8),
+        ];
+        const made = new Map<UserId, string>();
+        for (const subject of subjects) {
+          const user = newUser();
+          assert.equal(await accounts.create(user, wish(subject, { issuer, password: "" }), NOW), user);
+          made.set(user, subject);
+        }
+        for (const [user, name] of made) {
+          const kept = { account: { user, name, issuer, createdAt: NOW }, password: "" };
+          assert.deepEqual(await accounts.find(name, issuer), kept);
+          assert.deepEqual(await accounts.get(user), kept);
+        }
+      });
+
+      test("accounts are listed in the order of their users, in pages", async () => {
+        const ids = [...times(6, newUser), LARGEST_USER];
+        const [lowest = 0] = ids;
+        for (const user of [3, 0, 6, 5, 1, 4, 2].map((index) => ids[index] ?? NOBODY))
+          assert.equal(await accounts.create(user, wish(`listed-${user}`), later(user % 1_000)), user);
+        const expected = ids.map((user) => ({
+          user,
+          name: `listed-${user}`,
+          issuer: "",
+          createdAt: later(user % 1_000),
+        }));
+        assert.deepEqual(await accounts.list(lowest - 1, 100), expected);
+        for (const size of [1, 2, 3, 7]) {
+          const read: Account[] = [];
+          for (let from = lowest - 1; ; from = read.at(-1)?.user ?? from) {
+            const page = await accounts.list(from, size);
+            assert.ok(page.length <= size);
+            if (page.length === 0) break;
+            read.push(...page);
+          }
+          assert.deepEqual(read, expected);
+        }
+        assert.equal((await accounts.list(0, 1))[0]?.user, LOCAL_USER);
+      });
+
+      test("of many who want one name at once, one gets it", async () => {
+        const name = `name-${newUser()}`;
+        const wanting = times(20, newUser);
+        const answers = await Promise.all(wanting.map((user) => accounts.create(user, wish(name), NOW)));
+        assert.equal(countOf(answers, "name-taken"), 19);
+        const winner = answers.find((answer) => typeof answer === "number");
+        assert.equal(winner, wanting[answers.indexOf(winner ?? "name-taken")]);
+        assert.equal((await accounts.find(name, ""))?.account.user, winner);
+        for (const user of wanting) assert.equal((await accounts.get(user))?.account.user === user, user === winner);
+      });
+    });
+
+    describe("invitations", () => {
+      test("an invitation makes one account, and is gone", async () => {
+        const [user, { hash, credential }] = [newUser(), await invite()];
+        assert.equal(await accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW), user);
+        assert.equal(await accounts.findCredential(hash), undefined);
+        assert.ok(!(await idsOf(NOBODY, "invitation")).includes(credential.id));
+        const second = newUser();
+        assert.equal(await accounts.create(second, wish(`name-${second}`, { invitation: hash }), NOW), "not-invited");
+        assert.equal(await accounts.get(second), undefined);
+      });
+
+      test("other invitations stay as they are", async () => {
+        const [used, left] = [await invite(), await invite()];
+        await newAccount({ invitation: used.hash });
+        assert.deepEqual(await accounts.findCredential(left.hash), left.credential);
+        await newAccount({ invitation: left.hash });
+      });
+
+      test("nothing else is an invitation", async () => {
+        const { user } = await newAccount();
+        const token = await add(user);
+        const session = await add(user, { kind: "session" });
+        const setup = await invite("setup");
+        for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
+          const invited = newUser();
+          const answer = await accounts.create(invited, wish(`name-${invited}`, { invitation }), NOW);
+          assert.equal(answer, "not-invited");
+          assert.equal(await accounts.get(invited), undefined);
+          assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
+        }
+        assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
+        assert.deepEqual(await accounts.findCredential(session.hash), session.credential);
+      });
+
+      test("an invitation is not used up when the name is taken", async () => {
+        const { name } = await newAccount();
+        const { hash, credential } = await invite();
+        assert.equal(await accounts.create(newUser(), wish(name, { invitation: hash }), NOW), "name-taken");
+        assert.deepEqual(await accounts.findCredential(hash), credential);
+        await newAccount({ invitation: hash });
+      });
+
+      test("of many who use one invitation at once, one gets an account", async () => {
+        const { hash } = await invite();
+        const invited = times(20, newUser);
+        const answers = await Promise.all(
+          invited.map((user) => accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW)),
+        );
+        assert.equal(countOf(answers, "not-invited"), 19);
+        const found = await Promise.all(invited.map((user) => accounts.get(user)));
+        assert.deepEqual(
+          found.map((account) => account !== undefined),
+          answers.map((answer) => answer !== "not-invited"),
+        );
+      });
+
+      test("of many who want one name with an invitation each, one invitation is used up", async () => {
+        const name = `name-${newUser()}`;
+        const invitations = await Promise.all(times(10, () => invite()));
+        const answers = await Promise.all(
+          invitations.map(({ hash }) => accounts.create(newUser(), wish(name, { invitation: hash }), NOW)),
+        );
+        assert.equal(countOf(answers, "name-taken"), 9);
+        for (const [index, { hash, credential }] of invitations.entries())
+          assert.deepEqual(
+            await accounts.findCredential(hash),
+            answers[index] === "name-taken" ? credential : undefined,
+          );
+      });
+    });
+
+    describe("passwords", () => {
+      test("a new password ends all sessions but one, and no tokens", async () => {
+        const { user } = await newAccount();
+        const other = await someone();
+        const before = await everythingOf(other.account.user);
+        const token = await add(user);
+        const [ended, kept] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
+        await add(user, { kind: "session" });
+        assert.equal(await accounts.setPassword(user, "new", kept.credential.id), true);
+        assert.equal((await accounts.get(user))?.password, "new");
+        assert.equal((await accounts.find(`name-${user}`, ""))?.password, "new");
+        assert.deepEqual(await accounts.listCredentials(user, "session"), [kept.credential]);
+        assert.equal(await accounts.findCredential(ended.hash), undefined);
+        assert.deepEqual(await accounts.findCredential(kept.hash), kept.credential);
+        assert.deepEqual(await accounts.listCredentials(user, "token"), [token.credential]);
+        assert.deepEqual(await everythingOf(other.account.user), before);
+      });
+
+      test("a new password ends all sessions when none is to stay, or another's", async () => {
+        const other = await someone();
+        for (const but of [undefined, other.session.credential.id, randomUUID()]) {
+          const { user } = await newAccount();
+          await add(user, { kind: "session" });
+          await add(user, { kind: "session" });
+          assert.equal(await accounts.setPassword(user, "new", but), true);
+          assert.deepEqual(await accounts.listCredentials(user, "session"), []);
+        }
+        assert.deepEqual(await idsOf(other.account.user, "session"), [other.session.credential.id]);
+      });
+
+      test("nobody gets no password", async () => {
+        const { user } = await newAccount();
+        await accounts.delete(user);
+        for (const nobody of [newUser(), NOBODY, user]) {
+          assert.equal(await accounts.setPassword(nobody, "new", undefined), false);
+          assert.equal(await accounts.get(nobody), undefined);
+        }
+      });
+
+      test("a session is opened only with the password of the moment", async () => {
+        const { user, password } = await newAccount();
+        const session = () => credential(user, { kind: "session" });
+        assert.equal(await accounts.addCredential({ ...session(), password: "wrong" }), "gone");
+        assert.equal(await accounts.addCredential({ ...session(), password: "" }), "gone");
+        assert.equal(await accounts.addCredential({ ...session(), password }), "added");
+        await accounts.setPassword(user, "new", undefined);
+        assert.equal(await accounts.addCredential({ ...session(), password }), "gone");
+        assert.equal((await accounts.listCredentials(user, "session")).length, 0);
+        assert.equal(await accounts.addCredential({ ...session(), password: "new" }), "added");
+        assert.equal(await accounts.addCredential({ ...credential(newUser()), password: "" }), "gone");
+      });
+
+      test("no session that an old password opens outlives it, not even one that is opened meanwhile", async () => {
+        for (let round = 0; round < 5; round += 1) {
+          const { user, password } = await newAccount();
+          const open = () => accounts.addCredential({ ...credential(user, { kind: "session" }), password });
+          const earlier = Promise.all(times(10, open));
+          const changed = accounts.setPassword(user, "new", undefined);
+          const answers = [...(await Promise.all(times(10, open))), ...(await earlier)];
+          assert.equal(await changed, true);
+          assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
+          assert.deepEqual(await accounts.listCredentials(user, "session"), []);
+        }
+      });
+    });
+
+    describe("deletion", () => {
+      test("a deleted account is gone with all that it had, and others keep all of theirs", async () => {
+        const [{ account, token, session }, other] = [await someone(), await someone()];
+        const invitation = await invite();
+        const before = await everythingOf(other.account.user);
+        assert.equal(before.list.total, 17);
+        assert.equal(await accounts.delete(account.user), true);
+
+        assert.equal(await accounts.find(account.name, account.issuer), undefined);
+        assert.equal(await accounts.get(account.user), undefined);
+        assert.deepEqual(await accounts.list(account.user - 1, 1), [other.account].map(withoutPassword));
+        for (const { hash } of [token, session]) assert.equal(await accounts.findCredential(hash), undefined);
+        assert.deepEqual(await everythingOf(account.user), {
+          account: undefined,
+          list: EMPTY,
+          tokens: [],
+          sessions: [],
+        });
+        for (const { id } of drafts(0, 20)) assert.equal(await subscriptions.find(account.user, id), undefined);
+
+        assert.deepEqual(await everythingOf(other.account.user), before);
+        assert.deepEqual(await accounts.findCredential(other.token.hash), other.token.credential);
+        assert.deepEqual(await accounts.findCredential(invitation.hash), invitation.credential);
+      });
+
+      test("an account is deleted once", async () => {
+        const { user } = await newAccount();
+        const answers = await Promise.all(times(10, () => accounts.delete(user)));
+        assert.equal(countOf(answers, true), 1);
+        assert.equal(await accounts.delete(user), false);
+        assert.equal(await accounts.delete(newUser()), false);
+        assert.equal(await accounts.delete(NOBODY), false);
+      });
+
+      test("the name of a deleted account can be another's, who finds nothing of it", async () => {
+        for (const issuer of ["", "https://id.example"]) {
+          const name = `name-${newUser()}`;
+          const [first, second] = [newUser(), newUser()];
+          assert.equal(await accounts.create(first, wish(name, { issuer }), NOW), first);
+          await subscriptions.add(first, drafts(0, 3), NOW);
+          await add(first);
+          await accounts.delete(first);
+          assert.equal(await accounts.create(second, wish(name, { issuer, password: "other" }), later(1)), second);
+          const account = {
+            account: { user: second, name, issuer, createdAt: later(1) },
+            password: "other",
+          };
+          assert.deepEqual(await accounts.find(name, issuer), account);
+          assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
+          assert.equal(await accounts.get(first), undefined);
+          await assert.rejects(subscriptions.add(first, drafts(0, 1), NOW), isGone);
+        }
+      });
+
+      test("nothing can be written for a deleted user", async () => {
+        const { account } = await someone();
+        await accounts.delete(account.user);
+        await assert.rejects(subscriptions.add(account.user, drafts(50, 1), NOW), isGone);
+        await assert.rejects(subscriptions.add(account.user, drafts(0, 30), NOW), isGone);
+        await assert.rejects(subscriptions.remove(account.user, draft(0).id, NOW), isGone);
+        await assert.rejects(subscriptions.remove(account.user, draft(99).id, NOW), isGone);
+        for (const kind of ["token", "session"] as const) {
+          const refused = credential(account.user, { kind });
+          assert.equal(await accounts.addCredential(refused), "gone");
+          assert.equal(await accounts.findCredential(refused.hash), undefined);
+        }
+        assert.deepEqual(await listOf(account.user), EMPTY);
+        assert.deepEqual(await idsOf(account.user, "token"), []);
+        assert.deepEqual(await idsOf(account.user, "session"), []);
+      });
+
+      test("someone who is gone does not stop those who write at the same time", async () => {
+        const [gone, here] = [await newAccount(), await newAccount()];
+        await accounts.delete(gone.user);
+        const outcomes = await Promise.allSettled(
+          times(40, (index) => subscriptions.add((index % 2 === 0 ? gone : here).user, drafts(10 * index, 10), NOW)),
+        );
+        for (const [index, { status }] of outcomes.entries())
+          assert.equal(status, index % 2 === 0 ? "rejected" : "fulfilled");
+        assertDoneOrGone(outcomes);
+        assert.equal((await listOf(here.user)).total, 200);
+      });
+
+      test("additions and removals that race with the deletion leave nothing behind", async () => {
+        for (let round = 0; round < 5; round += 1) {
+          const { user } = await newAccount();
+          await subscriptions.add(user, drafts(0, 100), NOW);
+          const write = (index: number): Promise<unknown> =>
+            index % 3 === 2
+              ? subscriptions.remove(user, draft(index).id, NOW)
+              : subscriptions.add(user, drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
+          const earlier = Promise.allSettled(times(20, write));
+          // Some rounds delete at once, the others when part of it has been written.
+          if (round % 2 === 1) await subscriptions.add(user, [draft(900)], NOW);
+          const deleted = accounts.delete(user);
+          const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
+          assert.equal(await deleted, true);
+          const after = await Promise.allSettled(times(5, (index) => write(40 + index)));
+          assertDoneOrGone([...(await earlier), ...(await meanwhile), ...after]);
+          assert.ok(after.every(({ status }) => status === "rejected"));
+          assert.deepEqual(await listOf(user), EMPTY);
+          for (const { id } of drafts(0, 100)) assert.equal(await subscriptions.find(user, id), undefined);
+        }
+      });
+
+      test("credentials that race with the deletion are not left behind", async () => {
+        for (let round = 0; round < 5; round += 1) {
+          const { user } = await newAccount();
+          const wished = times(20, () => credential(user));
+          const earlier = Promise.all(wished.slice(0, 10).map((one) => accounts.addCredential(one)));
+          const deleted = accounts.delete(user);
+          const meanwhile = Promise.all(wished.slice(10).map((one) => accounts.addCredential(one)));
+          assert.equal(await deleted, true);
+          const answers = [...(await earlier), ...(await meanwhile)];
+          assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
+          assert.deepEqual(await idsOf(user, "token"), []);
+          for (const { hash } of wished) assert.equal(await accounts.findCredential(hash), undefined);
+        }
+      });
+    });
+
+    describe("credentials", () => {
+      test("a credential is kept exactly", async () => {
+        const { user } = await newAccount();
+        const labels = [
+          "",
+          "My phone",
+          "é e\u0301 'quotes\" \\ ; -- %_",
+          "👩‍👩‍👧 名前\u202e\t\n\u0001",
+          "🎧".repeat(255),
+        ];
+        for (const label of labels) {
+          for (const more of [
+            {},
+            { scope: "read" },
+            { kind: "session" },
+            { usedAt: later(1), expiresAt: later(999) },
+            { createdAt: new Date("1999-12-31T23:59:59.999Z"), expiresAt: new Date("2999-12-31T23:59:59.999Z") },
+          ] as const) {
+            const { hash, credential } = await add(user, { label, ...more });
+            assert.deepEqual(await accounts.findCredential(hash), credential);
+            const listed = await accounts.listCredentials(user, credential.kind);
+            assert.deepEqual(
+              listed.find(({ id }) => id === credential.id),
+              credential,
+            );
+          }
+        }
+        for (const kind of ["invitation", "setup"] as const) {
+          const { hash, credential } = await add(NOBODY, { kind, expiresAt: later(1) });
+          assert.deepEqual(await accounts.findCredential(hash), credential);
+        }
+      });
+
+      test("a credential is found by its whole hash alone", async () => {
+        const { user } = await newAccount();
+        const [{ hash }, { hash: other, credential }] = [await add(user), await add(user)];
+        const near = Buffer.from(hash, "base64url");
+        near[31] = (near[31] ?? 0) ^ 1;
+        for (const unknown of [near.toString("base64url"), newHash(), hash.slice(0, 40), NO_HASH, ""])
+          assert.equal(await accounts.findCredential(unknown), undefined);
+        assert.deepEqual(await accounts.findCredential(other), credential);
+      });
+
+      test("credentials are listed oldest first, each kind and user apart", async () => {
+        const [ann, bob] = [await newAccount(), await newAccount()];
+        const ages = [3, 0, 4, 1, 2];
+        const tokens: NewCredential[] = [];
+        for (const age of ages) {
+          tokens[age] = await add(ann.user, { createdAt: later(age) });
+          await add(ann.user, { kind: "session", createdAt: later(age) });
+          await add(bob.user, { createdAt: later(age) });
+        }
+        assert.deepEqual(
+          await accounts.listCredentials(ann.user, "token"),
+          tokens.map(({ credential }) => credential),
+        );
+        assert.equal((await accounts.listCredentials(ann.user, "session")).length, 5);
+        assert.equal((await accounts.listCredentials(bob.user, "token")).length, 5);
+        assert.deepEqual(await accounts.listCredentials(bob.user, "session"), []);
+        assert.deepEqual(await accounts.listCredentials(ann.user, "invitation"), []);
+        assert.deepEqual(await accounts.listCredentials(newUser(), "token"), []);
+      });
+
+      test("there are at most as many as are allowed, of each kind and user", async () => {
+        const [ann, bob] = [await newAccount(), await newAccount()];
+        const addTo = (user: UserId, kind: Credential["kind"] = "token", atMost = 2) =>
+          accounts.addCredential({ ...credential(user, { kind }), atMost });
+        assert.equal(await addTo(ann.user), "added");
+        assert.equal(await addTo(ann.user), "added");
+        const refused = { ...credential(ann.user), atMost: 2 };
+        assert.equal(await accounts.addCredential(refused), "full");
+        assert.equal(await accounts.findCredential(refused.hash), undefined);
+        assert.equal(await addTo(ann.user, "session"), "added");
+        assert.equal(await addTo(bob.user), "added");
+        assert.equal(await addTo(ann.user, "token", 3), "added");
+        assert.equal(await addTo(ann.user, "token", 1), "full");
+        const [oldest = ""] = await idsOf(ann.user, "token");
+        await accounts.removeCredential(ann.user, "token", oldest);
+        assert.equal(await addTo(ann.user, "token", 3), "added");
+        assert.equal(await addTo(ann.user, "token", 3), "full");
+        assert.equal((await idsOf(ann.user, "token")).length, 3);
+      });
+
+      test("there are no more than allowed when many are added at once", async () => {
+        const { user } = await newAccount();
+        const answers = await Promise.all(times(30, () => accounts.addCredential({ ...credential(user), atMost: 10 })));
+        assert.equal(countOf(answers, "added"), 10);
+        assert.equal(countOf(answers, "full"), 20);
+        assert.equal((await idsOf(user, "token")).length, 10);
+      });
+
+      test("who has no account has no credentials, and invitations need none", async () => {
+        const nobody = newUser();
+        for (const kind of ["token", "session"] as const) {
+          const refused = credential(nobody, { kind });
+          assert.equal(await accounts.addCredential(refused), "gone");
+          assert.equal(await accounts.findCredential(refused.hash), undefined);
+          assert.deepEqual(await idsOf(nobody, kind), []);
+        }
+        const { credential: invitation } = await invite();
+        assert.ok((await idsOf(NOBODY, "invitation")).includes(invitation.id));
+      });
+
+      test("a credential is removed by its user, kind and id alone", async () => {
+        const [ann, bob] = [await newAccount(), await newAccount()];
+        const { hash, credential } = await add(ann.user);
+        const kept = await add(ann.user);
+        const remove = accounts.removeCredential.bind(accounts);
+        assert.equal(await remove(bob.user, "token", credential.id), false);
+        assert.equal(await remove(NOBODY, "token", credential.id), false);
+        assert.equal(await remove(ann.user, "session", credential.id), false);
+        assert.equal(await remove(ann.user, "invitation", credential.id), false);
+        assert.equal(await remove(ann.user, "token", randomUUID()), false);
+        assert.deepEqual(await accounts.findCredential(hash), credential);
+        assert.equal(await remove(ann.user, "token", credential.id), true);
+        assert.equal(await remove(ann.user, "token", credential.id), false);
+        assert.equal(await accounts.findCredential(hash), undefined);
+        assert.deepEqual(await idsOf(ann.user, "token"), [kept.credential.id]);
+        const { credential: invitation } = await invite();
+        assert.equal(await remove(ann.user, "invitation", invitation.id), false);
+        assert.equal(await remove(NOBODY, "invitation", invitation.id), true);
+      });
+
+      test("the last use is remembered, and never moves back", async () => {
+        const { user } = await newAccount();
+        const [{ hash, credential }, other] = [await add(user), await add(user)];
+        for (const [used, expected] of [
+          [1_001, 1_001],
+          [500, 1_001],
+          [1_001, 1_001],
+          [86_400_001, 86_400_001],
+        ] as const) {
+          await accounts.touchCredential(hash, later(used));
+          assert.deepEqual(await accounts.findCredential(hash), { ...credential, usedAt: later(expected) });
+        }
+        await Promise.all([5, 9, 7, 1, 8].map((day) => accounts.touchCredential(hash, later(day * 86_400_000))));
+        assert.deepEqual((await accounts.findCredential(hash))?.usedAt, later(9 * 86_400_000));
+        assert.deepEqual(await accounts.findCredential(other.hash), other.credential);
+      });
+
+      test("the use of what is no credential is no harm, and makes none", async () => {
+        const { user } = await newAccount();
+        const removed = await add(user);
+        await accounts.removeCredential(user, "token", removed.credential.id);
+        for (const hash of [newHash(), removed.hash]) {
+          await accounts.touchCredential(hash, NOW);
+          assert.equal(await accounts.findCredential(hash), undefined);
+        }
+        assert.deepEqual(await idsOf(user, "token"), []);
+      });
+
+      test("sweeping forgets what has ended, and nothing else", async () => {
+        const { user } = await newAccount();
+        const at = later(400 * 86_400_000);
+        const idle = (ms: number) => new Date(at.getTime() - SESSION_IDLE_MS + ms);
+        const variants: Partial<Credential>[] = [
+          {},
+          { expiresAt: later(-1, at) },
+          { expiresAt: at },
+          { expiresAt: later(1, at) },
+          { kind: "session", createdAt: idle(-1) },
+          { kind: "session", createdAt: idle(0) },
+          { kind: "session", createdAt: idle(1) },
+          { kind: "session", usedAt: idle(-1) },
+          { kind: "session", usedAt: idle(0) },
+          { kind: "session", usedAt: idle(1) },
+          { kind: "session", usedAt: at, expiresAt: at },
+          { kind: "session", usedAt: at, expiresAt: later(1, at) },
+          { usedAt: later(1) },
+        ];
+        const made: NewCredential[] = [];
+        for (const variant of variants) made.push(await add(user, variant));
+        for (const kind of ["invitation", "setup"] as const) {
+          made.push(await add(NOBODY, { kind, expiresAt: later(-1, at) }));
+          made.push(await add(NOBODY, { kind, expiresAt: later(1, at) }));
+        }
+        await accounts.sweep(at);
+        for (const { hash, credential } of made)
+          assert.deepEqual(
+            await accounts.findCredential(hash),
+            isAlive(credential, at) ? credential : undefined,
+            JSON.stringify(credential),
+          );
+        const left = made.filter(({ credential }) => credential.kind === "token" && isAlive(credential, at));
+        assert.equal((await idsOf(user, "token")).length, left.length);
+        assert.equal((await accounts.get(user))?.account.user, user);
+        await accounts.sweep(at);
+      });
+    });
+
+    describe("limits", () => {
+      const newKey = () => `key ${randomUUID()}`;
+      const TEN_SECONDS_EACH: Rate = { burst: 3, perMinute: 6 };
+
+      test("a burst may be spent at once, and more as time goes by", async () => {
+        const key = newKey();
+        const spend = (ms: number) => accounts.spend(key, 1, TEN_SECONDS_EACH, later(ms));
+        assert.deepEqual([await spend(0), await spend(0), await spend(0)], [0, 0, 0]);
+        assert.equal(await spend(0), 10_000);
+        assert.equal(await spend(4_000), 6_000);
+        assert.equal(await spend(9_999), 1);
+        assert.equal(await spend(10_000), 0, "what was refused has cost nothing");
+        assert.equal(await spend(10_000), 10_000);
+        assert.deepEqual([await spend(100_000), await spend(100_000), await spend(100_000)], [0, 0, 0]);
+        assert.equal(await spend(100_000), 10_000);
+      });
+
+      test("each key is counted apart", async () => {
+        const id = randomUUID();
+        for (const key of [`guess ${id}`, `guess ${id} `, `Guess ${id}`, `guess ${id} 192.0.2.1 ann`, id]) {
+          for (let count = 0; count < 3; count += 1)
+            assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW), 0);
+          assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW), 10_000);
+        }
+      });
+
+      test("what costs more than a burst is allowed when nothing was spent, and takes longer to be forgotten", async () => {
+        const rate: Rate = { burst: 10, perMinute: 60 };
+        const key = newKey();
+        assert.equal(await accounts.spend(key, 25, rate, NOW), 0);
+        assert.equal(await accounts.spend(key, 1, rate, NOW), 16_000);
+        assert.equal(await accounts.spend(key, 1, rate, later(15_999)), 1);
+        assert.equal(await accounts.spend(key, 1, rate, later(16_000)), 0);
+        assert.equal(await accounts.spend(key, 25, rate, later(16_000)), 10_000);
+        assert.equal(await accounts.spend(key, 25, rate, later(26_000)), 0);
+      });
+
+      test("no more is let through when many spend at once", async () => {
+        const key = newKey();
+        const waits = await Promise.all(times(50, () => accounts.spend(key, 1, { burst: 10, perMinute: 1 }, NOW)));
+        assert.equal(countOf(waits, 0), 10);
+        assert.equal(countOf(waits, 60_000), 40);
+      });
+
+      test("of a large burst no more than all can be spent, and nearly all", async () => {
+        // An engine may take some of it in advance: at most a fiftieth.
+        const rate: Rate = { burst: 200, perMinute: 1 };
+        const key = newKey();
+        const waits: number[] = [];
+        for (let round = 0; round < 12; round += 1)
+          waits.push(...(await Promise.all(times(20, () => accounts.spend(key, 1, rate, NOW)))));
+        const allowed = countOf(waits, 0);
+        assert.ok(allowed <= 200 && allowed >= 196, `${allowed} were allowed`);
+      });
+
+      test("sweeping does not forget what still counts", async () => {
+        const key = newKey();
+        for (let count = 0; count < 3; count += 1) await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW);
+        await accounts.sweep(later(9_000));
+        assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, later(9_000)), 1_000);
+        await accounts.sweep(later(400 * 86_400_000));
+        assert.equal(await accounts.spend(key, 3, TEN_SECONDS_EACH, later(400 * 86_400_000)), 0);
+        assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, later(400 * 86_400_000)), 10_000);
+      });
+
+      test("whatever is spent, the answers are those of the model", async () => {
+        const steps = fc.array(
+          fc.record({
+            // Clocks may be set back a little.
+            ms: fc.oneof(fc.constant(0), fc.integer({ min: -100, max: 1_000 }), fc.nat({ max: 200_000 })),
+            cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 60 })),
+          }),
+          { maxLength: 30 },
+        );
+        // Of these, one takes a whole number of milliseconds: nothing is left to rounding.
+        const rates = fc.record({
+          burst: fc.integer({ min: 1, max: 49 }),
+          perMinute: fc.constantFrom(1, 2, 5, 6, 20, 60, 600),
+        });
+        await fc.assert(
+          fc.asyncProperty(rates, steps, async (rate, commands) => {
+            const key = newKey();
+            let now = NOW.getTime();
+            let moment: number | undefined;
+            for (const { ms, cost } of commands) {
+              now += ms;
+              const { next, wait } = spendAt(moment, cost, rate, now);
+              assert.equal(await accounts.spend(key, cost, rate, new Date(now)), wait);
+              if (wait === 0) moment = next;
+            }
+          }),
+          { numRuns: 40 },
+        );
+      });
+    });
+  });
+}
+
+function withoutPassword({ user, name, issuer, createdAt }: Account): Account {
+  return { user, name, issuer, createdAt };
+}

@@ -1,0 +1,33 @@
+import { hash } from "node:crypto";
+
+/** What stands as the sequence number of a list whose user was deleted: nothing is ever added to it again. */
+export const DELETED = -1;
+
+/** A feed is compared by 128 bits of its SHA-256, so that an index entry is small however long the address. */
+export function feedKey(feed: string): Buffer {
+  return shortHash(feed);
+}
+
+/** Who someone is: a name, and who vouches for it. */
+export function identityKey(name: string, issuer: string): Buffer {
+  return shortHash(`${issuer}\0${name}`);
+}
+
+/** What is counted under a limit; it may name a person or an address, which are nobody's business. */
+export function limitKey(key: string): Buffer {
+  return shortHash(key);
+}
+
+function shortHash(text: string): Buffer {
+  return hash("sha256", text, "buffer").subarray(0, 16);
+}
+
+/** The 16 bytes of an id that has the form of a UUID. */
+export function idKey(id: string): Buffer {
+  return Buffer.from(id.replaceAll("-", ""), "hex");
+}
+
+export function idOfKey(key: Uint8Array): string {
+  const digits = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex");
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
+}

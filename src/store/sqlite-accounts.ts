@@ -1,0 +1,346 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import {
+  type Account,
+  type AccountStore,
+  type Credential,
+  type NewAccount,
+  type NewCredential,
+  NOBODY,
+  SESSION_IDLE_MS,
+} from "../accounts.ts";
+import { Meter, type Rate } from "../limits.ts";
+import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
+import { reading } from "./sqlite-file.ts";
+
+/** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
+export type AccountChange =
+  | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
+  | {
+      readonly kind: "password";
+      readonly user: UserId;
+      readonly password: string;
+      readonly but: string | undefined;
+      readonly former: string | undefined;
+    }
+  | { readonly kind: "delete"; readonly user: UserId }
+  | ({ readonly kind: "open" } & NewCredential)
+  | { readonly kind: "close"; readonly user: UserId; readonly of: Credential["kind"]; readonly id: string }
+  | { readonly kind: "touch"; readonly hash: string; readonly at: number }
+  | { readonly kind: "sweep"; readonly at: number };
+
+const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+/** How many credentials are kept in memory. */
+const MAX_KNOWN = 10_000;
+
+/** A credential that never ends, or was never used. */
+const NEVER = 0;
+
+/** Carries out changes of accounts inside the transaction of the writer. What is not done leaves nothing behind. */
+export class AccountWriter {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  carryOut(change: AccountChange): number {
+    switch (change.kind) {
+      case "create":
+        return this.#create(change);
+      case "password":
+        return this.#setPassword(change);
+      case "delete":
+        return this.#delete(change.user);
+      case "open":
+        return this.#open(change);
+      case "close":
+        return this.#run(
+          "delete from credentials where user_id = ? and kind = ? and id = ?",
+          change.user,
+          change.of,
+          idKey(change.id),
+        );
+      case "touch":
+        return this.#run(
+          "update credentials set used_at = max(used_at, ?) where hash = ?",
+          change.at,
+          bytesOf(change.hash),
+        );
+      case "sweep":
+        this.#run(
+          `delete from credentials where (expires_at <> ${NEVER} and expires_at <= ?1)
+           or (kind = 'session' and max(used_at, created_at) <= ?1 - ${SESSION_IDLE_MS})`,
+          change.at,
+        );
+        return DONE;
+    }
+  }
+
+  #create({ user: wished, name, issuer, password, invitation, at }: AccountChange & { kind: "create" }): number {
+    const isFirst = !this.#has("select 1 from accounts limit 1");
+    if (invitation !== undefined) {
+      const kind = this.#get("select kind from credentials where hash = ?", bytesOf(invitation))?.["kind"];
+      if (kind !== "invitation" && !(kind === "setup" && isFirst)) return NOT_INVITED;
+    }
+    const key = identityKey(name, issuer);
+    if (this.#has("select 1 from identities where key = ?", key)) return NAME_TAKEN;
+    const isLocal =
+      isFirst && !this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED);
+    const user = isLocal ? LOCAL_USER : wished;
+    if (
+      this.#has("select 1 from accounts where user_id = ?", user) ||
+      (!isLocal && this.#has("select 1 from lists where user_id = ?", user))
+    )
+      return USER_TAKEN;
+    if (invitation !== undefined) this.#run("delete from credentials where hash = ?", bytesOf(invitation));
+    this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
+    this.#run(
+      "insert into accounts (user_id, name, issuer, password, created_at) values (?, ?, ?, ?, ?)",
+      user,
+      name,
+      issuer,
+      password,
+      at,
+    );
+    return isLocal ? DONE_AS_LOCAL_USER : DONE;
+  }
+
+  #setPassword({ user, password, but, former }: AccountChange & { kind: "password" }): number {
+    if (former !== undefined && !this.#has("select 1 from accounts where user_id = ? and password = ?", user, former))
+      return NOTHING;
+    if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
+    this.#run(
+      "delete from credentials where user_id = ? and kind = 'session' and id <> ?",
+      user,
+      but === undefined ? Buffer.alloc(0) : idKey(but),
+    );
+    return DONE;
+  }
+
+  #delete(user: UserId): number {
+    const row = this.#get("delete from accounts where user_id = ? returning name, issuer", user);
+    if (row === undefined) return NOTHING;
+    this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
+    for (const table of ["credentials", "subscriptions", "removals", "gaps"])
+      this.#run(`delete from ${table} where user_id = ?`, user);
+    this.#run(
+      `insert into lists (user_id, sequence, total) values (?, ${DELETED}, 0)
+       on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`,
+      user,
+    );
+    return DONE;
+  }
+
+  #open({ credential, hash, atMost, password }: AccountChange & { kind: "open" }): number {
+    const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
+    const account = this.#get("select password from accounts where user_id = ?", user);
+    if (user !== NOBODY && account === undefined) return GONE;
+    if (password !== undefined && account?.["password"] !== password) return GONE;
+    const { count } = this.#get(
+      "select count(*) as count from credentials where user_id = ? and kind = ?",
+      user,
+      kind,
+    ) as { count: number };
+    if (count >= atMost) return FULL;
+    const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
+    return this.#run(
+      `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      bytesOf(hash),
+      user,
+      idKey(id),
+      kind,
+      scope,
+      label,
+      ...times,
+    );
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  #run(sql: string, ...values: SQLInputValue[]): number {
+    return this.#prepare(sql).run(...values).changes === 0 ? NOTHING : DONE;
+  }
+
+  #get(sql: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined {
+    return this.#prepare(sql).get(...values);
+  }
+
+  #has(sql: string, ...values: SQLInputValue[]): boolean {
+    return this.#get(sql, ...values) !== undefined;
+  }
+}
+
+type AccountRow = [user: number, name: string, issuer: string, createdAt: number, password: string];
+type CredentialRow = [
+  id: Uint8Array,
+  kind: Credential["kind"],
+  user: number,
+  scope: Credential["scope"],
+  label: string,
+  createdAt: number,
+  usedAt: number,
+  expiresAt: number,
+];
+
+const ACCOUNT = "user_id, name, issuer, created_at, password";
+const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
+
+/** Accounts in the file: read here, written by the thread that writes everything. */
+export class SqliteAccounts implements AccountStore {
+  readonly #write: (change: AccountChange) => Promise<number>;
+  /** There is one server per file, so what was spent is kept in its memory. */
+  readonly #meter = new Meter();
+  readonly #any: StatementSync;
+  readonly #byIdentity: StatementSync;
+  readonly #byUser: StatementSync;
+  readonly #list: StatementSync;
+  readonly #credential: StatementSync;
+  readonly #credentials: StatementSync;
+  /** Another number whenever another connection has written, in this process or any other. */
+  readonly #dataVersion: StatementSync;
+  #knownVersion = -1;
+  #isChecked = false;
+  readonly #known = new Map<string, Credential>();
+
+  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>) {
+    this.#write = write;
+    const prepare = (sql: string) => {
+      const statement = database.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    this.#dataVersion = prepare("pragma data_version");
+    this.#any = prepare("select 1 from accounts limit 1");
+    this.#byIdentity = prepare(
+      `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`,
+    );
+    this.#byUser = prepare(`select ${ACCOUNT} from accounts where user_id = ?`);
+    this.#list = prepare(`select ${ACCOUNT} from accounts where user_id > ? order by user_id limit ?`);
+    this.#credential = prepare(`select ${CREDENTIAL} from credentials where hash = ?`);
+    this.#credentials = prepare(
+      `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`,
+    );
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return reading(() => this.#any.get() === undefined);
+  }
+
+  async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
+    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account });
+    if (answer === DONE) return user;
+    if (answer === DONE_AS_LOCAL_USER) return LOCAL_USER;
+    if (answer === NAME_TAKEN) return "name-taken";
+    if (answer === NOT_INVITED) return "not-invited";
+    throw new StoreUnavailable("the number of a new user was taken");
+  }
+
+  async find(name: string, issuer: string): Promise<{ account: Account; password: string } | undefined> {
+    return reading(() =>
+      toAccount(this.#byIdentity.get(identityKey(name, issuer)) as unknown as AccountRow | undefined),
+    );
+  }
+
+  async get(user: UserId): Promise<{ account: Account; password: string } | undefined> {
+    return reading(() => toAccount(this.#byUser.get(user) as unknown as AccountRow | undefined));
+  }
+
+  async list(after: UserId, size: number): Promise<readonly Account[]> {
+    const rows = reading(() => this.#list.all(after, size)) as unknown as AccountRow[];
+    return rows.flatMap((row) => toAccount(row)?.account ?? []);
+  }
+
+  async setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean> {
+    return (await this.#write({ kind: "password", user, password, but, former })) === DONE;
+  }
+
+  async delete(user: UserId): Promise<boolean> {
+    return (await this.#write({ kind: "delete", user })) === DONE;
+  }
+
+  async addCredential(credential: NewCredential): Promise<"added" | "full" | "gone"> {
+    const answer = await this.#write({ kind: "open", ...credential });
+    if (answer === FULL) return "full";
+    return answer === DONE ? "added" : "gone";
+  }
+
+  /** Most requests bear the same credentials as others just before: they are read again when anything has changed. */
+  async findCredential(hash: string): Promise<Credential | undefined> {
+    return reading(() => {
+      this.#forgetChanged();
+      const known = this.#known.get(hash);
+      if (known !== undefined) return known;
+      const row = this.#credential.get(bytesOf(hash)) as unknown as CredentialRow | undefined;
+      const credential = row && toCredential(row);
+      if (credential !== undefined) this.#known.set(hash, credential);
+      return credential;
+    });
+  }
+
+  /** Once in a turn of the event loop: requests that arrive together are of one instant. */
+  #forgetChanged(): void {
+    if (this.#isChecked) return;
+    this.#isChecked = true;
+    setImmediate(() => {
+      this.#isChecked = false;
+    });
+    const [version] = this.#dataVersion.get() as unknown as [number];
+    if (version !== this.#knownVersion || this.#known.size >= MAX_KNOWN) this.#known.clear();
+    this.#knownVersion = version;
+  }
+
+  async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
+    const rows = reading(() => this.#credentials.all(user, kind)) as unknown as CredentialRow[];
+    return rows.map(toCredential);
+  }
+
+  async removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean> {
+    return (await this.#write({ kind: "close", user, of: kind, id })) === DONE;
+  }
+
+  async touchCredential(hash: string, at: Date): Promise<void> {
+    await this.#write({ kind: "touch", hash, at: at.getTime() });
+  }
+
+  async sweep(at: Date): Promise<void> {
+    await this.#write({ kind: "sweep", at: at.getTime() });
+  }
+
+  async spend(key: string, cost: number, rate: Rate, at: Date): Promise<number> {
+    return this.#meter.spend(key, cost, rate, at.getTime());
+  }
+}
+
+function bytesOf(hash: string): Buffer {
+  return Buffer.from(hash, "base64url");
+}
+
+function toAccount(row: AccountRow | undefined): { account: Account; password: string } | undefined {
+  if (row === undefined) return undefined;
+  const [user, name, issuer, createdAt, password] = row;
+  return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };
+}
+
+function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {
+  return {
+    id: idOfKey(id),
+    kind,
+    user,
+    scope,
+    label,
+    createdAt: new Date(createdAt),
+    usedAt: usedAt === NEVER ? undefined : new Date(usedAt),
+    expiresAt: expiresAt === NEVER ? undefined : new Date(expiresAt),
+  };
+}
