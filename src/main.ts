@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import type { Workplace } from "./commands/accounts.ts";
 import { createProgress } from "./commands/progress.ts";
 import { serve } from "./commands/serve.ts";
-import { ConfigError, DATABASE_URLS, readConfig, readDatabaseUrl, SETTINGS } from "./config.ts";
+import { ConfigError, DATABASE_URLS, readConfig, readDatabaseUrl, SECRETS, SETTINGS } from "./config.ts";
 import { StartFailure } from "./store/opening.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
@@ -19,10 +20,43 @@ class WrongUsage extends Error {}
 
 type Options = Readonly<Record<string, string | boolean | undefined>>;
 
+interface Command {
+  /** What is named after the command, each by itself. */
+  readonly operands?: readonly string[];
+  readonly options: readonly string[];
+  readonly run: (options: Options, operands: readonly string[]) => Promise<number>;
+}
+
+/** A command about accounts. It is loaded when it is used. */
+function accountCommand(
+  operands: readonly string[],
+  options: readonly string[],
+  run: (
+    commands: typeof import("./commands/accounts.ts"),
+    work: Workplace,
+    options: Options,
+    operands: readonly string[],
+  ) => Promise<void>,
+): Command {
+  return {
+    operands,
+    options,
+    async run(values, named) {
+      const work: Workplace = {
+        config: config(),
+        write: (data) => process.stdout.write(data),
+        say,
+        password: () => newPassword(values["password-stdin"] === true),
+        now: new Date(),
+      };
+      await run(await import("./commands/accounts.ts"), work, values, named);
+      return OK;
+    },
+  };
+}
+
 /** What the program can do. Data goes to standard output, words to standard error. */
-const COMMANDS: Readonly<
-  Record<string, { readonly options: readonly string[]; readonly run: (options: Options) => Promise<number> }>
-> = {
+const COMMANDS: Readonly<Record<string, Command>> = {
   serve: {
     options: [],
     async run() {
@@ -56,6 +90,30 @@ const COMMANDS: Readonly<
       return ready ? OK : FAILED;
     },
   },
+  "user add": accountCommand(["NAME"], ["password-stdin"], (commands, work, _options, [name = ""]) =>
+    commands.addUser(work, name),
+  ),
+  "user list": accountCommand([], ["json"], (commands, work, { json }) => commands.listUsers(work, json === true)),
+  "user passwd": accountCommand(["NAME"], ["password-stdin"], (commands, work, _options, [name = ""]) =>
+    commands.changePassword(work, name),
+  ),
+  "user delete": accountCommand(["NAME"], ["yes"], (commands, work, { yes }, [name = ""]) =>
+    commands.deleteUser(work, name, async (question) => yes === true || confirm(question)),
+  ),
+  "user export": accountCommand(["NAME"], [], (commands, work, _options, [name = ""]) =>
+    commands.exportUser(work, name),
+  ),
+  "user invite": accountCommand([], ["days"], (commands, work, { days }) => commands.invite(work, text(days))),
+  "token create": accountCommand(["NAME"], ["label", "read-only", "days"], (commands, work, options, [name = ""]) => {
+    const { label, days, "read-only": readOnly } = options;
+    return commands.createToken(work, name, { label: text(label), readOnly: readOnly === true, days: text(days) });
+  }),
+  "token list": accountCommand(["NAME"], ["json"], (commands, work, { json }, [name = ""]) =>
+    commands.listTokens(work, name, json === true),
+  ),
+  "token revoke": accountCommand(["NAME", "ID"], [], (commands, work, _options, [name = "", id = ""]) =>
+    commands.revokeToken(work, name, id),
+  ),
 };
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -68,26 +126,56 @@ async function main(argv: readonly string[]): Promise<number> {
       distribute: { type: "boolean" },
       from: { type: "string" },
       to: { type: "string" },
+      "password-stdin": { type: "boolean" },
+      json: { type: "boolean" },
+      yes: { type: "boolean", short: "y" },
+      label: { type: "string" },
+      "read-only": { type: "boolean" },
+      days: { type: "string" },
     },
   });
   if (values.version === true) {
     process.stdout.write(`${version}\n`);
     return OK;
   }
-  const [name, ...rest] = positionals;
-  if (values.help === true || name === undefined) {
+  if (values.help === true || positionals.length === 0) {
     process.stdout.write(help());
     return OK;
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined || rest.length > 0) throw new WrongUsage(`there is no command "${positionals.join(" ")}"`);
+  const words = [2, 1].find((count) => Object.hasOwn(COMMANDS, positionals.slice(0, count).join(" "))) ?? 0;
+  const name = positionals.slice(0, words).join(" ");
+  const command = words === 0 ? undefined : COMMANDS[name];
+  // Not all that was typed: what follows may be a secret that was meant for somewhere else.
+  if (command === undefined) throw new WrongUsage(`there is no command "${positionals.slice(0, 2).join(" ")}"`);
+  const named = positionals.slice(words);
+  const { operands = [] } = command;
+  if (named.length !== operands.length) throw new WrongUsage(`it is: earmark ${[name, ...operands].join(" ")}`);
   const foreign = Object.keys(values).find((option) => !command.options.includes(option));
   if (foreign !== undefined) throw new WrongUsage(`"${name}" has no option --${foreign}`);
-  return command.run(values);
+  return command.run(values, named);
 }
 
 function config() {
-  return readConfig(process.env, process.cwd());
+  return readConfig(process.env, process.cwd(), (path) => readFileSync(path, "utf8"));
+}
+
+function text(option: Options[string]): string | undefined {
+  return typeof option === "string" ? option : undefined;
+}
+
+/** From standard input where that is asked for, else from the person at the terminal. */
+async function newPassword(fromInput: boolean): Promise<string> {
+  const { askPassword, readPassword } = await import("./commands/ask.ts");
+  if (fromInput) return readPassword(process.stdin);
+  if (!process.stdin.isTTY)
+    throw new WrongUsage("there is no terminal to ask for the password: pipe it in, with --password-stdin");
+  return askPassword(process.stdin, process.stderr);
+}
+
+async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new WrongUsage(`${question} Say so with --yes`);
+  const { askYesOrNo } = await import("./commands/ask.ts");
+  return askYesOrNo(question, process.stdin, process.stderr);
 }
 
 function database(option: string, url: Options[string]): string {
@@ -141,6 +229,9 @@ Examples
   PORT=9000 earmark serve                         on another port
   DATABASE_URL=postgres://me@db/earmark earmark serve
   earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark
+  EARMARK_ACCOUNTS=on earmark serve               for many people, each with a list of their own
+  earmark user add ann                            an account; asks for the password
+  earmark token create ann --label phone          a token for an app of hers
 
 Usage
   earmark serve                      run the server until it is told to stop (SIGTERM, Ctrl-C)
@@ -148,13 +239,23 @@ Usage
                                      spread its tables over a Citus cluster
   earmark copy --from URL --to URL   copy everything to an empty database, of any engine
   earmark healthcheck                whether the server with these settings is ready; exit code 0 or 1
+  earmark user add NAME              make an account; --password-stdin reads the password from standard input
+  earmark user list                  name, day and subscriptions of each; --json for programs
+  earmark user passwd NAME           set a new password; ends all sessions
+  earmark user delete NAME           delete an account with everything; --yes without asking
+  earmark user export NAME           everything about an account, as JSON
+  earmark user invite                a link that makes one account; --days N
+  earmark token create NAME --label TEXT   a token for an app; --read-only, --days N
+  earmark token list NAME            id, scope, state and last use of each; --json for programs
+  earmark token revoke NAME ID       it stops working at once
   earmark --help                     this text
   earmark --version                  the version
 
 Exit codes
   0 done    1 cannot start or go on    64 wrong usage    78 wrong settings
 
-Settings, from the environment, with their defaults
+Settings, from the environment, with their defaults. ${SECRETS.join(", ")}
+may be given as files: the path in the same name with _FILE
 ${lines.join("")}`;
 }
 

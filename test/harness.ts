@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after } from "node:test";
+import type { Store } from "../src/accounts.ts";
 import { type Config, readConfig } from "../src/config.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import { createServer, type Server } from "../src/http/server.ts";
 import { openStore } from "../src/store/open.ts";
-import type { SubscriptionStore } from "../src/subscriptions.ts";
+
 import { startPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
@@ -28,7 +29,7 @@ export interface Answer {
 export interface TestServer {
   readonly url: string;
   readonly port: number;
-  readonly store: SubscriptionStore;
+  readonly store: Store;
   readonly server: Server;
   /** Every line of the log so far. */
   readonly log: () => string;
@@ -54,7 +55,10 @@ export function temporaryFolder(): string {
 }
 
 /** The real server on a real file and a real port, in this process; closed when the tests of the file have run. */
-export async function startServer(environment: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+export async function startServer(
+  environment: Readonly<Record<string, string>> = {},
+  clock: () => Date = () => new Date(),
+): Promise<TestServer> {
   const folder = temporaryFolder();
   const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
@@ -65,15 +69,12 @@ export async function startServer(environment: Readonly<Record<string, string>> 
   const stream = new PassThrough();
   const lines: string[] = [];
   stream.on("data", (chunk) => lines.push(String(chunk)));
-  const { limits, allowedHosts, slowRequestMs } = config;
   const server = createServer({
+    config,
     store,
-    limits,
-    allowedHosts,
-    slowRequestMs,
-    logging: { level: config.logLevel, stream },
     metrics: config.metrics ? createMetrics() : undefined,
-    clock: () => new Date(),
+    logStream: stream,
+    clock,
   });
   const url = await server.listen(config.host, config.port);
   const port = Number(new URL(url).port);

@@ -1,7 +1,11 @@
 import type { Writable } from "node:stream";
-import type { Config } from "../config.ts";
+import { Accounts, isNotDone, type Store } from "../accounts.ts";
+import type { AccountsConfig, Config } from "../config.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
+
+/** How often what has ended is forgotten. */
+const SWEEP_MS = 60 * 60 * 1_000;
 
 export interface ServeOptions {
   readonly config: Config;
@@ -30,24 +34,18 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
   ]);
   metrics?.watchQueue(() => store.waiting);
   try {
-    const logging = { level: config.logLevel, stream: output };
-    const { limits, allowedHosts, slowRequestMs } = config;
-    const server = createServer({
-      store,
-      limits,
-      allowedHosts,
-      slowRequestMs,
-      logging,
-      metrics,
-      clock: () => new Date(),
-    });
+    const server = createServer({ config, store, metrics, logStream: output, clock: () => new Date() });
+    const invitation = config.accounts && (await prepareAccounts(store, config.accounts));
     const url = await server.listen(config.host, config.port).catch((error) => {
       throw cannotListen(config, error);
     });
     if (output.isTTY === true) output.write(banner(url, config, version));
     else server.log.info({ url, database: nameOf(config.databaseUrl), version }, "listening");
     for (const warning of warnings) server.log.warn(warning);
+    if (invitation !== undefined) say(howToBegin(`${url}${config.basePath}`, invitation));
+    const sweeping = setInterval(() => store.accounts.sweep(new Date()).catch(() => undefined), SWEEP_MS).unref();
     const signal = await stopped;
+    clearInterval(sweeping);
     server.log.info({ signal }, "stopping");
     await server.drain();
     await store.close();
@@ -56,6 +54,28 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     await store.close();
     throw error;
   }
+}
+
+/** Makes the first account as the settings say; without that, returns the secret of a link that makes it. */
+async function prepareAccounts(store: Store, config: AccountsConfig): Promise<string | undefined> {
+  const accounts = new Accounts(store.accounts, config);
+  const now = new Date();
+  await store.accounts.sweep(now);
+  if (config.first === undefined) return (await accounts.setUp(now))?.secret;
+  if (!(await store.accounts.isEmpty())) return undefined;
+  const made = await accounts.create(config.first.name, config.first.password, now);
+  if (isNotDone(made) && made.refused === "invalid")
+    throw new StartFailure(`${made.detail}. Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD.`);
+  return undefined;
+}
+
+function howToBegin(url: string, invitation: string): string {
+  return `There is no account yet. To make the first one, open this link within a day; it works once:
+
+    ${url}/join#${invitation}
+
+or run: bin/earmark user add NAME
+`;
 }
 
 function cannotListen({ host, port }: Config, error: NodeJS.ErrnoException): StartFailure {

@@ -98,7 +98,7 @@ class Body {
 }
 
 function tooLarge(maxBytes: number): RequestFailure {
-  const detail = `A body may be at most ${maxBytes} bytes long. Send the operations in several requests.`;
+  const detail = `A body may be at most ${maxBytes} bytes long.`;
   return new RequestFailure({ status: 413, title: "Content Too Large", detail, meta: { max: maxBytes } });
 }
 

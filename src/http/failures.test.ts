@@ -2,14 +2,15 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/harness.ts";
+import type { AccountStore, Store } from "../accounts.ts";
 import { readConfig } from "../config.ts";
-import { StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
 
 /** A server whose store does nothing but fail, in a way that cannot be had from a real one on demand. */
 async function startBroken(failure: Error) {
   const fail = () => Promise.reject(failure);
-  const store: SubscriptionStore = {
+  const store: Store = {
     add: fail,
     remove: fail,
     find: fail,
@@ -17,22 +18,15 @@ async function startBroken(failure: Error) {
     ready: fail,
     waiting: 0,
     close: () => Promise.resolve(),
+    accounts: {} as AccountStore,
   };
-  const { limits, allowedHosts, slowRequestMs } = readConfig({}, "/");
   const stream = new PassThrough();
   let log = "";
   stream.on("data", (chunk) => {
     log += chunk;
   });
-  const server = createServer({
-    store,
-    limits,
-    allowedHosts,
-    slowRequestMs,
-    logging: { level: "info", stream },
-    metrics: undefined,
-    clock: () => new Date(),
-  });
+  const config = readConfig({}, "/");
+  const server = createServer({ config, store, metrics: undefined, logStream: stream, clock: () => new Date() });
   const port = Number(new URL(await server.listen("127.0.0.1", 0)).port);
   after(() => server.drain());
   const all = async () => [

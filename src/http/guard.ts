@@ -1,15 +1,23 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { Config } from "../config.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
+import type { ReadClient } from "./client-address.ts";
 
 const MAX_HEADERS = 200;
 
 /**
  * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
  * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
+ * With accounts it keeps them from using the cookie of whoever is signed in.
  */
-export function createGuard(allowedHosts: readonly string[]): (request: IncomingMessage) => void {
-  const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+export function createGuard(
+  config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
+  readClient: ReadClient,
+): (request: IncomingMessage) => void {
+  const allowed = new Set(config.allowedHosts);
+  const hasAccounts = config.accounts !== undefined;
+  const isAnyHost = hasAccounts && allowed.size === 0;
   let last: { readonly host: string | undefined; readonly name: string | undefined } = {
     host: undefined,
     name: undefined,
@@ -20,8 +28,33 @@ export function createGuard(allowedHosts: readonly string[]): (request: Incoming
     return last.name;
   };
 
+  const refuseOtherSites = (raw: IncomingMessage, name: string) => {
+    const { origin, "sec-fetch-site": site } = raw.headers;
+    if (origin !== undefined && config.corsOrigins.includes(origin)) return;
+    if (site === "cross-site") throw crossSite("Sec-Fetch-Site");
+    const from = origin === undefined ? name : hostname(origin);
+    if (from === undefined || (from !== name && !allowed.has(from))) throw crossSite("Origin");
+  };
+
+  /**
+   * Whoever sends an Authorization header is not a page that uses somebody's cookie. All others must be our own page, or
+   * no page at all: browsers say which. The origins of CORS are no exception, since they come with tokens.
+   */
+  const refuseForgery = (raw: IncomingMessage) => {
+    const { authorization, host, origin, "sec-fetch-site": site } = raw.headers;
+    if (raw.method === "GET" || raw.method === "HEAD" || authorization !== undefined) return;
+    if (origin === "null") throw crossSite("Origin");
+    if (site !== undefined) {
+      if (site !== "same-origin" && site !== "none") throw crossSite("Sec-Fetch-Site");
+    } else if (origin !== undefined) {
+      const from = origin.replace(/^https?:\/\//, "").toLowerCase();
+      const isOurs = from === host?.toLowerCase() || from === readClient(raw).host?.toLowerCase();
+      if (!isOurs && !allowed.has(hostname(origin) ?? "")) throw crossSite("Origin");
+    }
+  };
+
   return (raw) => {
-    const { host, origin, expect, "transfer-encoding": coding, "sec-fetch-site": site } = raw.headers;
+    const { host, expect, "transfer-encoding": coding } = raw.headers;
     if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
       throw new RequestFailure({ status: 505, title: "HTTP Version Not Supported" }, { connection: "close" });
     }
@@ -63,7 +96,7 @@ export function createGuard(allowedHosts: readonly string[]): (request: Incoming
         source: { header: "Host" },
       });
     }
-    if (name !== "localhost" && !isIP(name.replace(/^\[|\]$/g, "")) && !allowed.has(name)) {
+    if (!isAnyHost && name !== "localhost" && !isIP(name.replace(/^\[|\]$/g, "")) && !allowed.has(name)) {
       throw new RequestFailure({
         status: 421,
         title: "Misdirected Request",
@@ -72,11 +105,8 @@ export function createGuard(allowedHosts: readonly string[]): (request: Incoming
         source: { header: "Host" },
       });
     }
-    if (site === "cross-site") throw crossSite("Sec-Fetch-Site");
-    if (origin !== undefined) {
-      const from = hostname(origin);
-      if (from === undefined || (from !== name && !allowed.has(from))) throw crossSite("Origin");
-    }
+    if (hasAccounts) refuseForgery(raw);
+    else refuseOtherSites(raw, name);
   };
 }
 

@@ -2,7 +2,8 @@ import { STATUS_CODES } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
-import { StoreUnavailable } from "../subscriptions.ts";
+import { TooManyPasswords } from "../passwords.ts";
+import { StoreUnavailable, UserGone } from "../subscriptions.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
 /** A body up to this length is read to its end after an early answer, so that its connection can go on. */
@@ -37,26 +38,36 @@ export function respond(
   send(reply, status, document, { ...headers, "content-type": media.contentType });
 }
 
-export function respondText(reply: FastifyReply, contentType: string, text: string): void {
-  send(reply, 200, text, { "content-type": contentType });
+export function respondText(reply: FastifyReply, contentType: string, text: string, headers?: Headers): void {
+  send(reply, 200, text, { ...headers, "content-type": contentType });
 }
 
-export function respondEmpty(reply: FastifyReply): void {
+export function respondEmpty(reply: FastifyReply, headers: Headers = {}): void {
   reply.hijack();
-  reply.raw.writeHead(204, COMMON_HEADERS).end();
+  reply.raw.writeHead(204, { ...headersOf(reply), ...headers }).end();
 }
 
 function send(reply: FastifyReply, status: number, text: string, headers: Headers): void {
   reply.hijack();
   const length = Buffer.byteLength(text);
-  reply.raw.writeHead(status, { ...COMMON_HEADERS, ...headers, "content-length": length }).end(text);
+  reply.raw.writeHead(status, { ...headersOf(reply), ...headers, "content-length": length }).end(text);
 }
 
 export const COMMON_HEADERS = {
   vary: "Accept",
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
 } as const;
+
+const CROSS_ORIGIN_HEADERS = { ...COMMON_HEADERS, vary: "Accept, Origin" } as const;
+
+/** What every answer says; one that is meant for a web app elsewhere says that it is for that one alone. */
+export function headersOf({ raw }: FastifyReply): Headers {
+  return raw.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
+}
 
 /** Whatever was thrown, as an error document. What was not thrown on purpose is logged, and says nothing of itself. */
 export function respondToFailure(
@@ -78,7 +89,7 @@ export function respondToFailure(
   const { raw: response } = reply;
   const body = Buffer.from(document);
   response.writeHead(error.status, {
-    ...COMMON_HEADERS,
+    ...headersOf(reply),
     ...headers,
     "content-type": media.contentType,
     "content-length": body.length,
@@ -109,6 +120,8 @@ function toFailure(
     request.log.error({ reqId: request.id, err: thrown }, "the store is unavailable");
     return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
   }
+  if (thrown instanceof UserGone) return unauthorized("invalid");
+  if (thrown instanceof TooManyPasswords) return unavailable("Too many people are signing in at this moment.");
   const { code, statusCode } = thrown as { code?: string; statusCode?: number };
   if (code === "FST_ERR_BAD_URL") {
     return {
@@ -130,6 +143,19 @@ export function methodNotAllowed(allow: string): RequestFailure {
 
 export function noSuchPath(): RequestFailure {
   return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
+}
+
+/** The same for every credential that opens nothing, whatever is wrong with it. */
+export function unauthorized(credential: "none" | "invalid"): RequestFailure {
+  const isNone = credential === "none";
+  return new RequestFailure(
+    {
+      status: 401,
+      title: "Unauthorized",
+      detail: isNone ? "This needs a token: Authorization: Bearer …" : "These credentials are not valid.",
+    },
+    { "www-authenticate": `Bearer realm="Earmark"${isNone ? "" : ', error="invalid_token"'}` },
+  );
 }
 
 function unknownOutcome(): RequestFailure {

@@ -4,21 +4,32 @@ import { METHODS } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
+import { Accounts, type Store } from "../accounts.ts";
+import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
+import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
+import { createClientReader } from "./client-address.ts";
 import { type Allowed, createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
+import { createCors } from "./cors.ts";
 import { createGuard } from "./guard.ts";
+import type { Metrics } from "./metrics.ts";
+import { createVerifier } from "./oidc.ts";
+import type { Offer } from "./resource.ts";
 import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
-import { createRoutes, type RouteOptions } from "./routes.ts";
+import { createRoutes } from "./routes.ts";
 
-export interface ServerOptions extends RouteOptions {
-  /** Names under which the server may be addressed, besides localhost and IP addresses. */
-  readonly allowedHosts: readonly string[];
-  readonly logging: { readonly level: string; readonly stream: Writable };
-  readonly slowRequestMs: number;
+export interface ServerOptions {
+  readonly config: Config;
+  readonly store: Store;
+  readonly metrics: Metrics | undefined;
+  readonly logStream: Writable;
+  readonly clock: () => Date;
 }
 
 export interface Server {
   readonly log: FastifyBaseLogger;
+  /** Every path that there is, and who may do what with it. */
+  readonly offers: readonly Offer[];
   /** Resolves to the address under which the server can be reached. */
   listen(host: string, port: number): Promise<string>;
   /** Says "not ready", answers what has begun and what still comes in on open connections, then closes them. */
@@ -26,20 +37,22 @@ export interface Server {
 }
 
 export function createServer(options: ServerOptions): Server {
-  const { limits, metrics } = options;
+  const { config, store, metrics, clock } = options;
   const state = { draining: false };
-  const isVerbose = options.logging.level === "debug";
-  let allowed: Allowed = () => undefined;
+  const isVerbose = config.logLevel === "debug";
+  let offers: readonly Offer[] = [];
+  const withoutBase = createBasePath(config.basePath);
+  const allowed: Allowed = (path) => offers.find(({ pattern }) => pattern.test(withoutBase(path)));
   const app: FastifyInstance = fastify({
-    logger: options.logging,
+    logger: { level: config.logLevel, stream: options.logStream },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: createRequestIds(),
     // A logger for each request would be made for thousands that log nothing; the few lines name their request themselves.
     childLoggerFactory: (logger) => logger,
-    serverFactory: (handler) => createHttpServer(handler, limits, (path) => allowed(path)),
+    serverFactory: (handler) => createHttpServer(handler, config.limits, allowed),
     exposeHeadRoutes: false,
     // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
-    rewriteUrl: (request) => (request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/",
+    rewriteUrl: (request) => withoutBase((request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/"),
     routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => {
       if (isVerbose) request.log.debug({ reqId: request.id, method: request.method, route: "none" }, "request");
@@ -54,10 +67,14 @@ export function createServer(options: ServerOptions): Server {
   }
 
   // Hooks that call back: a promise for each would cost every request some microseconds.
-  const guard = createGuard(options.allowedHosts);
+  const readClient = createClientReader(config.trustedProxies);
+  const guard = createGuard(config, readClient);
+  const allowOrigin = createCors(config.corsOrigins, allowed);
   app.addHook("onRequest", ({ raw }, reply, done) => {
     // After an offer to switch protocols the parser loses what comes next in the same packet.
     if (raw.headers.upgrade !== undefined) reply.raw.setHeader("connection", "close");
+    const isPreflight = allowOrigin(raw, reply);
+    if (isPreflight) return;
     guard(raw);
     done();
   });
@@ -65,7 +82,7 @@ export function createServer(options: ServerOptions): Server {
     const { elapsedTime: ms, statusCode: status } = reply;
     const route = request.routeOptions.url ?? "none";
     metrics?.observeRequest(request.method, route, status, ms / 1000);
-    const isSlow = ms >= options.slowRequestMs;
+    const isSlow = ms >= config.slowRequestMs;
     if (isSlow || isVerbose) {
       const line = { reqId: request.id, method: request.method, route, status, ms };
       if (isSlow) request.log.warn(line, "slow request");
@@ -77,10 +94,25 @@ export function createServer(options: ServerOptions): Server {
   app.setNotFoundHandler(() => {
     throw noSuchPath();
   });
-  allowed = createRoutes(app, options, state);
+  const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
+  const onTrouble = (error: unknown) => app.log.warn({ err: error }, "the identity provider cannot be reached");
+  const authenticate =
+    accounts === undefined || config.accounts === undefined
+      ? createLocalAuthentication(clock)
+      : createAuthentication({
+          accounts,
+          config: config.accounts,
+          metricsToken: config.metricsToken,
+          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onTrouble }),
+          readClient,
+          basePath: config.basePath,
+          clock,
+        });
+  offers = createRoutes(app, { config, store, accounts, metrics, authenticate, readClient, clock }, state);
 
   return {
     log: app.log,
+    offers,
     async listen(host, port) {
       await app.ready();
       await once(app.server.listen(port, host), "listening");
@@ -91,6 +123,18 @@ export function createServer(options: ServerOptions): Server {
       state.draining = true;
       await drainConnections(app.server);
     },
+  };
+}
+
+/**
+ * The rest of a path below the base path. A proxy may pass the path on as it came or without its start: both are
+ * understood, so that either way of configuring it works.
+ */
+function createBasePath(basePath: string): (path: string) => string {
+  if (basePath === "") return (path) => path;
+  return (path) => {
+    const rest = path.startsWith(basePath) ? path.slice(basePath.length) : path;
+    return /^[/?]/.test(rest) ? rest.replace(/^\?/, "/?") : rest === "" ? "/" : path;
   };
 }
 

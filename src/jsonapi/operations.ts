@@ -1,13 +1,12 @@
 import { type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
 import { malformedDocument, RequestFailure, writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
-import { explain, isObject, isUuidLike, readResource, writeResource } from "./resource.ts";
+import { COLLECTION, explain, isObject, isUuidLike, readResource, writeResource } from "./resource.ts";
 
 const OPERATIONS = "atomic:operations";
-const COLLECTION = "/v1/subscriptions";
 
 /** Attempt N stands for operation N. Throws where the envelope is at fault; then no operation is carried out. */
-export function readOperations(document: unknown, maxOperations: number): (Draft | Malformed)[] {
+export function readOperations(document: unknown, maxOperations: number, base: string): (Draft | Malformed)[] {
   if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
   for (const member of ["data", "errors", "included", "atomic:results"]) {
     if (member in document)
@@ -29,10 +28,10 @@ export function readOperations(document: unknown, maxOperations: number): (Draft
       meta: { max: maxOperations },
     });
   }
-  return operations.map(readOperation);
+  return operations.map((operation) => readOperation(operation, base));
 }
 
-function readOperation(operation: unknown): Draft | Malformed {
+function readOperation(operation: unknown, base: string): Draft | Malformed {
   if (!isObject(operation)) return invalid("An operation must be an object.");
   const { op, data } = operation;
   if (typeof op !== "string") return invalid('`op` must be "add".');
@@ -42,8 +41,8 @@ function readOperation(operation: unknown): Draft | Malformed {
   if (!isObject(data)) return invalid("`data` must be exactly one resource object.");
   if ("ref" in operation && !isSame(operation["ref"], data))
     return invalid("`ref` must name the same `type` and `id` as `data`, or be left out.");
-  if ("href" in operation && operation["href"] !== COLLECTION)
-    return invalid(`\`href\` must be "${COLLECTION}", or be left out.`);
+  if ("href" in operation && operation["href"] !== base + COLLECTION)
+    return invalid(`\`href\` must be "${base}${COLLECTION}", or be left out.`);
   return readResource(data);
 }
 
@@ -58,7 +57,7 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
   return theirs === ours || (isUuidLike(ours) && theirs.toLowerCase() === ours.toLowerCase());
 }
 
-export function writeResults(outcomes: readonly Outcome[]): string {
+export function writeResults(outcomes: readonly Outcome[], base: string): string {
   let results = "";
   for (const [index, outcome] of outcomes.entries()) {
     if (index > 0) results += ",";
@@ -66,7 +65,7 @@ export function writeResults(outcomes: readonly Outcome[]): string {
       const error = explain(outcome, () => `/${OPERATIONS}/${index}`);
       results += `{"errors":[${JSON.stringify(writeError(error))}]}`;
     } else {
-      results += `{"data":${writeResource(outcome)}}`;
+      results += `{"data":${writeResource(outcome, base)}}`;
     }
   }
   return `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[${results}]}`;

@@ -4,9 +4,12 @@ import { FIELDS, type Field, TYPE } from "./resource.ts";
 export const DEFAULT_PAGE_SIZE = 25;
 export const MAX_PAGE_SIZE = 100;
 
-export interface ListQuery {
+export interface PageQuery {
   readonly number: number;
   readonly size: number;
+}
+
+export interface ListQuery extends PageQuery {
   /** Undefined when the client did not choose. */
   readonly fields: readonly Field[] | undefined;
 }
@@ -15,12 +18,22 @@ type Parameters = ReadonlyMap<string, string>;
 
 /** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, ["page[number]", "page[size]", `fields[${TYPE}]`]);
+  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`]);
+  return { ...readPage(parameters), fields: readFields(parameters) };
+}
+
+/** Query of a collection that has no choice of fields. */
+export function readPageQuery(query: string): PageQuery {
+  return readPage(readParameters(query, PAGE));
+}
+
+const PAGE = ["page[number]", "page[size]"];
+
+function readPage(parameters: Parameters): PageQuery {
   return {
     number: readPositive(parameters, "page[number]", Number.MAX_SAFE_INTEGER) ?? 1,
     size:
       readPositive(parameters, "page[size]", MAX_PAGE_SIZE, { page: { maxSize: MAX_PAGE_SIZE } }) ?? DEFAULT_PAGE_SIZE,
-    fields: readFields(parameters),
   };
 }
 

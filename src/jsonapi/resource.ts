@@ -83,12 +83,19 @@ export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => stri
   return { ...WORDS[refusal.refused], detail: refusal.detail, source: { pointer: pointer(refusal.at) } };
 }
 
-export function selfLink(id: string): string {
-  return `/v1/subscriptions/${id}`;
+export const COLLECTION = "/v1/subscriptions";
+
+/** `base` is the path under which the server is reached; it stands before every link. */
+export function selfLink(id: string, base: string): string {
+  return `${base}${COLLECTION}/${id}`;
 }
 
 /** The text of a resource object, built directly: it is most of what the server sends. */
-export function writeResource({ id, feedUrl, subscribedAt }: Subscription, fields: readonly Field[] = FIELDS): string {
+export function writeResource(
+  { id, feedUrl, subscribedAt }: Subscription,
+  base: string,
+  fields: readonly Field[] = FIELDS,
+): string {
   let attributes = "";
   for (const field of fields) {
     attributes += attributes === "" ? ',"attributes":{' : ",";
@@ -98,7 +105,7 @@ export function writeResource({ id, feedUrl, subscribedAt }: Subscription, field
         : `"user_subscribed_at":"${writeMoment(subscribedAt)}"`;
   }
   if (attributes !== "") attributes += "}";
-  return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id)}"}}`;
+  return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
 let lastMoment = { time: Number.NaN, text: "" };

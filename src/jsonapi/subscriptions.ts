@@ -1,8 +1,9 @@
 import { type Draft, isRefusal, type Page, type Refusal, type Subscription } from "../subscriptions.ts";
 import { malformedDocument, RequestFailure } from "./failure.ts";
 import { PLAIN } from "./media-type.ts";
+import { writeLinks } from "./pages.ts";
 import type { ListQuery } from "./query.ts";
-import { explain, type Field, isObject, readResource, writeResource } from "./resource.ts";
+import { COLLECTION, explain, type Field, isObject, readResource, writeResource } from "./resource.ts";
 
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
@@ -32,24 +33,18 @@ export function refusedSubscription(refusal: Refusal): RequestFailure {
   return new RequestFailure(explain(refusal, (at) => `/data${at}`));
 }
 
-export function writeSubscription(subscription: Subscription, fields?: readonly Field[]): string {
-  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, fields)}}`;
+export function writeSubscription(subscription: Subscription, base: string, fields?: readonly Field[]): string {
+  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base, fields)}}`;
 }
 
-export function writePage({ items, total }: Page, query: ListQuery): string {
-  const { number, size, fields } = query;
-  const last = Math.max(1, Math.ceil(total / size));
-  const link = (page: number) => JSON.stringify(writeLink(page, query));
-  const prev = number === 1 || total === 0 ? "null" : link(Math.min(number - 1, last));
-  const next = number >= last ? "null" : link(number + 1);
-  const links = `{"self":${link(number)},"first":${link(1)},"prev":${prev},"next":${next},"last":${link(last)}}`;
+export function writePage({ items, total }: Page, query: ListQuery, base: string): string {
+  const { fields } = query;
+  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFields(fields));
   let data = "";
-  for (const item of items) data += (data === "" ? "" : ",") + writeResource(item, fields);
+  for (const item of items) data += (data === "" ? "" : ",") + writeResource(item, base, fields);
   return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total}}}`;
 }
 
-/** Brackets stand as they are, as the contract writes them. */
-function writeLink(page: number, { size, fields }: ListQuery): string {
-  const chosen = fields === undefined ? "" : `&fields[subscription]=${fields.join(",")}`;
-  return `/v1/subscriptions?page[number]=${page}&page[size]=${size}${chosen}`;
+function writeFields(fields: readonly Field[] | undefined): string {
+  return fields === undefined ? "" : `&fields[subscription]=${fields.join(",")}`;
 }

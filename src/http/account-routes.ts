@@ -1,0 +1,323 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type Credential, isAlive, isNotDone, MAX_TOKENS, type NotDone, SESSION_MS } from "../accounts.ts";
+import {
+  accountResource,
+  credentialResource,
+  invalidAttribute,
+  readNewPassword,
+  readNewToken,
+  readSignIn,
+  readSignUp,
+  writeEverything,
+  writeMany,
+  writeOne,
+} from "../jsonapi/accounts.ts";
+import { RequestFailure } from "../jsonapi/failure.ts";
+import { PLAIN } from "../jsonapi/media-type.ts";
+import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
+import { MAX_PAGE_SIZE, readPageQuery, requireNoQuery } from "../jsonapi/query.ts";
+import { everySubscription, type UserId } from "../subscriptions.ts";
+import { type Principal, tooManyRequests } from "./authenticate.ts";
+import { createJsonReader } from "./body.ts";
+import { writeCookie } from "./cookies.ts";
+import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
+import { headersOf, respond, respondEmpty, unauthorized } from "./respond.ts";
+
+/** Documents about accounts are short; a password of a megabyte is not even read. */
+const MAX_BODY_BYTES = 16 * 1024;
+/** Whoever deletes an account must have signed in within this time: a browser may have been left open. */
+const FRESH_MS = 10 * 60 * 1_000;
+const MAX_AGENT = 200;
+
+/** Who am I, and everything about accounts. */
+export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "authenticate" | "metrics">): void {
+  const { config, store, accounts, readClient, clock } = options;
+  const { limits, basePath } = config;
+  const readJson = createJsonReader(MAX_BODY_BYTES);
+  const readDocument = (request: FastifyRequest, reply: FastifyReply) => {
+    requireContentType(request.headers["content-type"], PLAIN);
+    requireAccept(request.headers.accept, PLAIN);
+    requireNoQuery(queryOf(request));
+    return readJson(request, reply);
+  };
+  const listOf = async ({ user }: Principal, kind: "token" | "session") => {
+    const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
+    const now = clock();
+    return all.filter((credential) => isAlive(credential, now));
+  };
+  const isCurrent = (credential: Credential, who: Principal) => ({ current: credential.id === who.credential?.id });
+  /** What the user sees of one of its credentials. */
+  const show = (credential: Credential, who: Principal) =>
+    credentialResource(credential, basePath, credential.kind === "session" ? isCurrent(credential, who) : {});
+  const accountOf = async ({ user }: { readonly user: UserId }) => {
+    const found = await accounts?.store.get(user);
+    if (found === undefined && accounts !== undefined) throw unauthorized("invalid");
+    return found?.account ?? { user, name: "local", issuer: "", createdAt: undefined };
+  };
+
+  const deleting =
+    accounts &&
+    ({
+      PATCH: [
+        "account",
+        async (request, reply, who) => {
+          const { current, wished } = readNewPassword(await readDocument(request, reply));
+          if (who.credential === undefined) throw noPassword();
+          const { network } = readClient(request.raw);
+          const change = { current, wished, session: who.credential.id, network };
+          const refused = await accounts.changePassword(who.user, change, clock());
+          if (refused !== undefined) throw explain(refused, "current_password");
+          respondEmpty(reply);
+        },
+      ],
+      DELETE: [
+        "account",
+        async (request, reply, who) => {
+          requireAccept(request.headers.accept, PLAIN);
+          requireNoQuery(queryOf(request));
+          if (clock().getTime() - who.since.getTime() > FRESH_MS) throw signInAgain();
+          if (!(await accounts.store.delete(who.user))) throw unauthorized("invalid");
+          respondEmpty(reply, forget(request.raw));
+        },
+      ],
+    } satisfies Parameters<AddResource>[2] | undefined);
+  const forget = (raw: IncomingMessage) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
+
+  resource("/v1/me", PLAIN, {
+    GET: [
+      "read",
+      async (request, reply, who) => {
+        requireAccept(request.headers.accept, PLAIN);
+        requireNoQuery(queryOf(request));
+        const [account, { total }, tokens, sessions] = await Promise.all([
+          accountOf(who),
+          store.page(who.user, { offset: 0, size: 1 }),
+          listOf(who, "token"),
+          listOf(who, "session"),
+        ]);
+        const { credential } = who;
+        respond(
+          reply,
+          200,
+          PLAIN,
+          writeOne(accountResource(account, basePath), {
+            credential:
+              credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
+            counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },
+            limits: {
+              operations_per_request: limits.maxOperations,
+              body_bytes: limits.maxBodyBytes,
+              page_size: MAX_PAGE_SIZE,
+              requests_per_minute: config.accounts?.requestsPerMinute ?? null,
+              operations_per_minute: config.accounts?.operationsPerMinute ?? null,
+            },
+          }),
+        );
+      },
+    ],
+    ...deleting,
+  });
+
+  resource("/v1/me/export", PLAIN, {
+    GET: [
+      "read",
+      async (request, reply, who) => {
+        requireAccept(request.headers.accept, PLAIN);
+        requireNoQuery(queryOf(request));
+        const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
+        const list = everySubscription(store, who.user);
+        await respondInPieces(reply, writeEverything(await accountOf(who), credentials, list, basePath));
+      },
+    ],
+  });
+
+  if (accounts === undefined) return;
+
+  const signIn = (request: FastifyRequest, secret: string) => ({
+    "set-cookie": writeCookie(secret, SESSION_MS, readClient(request.raw), basePath),
+  });
+  const agentOf = ({ headers }: FastifyRequest) =>
+    (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_AGENT);
+
+  resource("/v1/accounts", PLAIN, {
+    POST: [
+      "open",
+      async (request, reply) => {
+        const wish = readSignUp(await readDocument(request, reply));
+        const { network } = readClient(request.raw);
+        const opened = await accounts.signUp({ ...wish, network, label: agentOf(request) }, clock());
+        if (isNotDone(opened)) throw explain(opened, "password");
+        const data = accountResource(await accountOf(opened.credential), basePath);
+        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
+      },
+    ],
+  });
+
+  resource("/v1/sessions", PLAIN, {
+    GET: [
+      "account",
+      async (request, reply, who) => {
+        requireAccept(request.headers.accept, PLAIN);
+        const query = readPageQuery(queryOf(request));
+        const all = (await listOf(who, "session")).map((session) => show(session, who));
+        respond(reply, 200, PLAIN, writeMany(all, `${basePath}/v1/sessions`, query));
+      },
+    ],
+    POST: [
+      "open",
+      async (request, reply) => {
+        const { name, password } = readSignIn(await readDocument(request, reply));
+        const { network } = readClient(request.raw);
+        const opened = await accounts.signIn({ name, password, network, label: agentOf(request) }, clock());
+        if (isNotDone(opened)) throw explain(opened, "password");
+        const data = credentialResource(opened.credential, basePath, { current: true });
+        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
+      },
+    ],
+  });
+
+  resource("/v1/tokens", PLAIN, {
+    GET: [
+      "account",
+      async (request, reply, who) => {
+        requireAccept(request.headers.accept, PLAIN);
+        const query = readPageQuery(queryOf(request));
+        const all = (await listOf(who, "token")).map((token) => show(token, who));
+        respond(reply, 200, PLAIN, writeMany(all, `${basePath}/v1/tokens`, query));
+      },
+    ],
+    POST: [
+      "account",
+      async (request, reply, who) => {
+        const wish = readNewToken(await readDocument(request, reply), clock());
+        const opened = await accounts.createToken(who.user, wish, clock());
+        if (isNotDone(opened)) throw explain(opened, "token");
+        const data = credentialResource(opened.credential, basePath, { token: opened.secret });
+        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self });
+      },
+    ],
+  });
+
+  for (const kind of ["session", "token"] as const) {
+    resource(`/v1/${kind}s/:id`, PLAIN, {
+      GET: [
+        "account",
+        async (request, reply, who) => {
+          requireAccept(request.headers.accept, PLAIN);
+          requireNoQuery(queryOf(request));
+          const id = idOf(request);
+          const found = (await listOf(who, kind)).find((credential) => credential.id === id);
+          if (found === undefined) throw notFound(kind);
+          respond(reply, 200, PLAIN, writeOne(show(found, who)));
+        },
+      ],
+      DELETE: [
+        "account",
+        async (request, reply, who) => {
+          requireAccept(request.headers.accept, PLAIN);
+          requireNoQuery(queryOf(request));
+          const id = idOf(request);
+          if (!(await accounts.store.removeCredential(who.user, kind, id))) throw notFound(kind);
+          respondEmpty(reply, id === who.credential?.id ? forget(request.raw) : {});
+        },
+      ],
+    });
+  }
+}
+
+/** Sends a long document piece by piece, no faster than it is read. */
+async function respondInPieces(reply: FastifyReply, pieces: AsyncGenerator<string>): Promise<void> {
+  // What fails before the first piece is still answered as a failure.
+  const first = await pieces.next();
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(200, {
+    ...headersOf(reply),
+    "content-type": PLAIN.contentType,
+    "content-disposition": 'attachment; filename="earmark.json"',
+  });
+  try {
+    raw.write(first.value);
+    for await (const piece of pieces) {
+      if (!raw.write(piece)) await Promise.race([once(raw, "drain"), once(raw, "close")]);
+      if (raw.destroyed) return;
+    }
+    raw.end();
+  } catch (error) {
+    // The client must not take what it has for the whole.
+    raw.destroy();
+    throw error;
+  }
+}
+
+/** `secret` is the member that holds what may have been wrong. */
+function explain(refusal: NotDone, secret: string): RequestFailure {
+  switch (refusal.refused) {
+    case "too-often":
+      return tooManyRequests(refusal.wait, "There were too many attempts from your network.");
+    case "invalid":
+      return invalidAttribute(refusal.detail, refusal.member);
+    case "wrong-password":
+      return secret === "password"
+        ? new RequestFailure({ status: 401, title: "Unauthorized", detail: "Name or password is wrong." }, CHALLENGE)
+        : new RequestFailure({
+            status: 403,
+            title: "Wrong Password",
+            detail: "This is not the current password.",
+            source: { pointer: `/data/attributes/${secret}` },
+          });
+    case "name-taken":
+      return new RequestFailure({
+        status: 409,
+        title: "Name Taken",
+        detail: "There is an account of this name.",
+        source: { pointer: "/data/attributes/name" },
+      });
+    case "not-invited":
+      return new RequestFailure({
+        status: 403,
+        title: "Invitation Not Valid",
+        detail: "This invitation was used, or has ended. Ask for another.",
+        source: { pointer: "/data/attributes/invitation" },
+      });
+    case "sign-up-closed":
+      return new RequestFailure({
+        status: 403,
+        title: "Sign-Up Closed",
+        detail: "On this server an account needs an invitation. Ask its operator for one.",
+      });
+    case "full":
+      return new RequestFailure({
+        status: 409,
+        title: "Too Many Tokens",
+        detail: `An account may have ${MAX_TOKENS} tokens. Revoke one that is not used any more.`,
+        meta: { max: MAX_TOKENS },
+      });
+    case "gone":
+      return unauthorized("invalid");
+  }
+}
+
+/** Every 401 says how to do better; a password is not sent by a scheme of HTTP. */
+const CHALLENGE = { "www-authenticate": 'Bearer realm="Earmark"' };
+
+function noPassword(): RequestFailure {
+  const detail = "This account has no password here: its identity provider knows the user.";
+  return new RequestFailure({ status: 403, title: "No Password", detail });
+}
+
+function signInAgain(): RequestFailure {
+  const detail = "This cannot be undone, so sign in again first, and then do it within ten minutes.";
+  return new RequestFailure({ status: 403, title: "Sign In Again", detail });
+}
+
+function notFound(kind: "session" | "token"): RequestFailure {
+  const name = kind === "session" ? "Session" : "Token";
+  return new RequestFailure({
+    status: 404,
+    title: `${name} not found`,
+    detail: `The user has no ${kind} with this id.`,
+  });
+}

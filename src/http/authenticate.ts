@@ -1,0 +1,157 @@
+import type { IncomingMessage } from "node:http";
+import { type Accounts, type Credential, hashSecret, TOKEN_PREFIX } from "../accounts.ts";
+import type { AccountsConfig } from "../config.ts";
+import { RequestFailure } from "../jsonapi/failure.ts";
+import type { Rate } from "../limits.ts";
+import { LOCAL_USER, type UserId } from "../subscriptions.ts";
+import type { ReadClient } from "./client-address.ts";
+import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
+import type { Verify } from "./oidc.ts";
+import { unauthorized } from "./respond.ts";
+
+/**
+ * Who may do what a route does:
+ * - `open`: anyone;
+ * - `read`, `write`: a user, with a token of that scope at least;
+ * - `account`: a user in person: signed in, or vouched for by the identity provider. A token of an app is not enough;
+ * - `metrics`: whoever collects them.
+ */
+export type Access = "open" | "read" | "write" | "account" | "metrics";
+
+/** On whose behalf a request is carried out. */
+export interface Principal {
+  readonly user: UserId;
+  /** Undefined for the local user, and for one whom the identity provider vouches for. */
+  readonly credential: Credential | undefined;
+  /** When the user last proved to be there in person. */
+  readonly since: Date;
+  /** Counts operations; throws 429 when there were too many in the last minute. */
+  readonly spend: (operations: number) => Promise<void>;
+}
+
+export type Authenticate = (request: IncomingMessage, access: Access) => Promise<Principal>;
+
+/** Without accounts everyone who gets here is the one local user. */
+export function createLocalAuthentication(clock: () => Date): Authenticate {
+  return async () => ({ user: LOCAL_USER, credential: undefined, since: clock(), spend: async () => undefined });
+}
+
+export interface AuthenticationOptions {
+  readonly accounts: Accounts;
+  readonly config: AccountsConfig;
+  readonly metricsToken: string | undefined;
+  readonly verify: Verify | undefined;
+  readonly readClient: ReadClient;
+  readonly basePath: string;
+  readonly clock: () => Date;
+}
+
+/** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
+const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
+const TOKEN = new RegExp(`^${TOKEN_PREFIX}[\\w-]{43}$`);
+const SESSION = /^[\w-]{43}$/;
+
+export function createAuthentication(options: AuthenticationOptions): Authenticate {
+  const { accounts, config, readClient, verify, basePath, clock } = options;
+  const nobody = { user: 0, credential: undefined, since: new Date(0), spend: async () => undefined };
+  const requests = perMinute(config.requestsPerMinute);
+  const operations = perMinute(config.operationsPerMinute);
+  const metricsHash = options.metricsToken === undefined ? undefined : hashSecret(options.metricsToken);
+
+  const spend = async (what: string, user: UserId, cost: number, rate: Rate) => {
+    const wait = await accounts.store.spend(`${what} ${user}`, cost, rate, clock());
+    if (wait > 0) throw tooManyRequests(wait, `An account may make ${rate.perMinute} ${what} in a minute.`);
+  };
+
+  /** Who the request comes from; throws 401 when that is nobody. */
+  const recognise = async (request: IncomingMessage, now: Date): Promise<Omit<Principal, "spend">> => {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) {
+      const text = BEARER.exec(authorization)?.[1];
+      if (text === undefined) throw unauthorized("invalid");
+      if (text.startsWith(TOKEN_PREFIX)) {
+        const token = TOKEN.test(text) ? await accounts.recognise(text, "token", now) : undefined;
+        if (token === undefined) throw unauthorized("invalid");
+        return { user: token.user, credential: token, since: token.createdAt };
+      }
+      const vouched = await verify?.(text, now);
+      const user =
+        vouched &&
+        config.oidc &&
+        (await accounts.vouchedFor(config.oidc.issuer, vouched.subject, config.oidc.signUp, now));
+      if (vouched === undefined || user === undefined) throw unauthorized("invalid");
+      return { user, credential: undefined, since: vouched.issuedAt };
+    }
+    const { cookie } = request.headers;
+    if (cookie === undefined) throw unauthorized("none");
+    if (cookie.length > MAX_COOKIE_BYTES) throw cookieTooLong();
+    const [secret, ...more] = readCookies(cookie, cookieName(readClient(request), basePath));
+    if (secret === undefined) throw unauthorized("none");
+    const session =
+      more.length === 0 && SESSION.test(secret) ? await accounts.recognise(secret, "session", now) : undefined;
+    if (session === undefined) throw unauthorized("invalid");
+    return { user: session.user, credential: session, since: session.createdAt };
+  };
+
+  return async (request, access) => {
+    refuseSecretInTarget(request);
+    if (access === "open") return nobody;
+    if (access === "metrics") {
+      const text = BEARER.exec(request.headers.authorization ?? "")?.[1];
+      if (metricsHash !== undefined && text !== undefined && hashSecret(text) === metricsHash) return nobody;
+      throw unauthorized(request.headers.authorization === undefined ? "none" : "invalid");
+    }
+    const who = await recognise(request, clock());
+    await spend("requests", who.user, 1, requests);
+    if (who.credential?.kind === "token") {
+      if (access === "account") throw inPersonOnly();
+      if (access === "write" && who.credential.scope === "read") throw insufficientScope();
+    }
+    return { ...who, spend: (cost) => spend("operations", who.user, cost, operations) };
+  };
+}
+
+function perMinute(count: number): Rate {
+  return { burst: count, perMinute: count };
+}
+
+/** Targets end up in the logs of proxies and the history of browsers: a secret in one is a secret no more. */
+function refuseSecretInTarget({ url = "" }: IncomingMessage): void {
+  const query = url.indexOf("?");
+  if (query === -1 || !/(^|[?&])access_token=|em[ki]_[\w-]{20}/i.test(url.slice(query))) return;
+  throw new RequestFailure({
+    status: 400,
+    title: "Token In Query",
+    detail: "A token belongs in the Authorization header. This one has been in an address: revoke it.",
+  });
+}
+
+function insufficientScope(): RequestFailure {
+  return new RequestFailure(
+    { status: 403, title: "Insufficient Scope", detail: "This token may read only." },
+    { "www-authenticate": 'Bearer realm="Earmark", error="insufficient_scope", scope="write"' },
+  );
+}
+
+function inPersonOnly(): RequestFailure {
+  const detail = "This is for the user in person: sign in. A token cannot do it.";
+  return new RequestFailure({ status: 403, title: "Sign In Needed", detail });
+}
+
+function cookieTooLong(): RequestFailure {
+  const detail = `The Cookie header may be at most ${MAX_COOKIE_BYTES} bytes long.`;
+  return new RequestFailure({
+    status: 431,
+    title: "Request Header Fields Too Large",
+    detail,
+    source: { header: "Cookie" },
+  });
+}
+
+export function tooManyRequests(waitMs: number, why: string): RequestFailure {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  return new RequestFailure(
+    { status: 429, title: "Too Many Requests", detail: `${why} Try again in ${seconds} s.` },
+    { "retry-after": String(seconds) },
+  );
+}

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import { suite, test } from "node:test";
+import { createClientReader, networkOf } from "./client-address.ts";
+
+/** What is made of a request from `peer` with these headers, by a server that trusts these proxies. */
+function read(trusted: readonly string[], peer: string | undefined, headers: IncomingMessage["headers"] = {}) {
+  return createClientReader(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage);
+}
+
+/** The network of the client when a trusted proxy at 127.0.0.1 sends this X-Forwarded-For. */
+const networkAfter = (forwarded: string, ...trusted: string[]) =>
+  read(["127.0.0.1", ...trusted], "127.0.0.1", { "x-forwarded-for": forwarded }).network;
+
+const EVERYTHING = {
+  "x-forwarded-for": "203.0.113.9",
+  "x-forwarded-proto": "https",
+  "x-forwarded-host": "pods.example",
+};
+const BELIEVED = { network: "203.0.113.9", isHttps: true, host: "pods.example" };
+const notBelieved = (network: string) => ({ network, isHttps: false, host: undefined });
+
+suite("whose word counts", () => {
+  test("without trusted proxies whoever connects is the client, whatever the headers say", () => {
+    assert.deepEqual(read([], "127.0.0.1", EVERYTHING), notBelieved("127.0.0.1"));
+    assert.deepEqual(read([], "198.51.100.7", EVERYTHING), notBelieved("198.51.100.7"));
+    assert.deepEqual(read([], "2001:db8:1:2:3:4:5:6", EVERYTHING), notBelieved("2001:db8:1:2::/64"));
+  });
+
+  test("a trusted proxy is believed, and its neighbour is not", () => {
+    for (const [network, inside, outside] of [
+      ["127.0.0.1", "127.0.0.1", "127.0.0.2"],
+      ["10.0.0.0/8", "10.255.255.255", "11.0.0.0"],
+      ["10.20.30.40/8", "10.1.1.1", "9.255.255.255"],
+      ["192.0.2.128/25", "192.0.2.128", "192.0.2.127"],
+      ["192.0.2.4/31", "192.0.2.5", "192.0.2.6"],
+      ["192.0.2.4/32", "192.0.2.4", "192.0.2.5"],
+      ["::1", "::1", "::2"],
+      ["0:0:0:0:0:0:0:1", "::1", "127.0.0.1"],
+      ["2001:db8::/32", "2001:db8:ffff::1", "2001:db9::1"],
+      ["2001:db8::8/127", "2001:db8::9", "2001:db8::a"],
+      ["fd00::/8", "fd12:3456::1", "fe80::1"],
+      ["0.0.0.0/0", "203.0.113.200", "2001:db8::1"],
+    ] as const) {
+      assert.deepEqual(read([network], inside, EVERYTHING), BELIEVED, `${inside} is in ${network}`);
+      assert.deepEqual(read([network], outside, EVERYTHING), notBelieved(networkOf(outside)), `${outside}, ${network}`);
+    }
+  });
+
+  test("of several trusted networks each counts", () => {
+    const trusted = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"];
+    for (const peer of ["127.0.0.1", "10.9.8.7", "fd00::5"])
+      assert.deepEqual(read(trusted, peer, EVERYTHING), BELIEVED);
+    assert.deepEqual(read(trusted, "192.0.2.1", EVERYTHING), notBelieved("192.0.2.1"));
+  });
+
+  test("an IPv4 address is the same one when a socket of IPv6 brings it", () => {
+    assert.deepEqual(read(["127.0.0.1"], "::ffff:127.0.0.1", EVERYTHING), BELIEVED);
+    assert.deepEqual(read(["10.0.0.0/8"], "::FFFF:10.1.2.3", EVERYTHING), BELIEVED);
+    assert.deepEqual(read(["::ffff:127.0.0.1"], "127.0.0.1", EVERYTHING), BELIEVED);
+    assert.deepEqual(read(["::ffff:10.0.0.0/104"], "10.1.2.3", EVERYTHING), BELIEVED);
+    assert.deepEqual(read([], "::ffff:198.51.100.7"), notBelieved("198.51.100.7"));
+  });
+
+  test("the zone of a link-local address does not matter", () => {
+    assert.deepEqual(read(["fe80::1"], "fe80::1%eth0", EVERYTHING), BELIEVED);
+    assert.deepEqual(read([], "fe80::1%eth0"), notBelieved("fe80:0:0:0::/64"));
+  });
+
+  test("a connection that is already gone is nobody's, and nobody is trusted", () => {
+    assert.deepEqual(read(["127.0.0.1", "::/0", "0.0.0.0/0"], undefined, EVERYTHING), notBelieved(""));
+  });
+});
+
+suite("who the client is", () => {
+  test("the address that the proxy names, in any of the ways in which proxies write it", () => {
+    for (const written of [
+      "203.0.113.9",
+      " 203.0.113.9 ",
+      "203.0.113.9:51234",
+      "::ffff:203.0.113.9",
+      "[::ffff:203.0.113.9]",
+      "[::FFFF:203.0.113.9]:51234",
+      ",203.0.113.9,,",
+    ]) {
+      assert.equal(networkAfter(written), "203.0.113.9", written);
+    }
+    for (const written of [
+      "2001:db8:0:1::5",
+      "[2001:db8:0:1::5]",
+      "[2001:db8:0:1::5]:443",
+      "2001:DB8:0:1:ffff:ffff:ffff:ffff",
+      "2001:0db8:0000:0001:0000:0000:0000:0005",
+      "2001:db8::1:0:0:0:5",
+    ]) {
+      assert.equal(networkAfter(written), "2001:db8:0:1::/64", written);
+    }
+  });
+
+  test("what a client claims before the proxy adds its address has no effect", () => {
+    assert.equal(networkAfter("1.2.3.4, 203.0.113.9"), "203.0.113.9");
+    assert.equal(networkAfter("127.0.0.1, 203.0.113.9"), "203.0.113.9");
+    assert.equal(networkAfter("127.0.0.1, 127.0.0.1, 1.2.3.4, 203.0.113.9"), "203.0.113.9");
+    assert.equal(networkAfter(`${"1.2.3.4, ".repeat(500)}203.0.113.9`), "203.0.113.9");
+    assert.equal(networkAfter('<script>, "1.2.3.4", 203.0.113.9'), "203.0.113.9");
+  });
+
+  test("several proxies in a row are passed over, as far as they are trusted", () => {
+    assert.equal(networkAfter("203.0.113.9, 10.0.0.1, 10.0.0.2", "10.0.0.0/8"), "203.0.113.9");
+    assert.equal(networkAfter("1.2.3.4, 203.0.113.9, 10.0.0.1", "10.0.0.0/8"), "203.0.113.9");
+    assert.equal(networkAfter("203.0.113.9, 10.0.0.1, 192.0.2.1, 10.0.0.2", "10.0.0.0/8"), "192.0.2.1");
+    assert.equal(networkAfter("203.0.113.9, [fd00::1]:8080, ::ffff:10.0.0.2", "10.0.0.0/8", "fd00::/8"), "203.0.113.9");
+    assert.equal(networkAfter("203.0.113.9, 10.0.0.1", "10.0.0.2"), "10.0.0.1");
+  });
+
+  test("when every address is that of a proxy, the first of them is the client", () => {
+    assert.equal(networkAfter("10.0.0.9, 10.0.0.1", "10.0.0.0/8"), "10.0.0.9");
+  });
+
+  test("what is no address ends the search: the client is the last that was one", () => {
+    for (const nothing of [
+      "unknown",
+      "_hidden",
+      "pods.example",
+      "1.2.3",
+      "1.2.3.4.5",
+      "256.1.1.1",
+      "01.2.3.4",
+      "1.2.3.4/32",
+      "1.2.3.4:",
+      "1.2.3.4:x",
+      ":::1",
+      "[::1",
+      "[::1]x",
+      "[1.2.3.4",
+      "::1]:80",
+      "12345::",
+      "1:2:3:4:5:6:7:8:9",
+      "-",
+      "\u0661.2.3.4",
+    ]) {
+      assert.equal(networkAfter(nothing), "127.0.0.1", nothing);
+      assert.equal(networkAfter(`203.0.113.9, ${nothing}`), "127.0.0.1", `before ${nothing}`);
+      assert.equal(networkAfter(`203.0.113.9, ${nothing}, 10.0.0.1`, "10.0.0.0/8"), "10.0.0.1", `around ${nothing}`);
+    }
+  });
+
+  test("a trusted proxy that names nobody is the client itself", () => {
+    for (const headers of [{}, { "x-forwarded-for": "" }, { "x-forwarded-for": " , ," }])
+      assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), notBelieved("127.0.0.1"));
+  });
+
+  test("other headers that name an address are not read", () => {
+    const headers = { forwarded: "for=1.2.3.4;proto=https;host=a.example", "x-real-ip": "1.2.3.4", via: "1.1 a" };
+    assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), notBelieved("127.0.0.1"));
+  });
+});
+
+suite("how the client came", () => {
+  const isHttps = (proto: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-proto": proto }).isHttps;
+  const host = (name: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-host": name }).host;
+
+  test("over https only if the nearest proxy says so", () => {
+    for (const proto of ["https", "HTTPS", " https ", "http, https", "x,https"])
+      assert.equal(isHttps(proto), true, proto);
+    for (const proto of ["", "http", "https, http", "httpss", "https:", "on", "1", "wss"])
+      assert.equal(isHttps(proto), false, proto);
+  });
+
+  test("under the name that the nearest proxy says", () => {
+    assert.equal(host("pods.example:8443"), "pods.example:8443");
+    assert.equal(host("evil.example, pods.example"), "pods.example");
+    assert.equal(host(""), undefined);
+  });
+});
+
+suite("what counts as one network", () => {
+  test("an IPv4 address is one by itself", () => {
+    assert.equal(networkOf("203.0.113.9"), "203.0.113.9");
+    assert.notEqual(networkOf("203.0.113.9"), networkOf("203.0.113.8"));
+  });
+
+  test("the first 64 bits of an IPv6 address are one, however it is written", () => {
+    for (const [address, network] of [
+      ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+      ["2001:db8:1:2::", "2001:db8:1:2::/64"],
+      ["2001:0DB8:0001:0002::ffff", "2001:db8:1:2::/64"],
+      ["2001:db8::", "2001:db8:0:0::/64"],
+      ["2001:db8::1:2:3:4:5", "2001:db8:0:1::/64"],
+      ["2001::1", "2001:0:0:0::/64"],
+      ["1:2:3:4:5:6:7::", "1:2:3:4::/64"],
+      ["1:2:3::5:6:7:8", "1:2:3:0::/64"],
+      ["::5:6:7:8", "0:0:0:0::/64"],
+      ["::4:5:6:7:8", "0:0:0:4::/64"],
+      ["::", "0:0:0:0::/64"],
+      ["64:ff9b::192.0.2.1", "64:ff9b:0:0::/64"],
+      ["1:2:3:4:5:6:192.0.2.1", "1:2:3:4::/64"],
+    ] as const) {
+      assert.equal(networkOf(address), network, address);
+    }
+  });
+
+  test("neighbours in other networks are told apart", () => {
+    assert.notEqual(networkOf("2001:db8:0:1::1"), networkOf("2001:db8:0:2::1"));
+    assert.equal(networkOf("2001:db8:0:1::1"), networkOf("2001:db8:0:1:ffff::1"));
+  });
+
+  test("what is no address is left as it is", () => {
+    for (const text of ["", "unknown"]) assert.equal(networkOf(text), text);
+  });
+});

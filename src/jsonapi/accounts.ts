@@ -1,0 +1,185 @@
+import type { Account, Credential, Scope } from "../accounts.ts";
+import type { Subscription } from "../subscriptions.ts";
+import { malformedDocument, RequestFailure } from "./failure.ts";
+import { PLAIN } from "./media-type.ts";
+import { writeLinks } from "./pages.ts";
+import type { PageQuery } from "./query.ts";
+import { isObject, writeResource } from "./resource.ts";
+
+const MAX_LABEL = 100;
+/** A moment as we write it; the milliseconds may be left out. */
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
+
+type Attributes = Readonly<Record<string, unknown>>;
+
+/** The attributes of the one resource object of a document, which must be of this type and without an id. */
+function readAttributes(document: unknown, type: string): Attributes {
+  if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
+  const { data } = document;
+  if (!isObject(data)) {
+    throw malformedDocument(
+      "The document must have the member `data`, exactly one resource object.",
+      "data" in document ? "/data" : "",
+    );
+  }
+  if (typeof data["type"] !== "string") throw malformedDocument(`\`type\` must be "${type}".`, "/data");
+  if (data["type"] !== type) {
+    throw new RequestFailure({
+      status: 409,
+      title: "Type Mismatch",
+      detail: `\`type\` must be "${type}".`,
+      source: { pointer: "/data/type" },
+    });
+  }
+  const { attributes } = data;
+  if (!isObject(attributes)) {
+    throw invalid("`attributes` must be an object", "attributes" in data ? "/data/attributes" : "/data");
+  }
+  return attributes;
+}
+
+function invalid(detail: string, pointer: string): RequestFailure {
+  return new RequestFailure({ status: 422, title: "Validation Failed", detail: `${detail}.`, source: { pointer } });
+}
+
+export function invalidAttribute(detail: string, name: string): RequestFailure {
+  return invalid(detail, `/data/attributes/${name}`);
+}
+
+/** `maxLength` keeps what can only be wrong away from whatever is done with it. */
+function readText(attributes: Attributes, name: string, maxLength: number): string {
+  const value = attributes[name];
+  // A pointer must lead to a value that exists, so a member that is missing is blamed on its parent.
+  if (value === undefined) throw invalid(`\`${name}\` must be given`, "/data/attributes");
+  if (typeof value !== "string") throw invalidAttribute(`\`${name}\` must be a string`, name);
+  if (value.length > maxLength) throw invalidAttribute(`\`${name}\` is too long`, name);
+  return value;
+}
+
+/** Names and passwords are checked later: these bounds are what no valid one can have, in UTF-16. */
+const MAX_NAME_TEXT = 256;
+const MAX_PASSWORD_TEXT = 512;
+
+export function readSignIn(document: unknown): { name: string; password: string } {
+  const attributes = readAttributes(document, "session");
+  return {
+    name: readText(attributes, "name", MAX_NAME_TEXT),
+    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+  };
+}
+
+export function readSignUp(document: unknown): { name: string; password: string; invitation: string | undefined } {
+  const attributes = readAttributes(document, "account");
+  return {
+    name: readText(attributes, "name", MAX_NAME_TEXT),
+    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    invitation: attributes["invitation"] === undefined ? undefined : readText(attributes, "invitation", 256),
+  };
+}
+
+export function readNewPassword(document: unknown): { current: string; wished: string } {
+  const attributes = readAttributes(document, "account");
+  return {
+    current: readText(attributes, "current_password", MAX_PASSWORD_TEXT),
+    wished: readText(attributes, "password", MAX_PASSWORD_TEXT),
+  };
+}
+
+export function readNewToken(
+  document: unknown,
+  now: Date,
+): { label: string; scope: Scope; expiresAt: Date | undefined } {
+  const attributes = readAttributes(document, "token");
+  const label = readText(attributes, "label", 4 * MAX_LABEL);
+  const fault = faultOfLabel(label);
+  if (fault !== undefined) throw invalidAttribute(`\`label\` ${fault}`, "label");
+  const scope = attributes["scope"];
+  if (scope === undefined) throw invalid("`scope` must be given", "/data/attributes");
+  if (scope !== "read" && scope !== "write") throw invalidAttribute('`scope` must be "read" or "write"', "scope");
+  return { label, scope, expiresAt: readExpiry(attributes["expires_at"], now) };
+}
+
+export function faultOfLabel(label: string): string | undefined {
+  const length = [...label].length;
+  if (length < 1 || length > MAX_LABEL) return `must have 1 to ${MAX_LABEL} characters`;
+  return /\p{Cc}|\p{Cs}/u.test(label) ? "must not contain control characters or lone surrogates" : undefined;
+}
+
+function readExpiry(value: unknown, now: Date): Date | undefined {
+  if (value === undefined || value === null) return undefined;
+  const moment = typeof value === "string" && MOMENT.test(value) ? new Date(value) : new Date(Number.NaN);
+  if (!(moment > now))
+    throw invalidAttribute("`expires_at` must be a moment to come, as YYYY-MM-DDTHH:mm:ss.sssZ, or null", "expires_at");
+  return moment;
+}
+
+const moment = (date: Date | undefined) => date?.toISOString() ?? null;
+
+interface Resource {
+  readonly type: string;
+  readonly id: string;
+  readonly attributes: object;
+  readonly links: { readonly self: string };
+}
+
+/** The local user of a server without accounts was never made. */
+type Person = Omit<Account, "createdAt"> & { readonly createdAt: Date | undefined };
+
+export function accountResource(account: Person, base: string): Resource {
+  return {
+    type: "account",
+    id: String(account.user),
+    attributes: {
+      name: account.name,
+      issuer: account.issuer === "" ? null : account.issuer,
+      created_at: moment(account.createdAt),
+    },
+    links: { self: `${base}/v1/me` },
+  };
+}
+
+/** A token or a session; `more` is what only its holder sees, and only once or now. */
+export function credentialResource(credential: Credential, base: string, more: object = {}): Resource {
+  const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
+  return {
+    type: kind,
+    id,
+    attributes: {
+      label,
+      ...(kind === "token" ? { scope } : {}),
+      created_at: moment(createdAt),
+      last_used_at: moment(usedAt),
+      expires_at: moment(expiresAt),
+      ...more,
+    },
+    links: { self: `${base}/v1/${kind}s/${id}` },
+  };
+}
+
+export function writeOne(data: Resource, meta?: object): string {
+  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, ...(meta === undefined ? {} : { meta }) });
+}
+
+/** A page of a collection that is short enough to be read whole. */
+export function writeMany(all: readonly Resource[], path: string, query: PageQuery): string {
+  const start = (query.number - 1) * query.size;
+  const data = JSON.stringify(all.slice(start, start + query.size));
+  const links = writeLinks(path, query, all.length);
+  return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${all.length}}}`;
+}
+
+/** All that there is of a user, as the pieces of one document. */
+export async function* writeEverything(
+  account: Person,
+  credentials: readonly Credential[],
+  lists: AsyncIterable<readonly Subscription[]>,
+  base: string,
+): AsyncGenerator<string> {
+  const own = [
+    accountResource(account, base),
+    ...credentials.map((credential) => credentialResource(credential, base)),
+  ];
+  yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
+  for await (const list of lists) yield list.map((item) => `,\n${writeResource(item, base)}`).join("");
+  yield "]}\n";
+}

@@ -1,0 +1,33 @@
+// An invitation is in the fragment of the link, which no server and no log ever sees. It leaves the address bar at once.
+const invitation = location.hash.slice(1);
+history.replaceState(null, "", location.pathname);
+
+const form = document.getElementById("form");
+const outcome = document.getElementById("outcome");
+const button = form.querySelector("button");
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  button.disabled = true;
+  outcome.textContent = "One moment …";
+  try {
+    const { name, password } = Object.fromEntries(new FormData(form));
+    const attributes = { name, password, ...(invitation === "" ? {} : { invitation }) };
+    const answer = await fetch("v1/accounts", {
+      method: "POST",
+      headers: { "Content-Type": "application/vnd.api+json" },
+      body: JSON.stringify({ data: { type: "account", attributes } }),
+    });
+    if (answer.status === 201) {
+      form.hidden = true;
+      document.getElementById("lead").hidden = true;
+      outcome.textContent = `Welcome, ${name}. Your account is ready, and you are signed in.`;
+      return;
+    }
+    const { errors } = await answer.json();
+    outcome.textContent = errors[0].detail ?? errors[0].title;
+  } catch {
+    outcome.textContent = "The server cannot be reached. Nothing was done; try again.";
+  }
+  button.disabled = false;
+});
