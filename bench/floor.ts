@@ -132,6 +132,9 @@ function respond(response: ServerResponse, contentType: string, text: string): v
     vary: "Accept",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
     "content-type": contentType,
     "content-length": body.length,
   });

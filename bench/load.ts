@@ -13,7 +13,7 @@ export type Order = MeasureOrder | TimePagesOrder | RemoveOrder;
 export interface MeasureOrder {
   readonly kind: "measure";
   /** Processes that share the load, each by as many of the connections as the others. */
-  readonly servers: readonly { readonly port: number; readonly pid: number }[];
+  readonly servers: readonly { readonly port: number; readonly pid: number; readonly token?: string | undefined }[];
   readonly connections: number;
   readonly workload:
     | { readonly kind: "add"; readonly operations: number }
@@ -82,9 +82,12 @@ function measure({ servers, connections, workload, warmUp, measure: bound }: Mea
       [sent, answered] = [inFlight, 0];
     };
 
-    const drive = (connection: Connection) => {
+    const drive = (connection: Connection, index: number) => {
+      const token = servers[index % servers.length]?.token;
       const { next, check } =
-        workload.kind === "add" ? createAdditions(workload.operations) : createPages(workload.size, workload.total);
+        workload.kind === "add"
+          ? createAdditions(workload.operations, token)
+          : createPages(workload.size, workload.total, token);
       const send = () => {
         sent += 1;
         inFlight += 1;

@@ -7,7 +7,16 @@ import { drawTable, ratios, show, summarize } from "./figures.ts";
 import type { Bound, Measurement, MeasureOrder, TimePagesOrder } from "./load.ts";
 import { PostgresServer } from "./postgres.ts";
 import { prefill, trim } from "./prefill.ts";
-import { killAll, type Load, type Server, startEarmark, startFloor, startLoad, stopAll } from "./processes.ts";
+import {
+  killAll,
+  type Load,
+  type Server,
+  startEarmark,
+  startEarmarkWithAccounts,
+  startFloor,
+  startLoad,
+  stopAll,
+} from "./processes.ts";
 import { requireSameAnswers } from "./same-answers.ts";
 
 /**
@@ -55,9 +64,9 @@ function say(words: string): void {
   process.stderr.write(`${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${words}\n`);
 }
 
-function earmarkOn(place: string): Promise<Server> {
+function earmarkOn(place: string, start = startEarmark): Promise<Server> {
   const profile = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
-  return startEarmark(place, profile);
+  return start(place, profile);
 }
 
 type Work = Pick<MeasureOrder, "connections" | "workload">;
@@ -69,7 +78,7 @@ async function measure(
   warmUp: Bound,
   bound: Bound,
 ): Promise<Measurement> {
-  const addresses = servers.map(({ pid, port }) => ({ pid, port }));
+  const addresses = servers.map(({ pid, port, token }) => ({ pid, port, token }));
   const measurement = await load.run({ kind: "measure", servers: addresses, ...work, warmUp, measure: bound });
   if (measurement.loadShare > 0.9) say("    the load took a whole core: it may have measured itself");
   return measurement;
@@ -167,6 +176,23 @@ async function takeTurns(load: Load, contenders: readonly Contender[], work: Wor
       if (round > 0) runs.push(run);
     }
   }
+}
+
+/** What it costs to know who asks. */
+async function compareAccounts(load: Load, name: string, engine: Engine, work: Work): Promise<void> {
+  const [withAccounts, without] = [await engine.create(), await engine.create()];
+  const contenders: Contender[] = [
+    { name: "with a token", servers: [await earmarkOn(withAccounts, startEarmarkWithAccounts)], runs: [] },
+    { name: "without accounts", servers: [await earmarkOn(without)], runs: [] },
+  ];
+  if (work.workload.kind === "pages") {
+    for (const { servers } of contenders) await fillList(load, servers, work.workload.total);
+    for (const place of [withAccounts, without]) await engine.settle(place);
+  }
+  await takeTurns(load, contenders, work);
+  for (const { servers } of contenders) for (const server of servers) await server.stop();
+  for (const place of [withAccounts, without]) await engine.drop(place);
+  report(name, work.workload, contenders, (rate, base) => `${show(ratios(rate, base))} of the rate without`);
 }
 
 /** Whether more processes on one database do more. There is one user, so all of them write to one list. */
@@ -279,6 +305,10 @@ function linesOf(engine: Engine): Line[] {
     `${engine.name}: ${kind}`,
     (load, name) => compareWithFloor(load, name, engine, work, extra),
   ];
+  const accountLine = (kind: string, work: Work): Line => [
+    `${engine.name}: ${kind}`,
+    (load, name) => compareAccounts(load, name, engine, work),
+  ];
   return [
     line("adds, 1 per request", { connections: 32, workload: adding(1) }, { withEach: engine === sqlite }),
     line("adds, 100 per request", { connections: 8, workload: adding(100) }),
@@ -289,6 +319,9 @@ function linesOf(engine: Engine): Line[] {
       `${engine.name}: a page of 25, list of ${LONG_LIST.toLocaleString("en")}`,
       (load, name) => comparePages(load, name, engine),
     ],
+    accountLine("adds, 1 per request, with a token", { connections: 32, workload: adding(1) }),
+    accountLine("adds, 100 per request, with a token", { connections: 8, workload: adding(100) }),
+    accountLine("pages of 25, with a token", { connections: 32, workload: paging(25) }),
   ];
 }
 

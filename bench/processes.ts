@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +8,8 @@ import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOr
 export interface Server {
   readonly pid: number;
   readonly port: number;
+  /** What a client has to show, on a server with accounts. */
+  readonly token?: string;
   stop(): Promise<void>;
 }
 
@@ -29,6 +31,28 @@ interface Tracked {
 export function startEarmark(place: string, nodeOptions: readonly string[] = []): Promise<Server> {
   const url = place.startsWith("postgres") ? place : `file:${place}`;
   return startServer([...nodeOptions, at("../bin/earmark"), "serve"], { PORT: "0", DATABASE_URL: url });
+}
+
+/** With accounts, a user, and a token of hers; the limits are counted, but high enough to be out of the way. */
+export async function startEarmarkWithAccounts(place: string, nodeOptions: readonly string[] = []): Promise<Server> {
+  const url = place.startsWith("postgres") ? place : `file:${place}`;
+  const command = (args: readonly string[], input: string) =>
+    execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
+      env: { ...process.env, DATABASE_URL: url },
+      input,
+      encoding: "utf8",
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+  command(["user", "add", "ann", "--password-stdin"], "a password for the bench");
+  const token = command(["token", "create", "ann", "--label", "bench"], "").trim();
+  const server = await startServer([...nodeOptions, at("../bin/earmark"), "serve"], {
+    PORT: "0",
+    DATABASE_URL: url,
+    EARMARK_ACCOUNTS: "on",
+    EARMARK_REQUESTS_PER_MINUTE: "1000000",
+    EARMARK_OPERATIONS_PER_MINUTE: "100000000",
+  });
+  return { ...server, token };
 }
 
 export function startFloor(place: string, mode: "groups" | "each" | "postgres"): Promise<Server> {

@@ -20,11 +20,11 @@ let operations = 0;
  * Additions, each with an id and a feed that no other has. One body per connection, written once and patched in place:
  * to make it anew for each request would cost the load as much as reading it costs the server.
  */
-export function createAdditions(count: number): Workload {
+export function createAdditions(count: number, token: string | undefined): Workload {
   const operation =
     '{"op":"add","data":{"type":"subscription","id":"########-0000-4000-8000-0000$$$$$$$$","attributes":{"feed_url":"https://feeds.example.com/shows/########/episodes.xml"}}}';
   const body = `{"atomic:operations":[${Array.from({ length: count }, () => operation).join(",")}]}`;
-  const head = `POST /v1/operations HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: ${ATOMIC}\r\nAccept: ${ATOMIC}\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const head = `POST /v1/operations HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Content-Type: ${ATOMIC}\r\nAccept: ${ATOMIC}\r\nContent-Length: ${body.length}\r\n\r\n`;
   const request = Buffer.from(head + body, "latin1");
   const scattered = offsets(request, "########");
   const counted = offsets(request, "$$$$$$$$");
@@ -49,20 +49,24 @@ export function createAdditions(count: number): Workload {
 }
 
 /** Pages of a list in no order, each as likely as the others. */
-export function createPages(size: number, total: number): Workload {
+export function createPages(size: number, total: number, token: string | undefined): Workload {
   const pages = Math.floor(total / size);
   let turn = operations;
   return {
     next() {
       turn += 1;
-      return pageRequest((scatter(turn) % pages) + 1, size);
+      return pageRequest((scatter(turn) % pages) + 1, size, token);
     },
     check: (answer) => checkPage(answer, size),
   };
 }
 
-export function pageRequest(number: number, size: number): string {
-  return `GET /v1/subscriptions?page[number]=${number}&page[size]=${size} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: ${PLAIN}\r\n\r\n`;
+export function pageRequest(number: number, size: number, token?: string): string {
+  return `GET /v1/subscriptions?page[number]=${number}&page[size]=${size} HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Accept: ${PLAIN}\r\n\r\n`;
+}
+
+function bearer(token: string | undefined): string {
+  return token === undefined ? "" : `Authorization: Bearer ${token}\r\n`;
 }
 
 export function checkPage(answer: Buffer, items: number): void {
