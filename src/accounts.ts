@@ -258,6 +258,15 @@ export class Accounts {
     return user;
   }
 
+  /** The account of this name, or whom this identity provider calls so. */
+  async named(name: string, issuer?: string): Promise<Account | undefined> {
+    const known = readName(name);
+    const found =
+      (known === undefined ? undefined : await this.store.find(known, "")) ??
+      (issuer === undefined ? undefined : await this.store.find(name, issuer));
+    return found?.account;
+  }
+
   async changePassword(
     user: UserId,
     { current, wished, session, network }: { current: string; wished: string; session: string; network: string },

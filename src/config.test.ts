@@ -2,9 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, readConfig } from "./config.ts";
 
-function problemsOf(environment: Record<string, string>): string {
+type Files = Readonly<Record<string, string>>;
+
+/** Reads the settings where there are these files and no others. */
+function read(environment: Record<string, string>, files: Files = {}) {
+  return readConfig(environment, "/srv", (path) => {
+    const text = files[path];
+    if (text === undefined) throw Object.assign(new Error(`no such file: ${path}`), { code: "ENOENT" });
+    return text;
+  });
+}
+
+function problemsOf(environment: Record<string, string>, files: Files = {}): string {
   try {
-    readConfig(environment, "/srv");
+    read(environment, files);
   } catch (error) {
     assert.ok(error instanceof ConfigError);
     return error.message;
@@ -19,17 +30,23 @@ test("without settings there is a server for one person on this machine", () => 
     databaseUrl: "file:/srv/data/earmark.db",
     databaseConnections: 10,
     allowedHosts: [],
+    trustedProxies: [],
+    basePath: "",
+    corsOrigins: [],
     logLevel: "info",
     slowRequestMs: 1_000,
     metrics: false,
+    metricsToken: undefined,
     maxQueuedOperations: 50_000,
     limits: {
       maxOperations: 10_000,
       maxBodyBytes: 8_388_608,
+      maxImportBytes: 16_777_216,
       maxConnections: 10_000,
       headersTimeoutMs: 5_000,
       requestTimeoutMs: 15_000,
     },
+    accounts: undefined,
   });
 });
 
@@ -67,8 +84,10 @@ test("an address that others can reach has to be meant", () => {
   for (const host of ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
     assert.equal(readConfig({ HOST: host }, "/srv").host, host);
   for (const host of ["0.0.0.0", "::", "10.0.0.1", "pods.example", "127.evil.example"]) {
-    assert.match(problemsOf({ HOST: host }), /EARMARK_OPEN=1/);
+    assert.match(problemsOf({ HOST: host }), /EARMARK_ACCOUNTS=on.*EARMARK_OPEN=1/);
+    assert.match(problemsOf({ HOST: host, EARMARK_ACCOUNTS: "off" }), /EARMARK_ACCOUNTS=on.*EARMARK_OPEN=1/);
     assert.equal(readConfig({ HOST: host, EARMARK_OPEN: "1" }, "/srv").host, host);
+    assert.equal(readConfig({ HOST: host, EARMARK_ACCOUNTS: "on" }, "/srv").host, host);
   }
 });
 
@@ -82,6 +101,22 @@ test("every value is checked", () => {
     EARMARK_ALLOWED_HOSTS: ["https://x", "a b", "x:80"],
     EARMARK_OPEN: ["2"],
     EARMARK_HEADERS_TIMEOUT_MS: ["20000"],
+    EARMARK_ACCOUNTS: ["yes", "1", "ON"],
+    EARMARK_SIGN_UP: ["on", "1"],
+    EARMARK_REQUESTS_PER_MINUTE: ["0", "1000001", "6e3"],
+    EARMARK_OPERATIONS_PER_MINUTE: ["0", "100000001", "-1"],
+    EARMARK_OIDC_ISSUER: ["http://id.example", "id.example", "https://id.example/?x", "https://id.example/#x"],
+    EARMARK_OIDC_SIGN_UP: ["yes"],
+    EARMARK_TRUSTED_PROXIES: ["proxy.example", "10.0.0.0/33", "::1/129", "10.0.0.0/", "10.0.0.0/8/8", "127.0.0.1:80"],
+    EARMARK_BASE_PATH: ["earmark", "//", "/a//b", "/a b", "/../a", "/a/.", "/a?b", "/%61", "https://pods.example"],
+    EARMARK_CORS_ORIGINS: [
+      "*",
+      "null",
+      "app.example",
+      "https://app.example/",
+      "https://app.example:443",
+      "https://a,b",
+    ],
   };
   for (const [name, values] of Object.entries(wrong)) {
     for (const value of values)
@@ -93,4 +128,189 @@ test("a setting that does not exist is refused, with the one that was probably m
   assert.match(problemsOf({ EARMARK_MAX_OPERATION: "1" }), /did you mean EARMARK_MAX_OPERATIONS\?/);
   assert.match(problemsOf({ EARMARK_LOGLEVEL: "info" }), /did you mean EARMARK_LOG_LEVEL\?/);
   assert.match(problemsOf({ EARMARK_XYZ: "1" }), /EARMARK_XYZ: there is no such setting$/m);
+  assert.match(problemsOf({ EARMARK_ACCOUNT: "on" }), /did you mean EARMARK_ACCOUNTS\?/);
+  assert.match(problemsOf({ EARMARK_FIRST_USER_FILE: "x" }), /EARMARK_FIRST_USER_FILE: there is no such setting/);
+});
+
+test("a server with accounts is closed to newcomers unless its settings say otherwise", () => {
+  assert.deepEqual(read({ EARMARK_ACCOUNTS: "on" }).accounts, {
+    signUp: false,
+    first: undefined,
+    oidc: undefined,
+    requestsPerMinute: 6_000,
+    operationsPerMinute: 100_000,
+  });
+  const { accounts } = read({
+    EARMARK_ACCOUNTS: "on",
+    EARMARK_SIGN_UP: "open",
+    EARMARK_FIRST_USER: "Ann",
+    EARMARK_FIRST_PASSWORD: " canary ",
+    EARMARK_OIDC_ISSUER: "https://id.example/realms/home",
+    EARMARK_OIDC_AUDIENCE: "earmark",
+    EARMARK_OIDC_SIGN_UP: "open",
+    EARMARK_REQUESTS_PER_MINUTE: "20",
+    EARMARK_OPERATIONS_PER_MINUTE: "30",
+  });
+  assert.deepEqual(accounts, {
+    signUp: true,
+    first: { name: "Ann", password: " canary " },
+    oidc: { issuer: "https://id.example/realms/home", audience: "earmark", signUp: true },
+    requestsPerMinute: 20,
+    operationsPerMinute: 30,
+  });
+});
+
+test("settings of accounts are refused on a server that has none", () => {
+  const settings = {
+    EARMARK_SIGN_UP: "open",
+    EARMARK_FIRST_USER: "ann",
+    EARMARK_FIRST_PASSWORD: "canary-1",
+    EARMARK_OIDC_ISSUER: "https://id.example",
+    EARMARK_OIDC_AUDIENCE: "earmark",
+    EARMARK_OIDC_SIGN_UP: "open",
+    EARMARK_REQUESTS_PER_MINUTE: "20",
+    EARMARK_OPERATIONS_PER_MINUTE: "30",
+  };
+  const problems = problemsOf(settings);
+  assert.equal(problems, `  - ${Object.keys(settings).join(", ")}: only with EARMARK_ACCOUNTS=on`);
+  assert.equal(read({ EARMARK_SIGN_UP: "closed", EARMARK_REQUESTS_PER_MINUTE: "6000" }).accounts, undefined);
+});
+
+test("a secret may be in a file, but for the line break at its end", () => {
+  const files = {
+    "/srv/url": "postgres://u:canary@h/earmark\n",
+    "/run/secrets/password": "  two words\r\n",
+    "/srv/token": "0123456789abcdef",
+    "/srv/two-lines": "first\nsecond\n\n",
+  };
+  const config = read(
+    {
+      EARMARK_ACCOUNTS: "on",
+      DATABASE_URL_FILE: "url",
+      EARMARK_FIRST_USER: "ann",
+      EARMARK_FIRST_PASSWORD_FILE: "/run/secrets/password",
+      EARMARK_METRICS: "1",
+      EARMARK_METRICS_TOKEN_FILE: "./token",
+    },
+    files,
+  );
+  assert.equal(config.databaseUrl, "postgres://u:canary@h/earmark");
+  assert.deepEqual(config.accounts?.first, { name: "ann", password: "  two words" });
+  assert.equal(config.metricsToken, "0123456789abcdef");
+  const lines = { EARMARK_ACCOUNTS: "on", EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD_FILE: "two-lines" };
+  assert.equal(read(lines, files).accounts?.first?.password, "first\nsecond\n");
+  assert.deepEqual(read({ DATABASE_URL_FILE: "" }), read({}), "an empty path is like none");
+});
+
+test("a file that cannot be read is refused, and so is a secret that is given twice", () => {
+  for (const name of ["DATABASE_URL", "EARMARK_FIRST_PASSWORD", "EARMARK_METRICS_TOKEN"]) {
+    const missing = problemsOf({ EARMARK_ACCOUNTS: "on", [`${name}_FILE`]: "canary-path" });
+    assert.ok(missing.includes(`${name}_FILE: the file cannot be read (ENOENT)`), missing);
+    assert.doesNotMatch(missing, /canary/, "someone may have put the secret where its path belongs");
+    const twice = problemsOf(
+      { EARMARK_ACCOUNTS: "on", [name]: "canary-1", [`${name}_FILE`]: "x" },
+      { "/srv/x": "canary-2" },
+    );
+    assert.ok(twice.includes(`${name}_FILE: ${name} is set as well; remove one of them`), twice);
+    assert.doesNotMatch(twice, /canary/);
+  }
+});
+
+test("the first user needs a password, and a password its user", () => {
+  const together = /EARMARK_FIRST_USER, EARMARK_FIRST_PASSWORD: must be set together/;
+  const on = { EARMARK_ACCOUNTS: "on" };
+  assert.match(problemsOf({ ...on, EARMARK_FIRST_USER: "ann" }), together);
+  assert.match(problemsOf({ ...on, EARMARK_FIRST_PASSWORD: "canary-1" }), together);
+  const empty = { ...on, EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD_FILE: "empty" };
+  assert.match(problemsOf(empty, { "/srv/empty": "\n" }), together);
+});
+
+test("an identity provider is named by its issuer and an audience, and by nothing that can be listened to", () => {
+  const on = { EARMARK_ACCOUNTS: "on", EARMARK_OIDC_AUDIENCE: "earmark" };
+  for (const issuer of [
+    "https://id.example",
+    "https://id.example/",
+    "https://id.example:8443/realms/home",
+    "http://localhost:9000",
+    "http://127.0.0.1:9000/x",
+    "http://[::1]:9000",
+  ]) {
+    const { accounts } = read({ ...on, EARMARK_OIDC_ISSUER: issuer });
+    assert.deepEqual(accounts?.oidc, { issuer, audience: "earmark", signUp: false }, "exactly as it was given");
+  }
+  const halves = [
+    { EARMARK_OIDC_ISSUER: "https://id.example", EARMARK_OIDC_AUDIENCE: "" },
+    { EARMARK_OIDC_SIGN_UP: "open", EARMARK_OIDC_AUDIENCE: "" },
+  ];
+  for (const half of halves)
+    assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_AUDIENCE: must be set together/);
+  assert.match(problemsOf(on), /EARMARK_OIDC_ISSUER=: must be an https address/);
+  for (const issuer of ["http://localhost.evil.example", "http://10.0.0.1", "ftp://id.example", "javascript:1"])
+    assert.match(
+      problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }),
+      /EARMARK_OIDC_ISSUER=.*: must be an https address/,
+    );
+});
+
+test("proxies, the base path and the origins of web apps are read into one form", () => {
+  const config = read({
+    EARMARK_TRUSTED_PROXIES: " 127.0.0.1, 10.0.0.0/8,FD00::/8 ,::1,,0.0.0.0/0",
+    EARMARK_BASE_PATH: "/pods/ear-mark_1.0~x/",
+    EARMARK_CORS_ORIGINS: "https://App.example , http://localhost:5173,https://app.example:8443",
+  });
+  assert.deepEqual(config.trustedProxies, ["127.0.0.1", "10.0.0.0/8", "fd00::/8", "::1", "0.0.0.0/0"]);
+  assert.equal(config.basePath, "/pods/ear-mark_1.0~x");
+  assert.deepEqual(config.corsOrigins, ["https://app.example", "http://localhost:5173", "https://app.example:8443"]);
+  assert.equal(read({ EARMARK_BASE_PATH: "/" }).basePath, "");
+});
+
+test("with accounts metrics need a token that nobody guesses", () => {
+  const on = { EARMARK_ACCOUNTS: "on", EARMARK_METRICS: "1" };
+  for (const token of ["", "canary-15-chars", "canary with spaces", "canary-é-canary-é", `canary${"x".repeat(251)}`]) {
+    const problems = problemsOf({ ...on, EARMARK_METRICS_TOKEN: token });
+    assert.match(problems, /^ {2}- EARMARK_METRICS_TOKEN: with accounts metrics need a token/);
+    assert.doesNotMatch(problems, /canary/);
+  }
+  assert.equal(read({ ...on, EARMARK_METRICS_TOKEN: "Ab.cd_ef~gh+ij/0-" }).metricsToken, "Ab.cd_ef~gh+ij/0-");
+  assert.equal(read({ EARMARK_METRICS: "1" }).metricsToken, undefined, "on a server for one person they need none");
+});
+
+test("everything that is wrong is named at once, and no secret with it", () => {
+  const problems = problemsOf(
+    {
+      DATABASE_URL: "mysql://u:canary-0@h/d",
+      EARMARK_ACCOUNTS: "on",
+      EARMARK_SIGN_UP: "perhaps",
+      EARMARK_FIRST_PASSWORD_FILE: "password",
+      EARMARK_OIDC_ISSUER: "http://id.example",
+      EARMARK_REQUESTS_PER_MINUTE: "0",
+      EARMARK_OPERATIONS_PER_MINUTE: "many",
+      EARMARK_TRUSTED_PROXIES: "proxy",
+      EARMARK_BASE_PATH: "x",
+      EARMARK_CORS_ORIGINS: "*",
+      EARMARK_METRICS: "1",
+      EARMARK_METRICS_TOKEN: "canary-2",
+      EARMARK_METRICS_TOKEN_FILE: "missing",
+      EARMARK_FIRST_PASWORD: "canary-3",
+    },
+    { "/srv/password": "canary-1" },
+  );
+  for (const name of [
+    "DATABASE_URL",
+    "EARMARK_SIGN_UP",
+    "EARMARK_FIRST_USER, EARMARK_FIRST_PASSWORD",
+    "EARMARK_OIDC_ISSUER",
+    "EARMARK_OIDC_AUDIENCE",
+    "EARMARK_REQUESTS_PER_MINUTE",
+    "EARMARK_OPERATIONS_PER_MINUTE",
+    "EARMARK_TRUSTED_PROXIES",
+    "EARMARK_BASE_PATH",
+    "EARMARK_CORS_ORIGINS",
+    "EARMARK_METRICS_TOKEN",
+    "EARMARK_METRICS_TOKEN_FILE",
+    "EARMARK_FIRST_PASWORD",
+  ])
+    assert.match(problems, new RegExp(`^ {2}- ${name}[:=]`, "m"));
+  assert.equal(problems.match(/^ {2}- /gm)?.length, problems.split("\n").length);
+  assert.doesNotMatch(problems, /canary/);
 });

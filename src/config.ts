@@ -38,6 +38,7 @@ export interface AccountsConfig {
 export interface Limits {
   readonly maxOperations: number;
   readonly maxBodyBytes: number;
+  readonly maxImportBytes: number;
   readonly maxConnections: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
@@ -87,6 +88,7 @@ export const SETTINGS = {
   EARMARK_METRICS_TOKEN: ["", "What Prometheus has to send as bearer token; needed with accounts."],
   EARMARK_MAX_OPERATIONS: ["10000", "Most operations in one request."],
   EARMARK_MAX_BODY_BYTES: ["8388608", "Longest body of a request, in bytes."],
+  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Longest OPML file that can be imported, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: ["50000", "Most operations that may wait to be written; more are answered 503."],
   EARMARK_MAX_CONNECTIONS: ["10000", "Most connections at a time; more are closed at once."],
   EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Longest time for the headers of a request to arrive."],
@@ -98,6 +100,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings that may hold a secret, and so may be given as a file instead: its path in NAME_FILE. */
 export const SECRETS = ["DATABASE_URL", "EARMARK_FIRST_PASSWORD", "EARMARK_METRICS_TOKEN"] as const;
+/** What commands use that work on a server; a server has no use for it. */
+const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
 /** Everything that is wrong with the settings, at once. */
@@ -219,7 +223,7 @@ export function readConfig(
 
   for (const name of Object.keys(environment)) {
     const isFile = SECRETS.some((secret) => name === `${secret}_FILE`);
-    if (name.startsWith("EARMARK_") && !isFile && !(name in SETTINGS))
+    if (name.startsWith("EARMARK_") && !isFile && !(name in SETTINGS) && !CLIENT_SETTINGS.includes(name))
       problems.push(`${name}: there is no such setting${suggest(name)}`);
   }
   const config: Config = {
@@ -239,6 +243,7 @@ export function readConfig(
     limits: {
       maxOperations: number("EARMARK_MAX_OPERATIONS", 1, 100_000),
       maxBodyBytes: number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),
+      maxImportBytes: number("EARMARK_MAX_IMPORT_BYTES", 1_024, 67_108_864),
       maxConnections: number("EARMARK_MAX_CONNECTIONS", 1, 1_000_000),
       headersTimeoutMs: number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
       requestTimeoutMs: number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),

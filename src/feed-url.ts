@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { domainToUnicode } from "node:url";
 
 /** Longest address that is taken, in characters. */
@@ -31,6 +32,20 @@ export function readFeedUrl(text: string): Reading {
   if (url === null || !isHost(url.hostname)) return { fault: "must have a valid host" };
   if (url.port === "0") return { fault: "must not use port 0" };
   return { feed: identify(text, url) };
+}
+
+const PODCAST_NAMESPACE = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex");
+
+/**
+ * The GUID of a podcast by its address, as the podcast namespace defines it: a UUID of version 5 of the address without
+ * scheme and trailing slashes; or of the whole address.
+ */
+export function guidOf(feedUrl: string, part: "short" | "whole" = "short"): string {
+  const name = part === "whole" ? feedUrl : feedUrl.replace(/^[a-z]+:\/\//i, "").replace(/\/+$/, "");
+  const bytes = createHash("sha1").update(PODCAST_NAMESPACE).update(name).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 function isTooLong(text: string): boolean {

@@ -61,8 +61,8 @@ export interface Page {
   readonly total: number;
 }
 
-/** How much of a list is read at a time when all of it is wanted: so much that nearly every list is of one instant. */
-const ALL_AT_A_TIME = 5_000;
+/** How much of a list is read at a time when all of it is wanted: nearly every list whole, and nobody waits for long. */
+const ALL_AT_A_TIME = 1_000;
 
 /** The whole list of a user, piece by piece. */
 export async function* everySubscription(
@@ -90,6 +90,8 @@ export interface SubscriptionStore {
   remove(user: UserId, id: string, at: Date): Promise<boolean>;
   find(user: UserId, id: string): Promise<Subscription | undefined>;
   page(user: UserId, window: Window): Promise<Page>;
+  /** Answer N is whether the list has feed N. */
+  knows(user: UserId, feeds: readonly string[]): Promise<boolean[]>;
   /** Resolves when reads and writes can be served. */
   ready(): Promise<void>;
   /** How many operations wait to be written. */

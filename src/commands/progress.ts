@@ -1,5 +1,3 @@
-import type { Writable } from "node:stream";
-
 export interface Progress {
   show(done: number, total: number): void;
   end(): void;
@@ -8,14 +6,14 @@ export interface Progress {
 const WIDTH = 30;
 const REFRESH_MS = 100;
 
-/** A bar with rate and time left, on a terminal; nothing where nobody watches. */
-export function createProgress(output: Writable & { readonly isTTY?: boolean }, clock: () => number): Progress {
+/** A bar with rate and time left, for whoever watches. */
+export function createProgress(output: { write(text: string): unknown }, clock: () => number): Progress {
   const started = clock();
   let shown = Number.NEGATIVE_INFINITY;
   return {
     show(done, total) {
       const now = clock();
-      if (output.isTTY !== true || (now - shown < REFRESH_MS && done < total)) return;
+      if (now - shown < REFRESH_MS && done < total) return;
       shown = now;
       const share = total === 0 ? 1 : Math.min(1, done / total);
       const filled = Math.round(share * WIDTH);

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Credential, isAlive, isNotDone, MAX_TOKENS, type NotDone, SESSION_MS } from "../accounts.ts";
@@ -23,7 +22,7 @@ import { type Principal, tooManyRequests } from "./authenticate.ts";
 import { createJsonReader } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { headersOf, respond, respondEmpty, unauthorized } from "./respond.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces, unauthorized } from "./respond.ts";
 
 /** Documents about accounts are short; a password of a megabyte is not even read. */
 const MAX_BODY_BYTES = 16 * 1024;
@@ -128,7 +127,8 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         requireNoQuery(queryOf(request));
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
         const list = everySubscription(store, who.user);
-        await respondInPieces(reply, writeEverything(await accountOf(who), credentials, list, basePath));
+        const everything = writeEverything(await accountOf(who), credentials, list, basePath);
+        await respondInPieces(reply, everything, downloadOf(PLAIN.contentType, "earmark.json"));
       },
     ],
   });
@@ -224,31 +224,6 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         },
       ],
     });
-  }
-}
-
-/** Sends a long document piece by piece, no faster than it is read. */
-async function respondInPieces(reply: FastifyReply, pieces: AsyncGenerator<string>): Promise<void> {
-  // What fails before the first piece is still answered as a failure.
-  const first = await pieces.next();
-  reply.hijack();
-  const { raw } = reply;
-  raw.writeHead(200, {
-    ...headersOf(reply),
-    "content-type": PLAIN.contentType,
-    "content-disposition": 'attachment; filename="earmark.json"',
-  });
-  try {
-    raw.write(first.value);
-    for await (const piece of pieces) {
-      if (!raw.write(piece)) await Promise.race([once(raw, "drain"), once(raw, "close")]);
-      if (raw.destroyed) return;
-    }
-    raw.end();
-  } catch (error) {
-    // The client must not take what it has for the whole.
-    raw.destroy();
-    throw error;
   }
 }
 

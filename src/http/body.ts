@@ -12,13 +12,14 @@ interface Budget {
   readonly max: number;
 }
 
+export type ReadBody = (request: FastifyRequest, reply: FastifyReply) => Promise<Buffer>;
 export type ReadJson = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
 /**
- * Reads bodies as JSON, each of at most `maxBytes`. All bodies that are being received share one budget of memory:
- * when it is spent, the request that would exceed it is turned away rather than the server brought down.
+ * Reads bodies, each of at most `maxBytes`. All bodies that are being received share one budget of memory: when it is
+ * spent, the request that would exceed it is turned away rather than the server brought down.
  */
-export function createJsonReader(maxBytes: number): ReadJson {
+export function createBodyReader(maxBytes: number): ReadBody {
   const budget: Budget = { spent: 0, max: Math.max(64 * 1024 * 1024, 4 * maxBytes) };
 
   return async (request, reply) => {
@@ -34,8 +35,14 @@ export function createJsonReader(maxBytes: number): ReadJson {
     }
     if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
     if (headers.expect !== undefined && request.raw.httpVersion === "1.1") reply.raw.writeContinue();
-    return readJson(await readBytes(request, maxBytes, budget));
+    return readBytes(request, maxBytes, budget);
   };
+}
+
+/** Reads bodies as JSON. */
+export function createJsonReader(maxBytes: number): ReadJson {
+  const readBody = createBodyReader(maxBytes);
+  return async (request, reply) => readJson(await readBody(request, reply));
 }
 
 function readBytes({ raw }: FastifyRequest, maxBytes: number, budget: Budget): Promise<Buffer> {

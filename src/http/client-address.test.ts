@@ -195,6 +195,7 @@ suite("what counts as one network", () => {
       ["::", "0:0:0:0::/64"],
       ["64:ff9b::192.0.2.1", "64:ff9b:0:0::/64"],
       ["1:2:3:4:5:6:192.0.2.1", "1:2:3:4::/64"],
+      ["1:2::3:4:5:192.0.2.1", "1:2:0:3::/64"],
     ] as const) {
       assert.equal(networkOf(address), network, address);
     }

@@ -14,9 +14,10 @@ export type ReadClient = (request: IncomingMessage) => Client;
 
 /**
  * Whoever connects to us is the client, unless that is a proxy that we trust: then the client is the last address of
- * X-Forwarded-For that is not a proxy of ours. What anyone else says of where a request came from has no effect.
+ * X-Forwarded-For that is not a proxy of ours. What anyone else says of where a request came from has no effect;
+ * `onIgnored` is told once, since it is often a proxy that nobody has told us of.
  */
-export function createClientReader(trustedProxies: readonly string[]): ReadClient {
+export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
   const trusted = new BlockList();
   for (const network of trustedProxies) {
     const [address = "", prefix] = network.split("/");
@@ -24,11 +25,16 @@ export function createClientReader(trustedProxies: readonly string[]): ReadClien
     if (prefix === undefined) trusted.addAddress(address, family);
     else trusted.addSubnet(address, Number(prefix), family);
   }
+  let hasToldOfIgnored = false;
   const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 
   return ({ socket, headers }) => {
     const peer = plainAddress(socket.remoteAddress ?? "") ?? "";
     if (trustedProxies.length === 0 || peer === "" || !isTrusted(peer)) {
+      if (!hasToldOfIgnored && headers["x-forwarded-for"] !== undefined) {
+        hasToldOfIgnored = true;
+        onIgnored?.();
+      }
       return { network: networkOf(peer), isHttps: false, host: undefined };
     }
     let client = peer;

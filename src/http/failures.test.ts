@@ -15,6 +15,7 @@ async function startBroken(failure: Error) {
     remove: fail,
     find: fail,
     page: fail,
+    knows: fail,
     ready: fail,
     waiting: 0,
     close: () => Promise.resolve(),

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { STATUS_CODES } from "node:http";
+import { setImmediate } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
@@ -45,6 +47,37 @@ export function respondText(reply: FastifyReply, contentType: string, text: stri
 export function respondEmpty(reply: FastifyReply, headers: Headers = {}): void {
   reply.hijack();
   reply.raw.writeHead(204, { ...headersOf(reply), ...headers }).end();
+}
+
+/** Sends a long text piece by piece, no faster than it is read; between two pieces others get their turn. */
+export async function respondInPieces(
+  reply: FastifyReply,
+  pieces: AsyncGenerator<string>,
+  headers: Headers,
+): Promise<void> {
+  // What fails before the first piece is still answered as a failure.
+  const first = await pieces.next();
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(200, { ...headersOf(reply), ...headers });
+  try {
+    raw.write(first.value);
+    for await (const piece of pieces) {
+      if (raw.write(piece)) await setImmediate();
+      else await Promise.race([once(raw, "drain"), once(raw, "close")]);
+      if (raw.destroyed) return;
+    }
+    raw.end();
+  } catch (error) {
+    // The client must not take what it has for the whole.
+    raw.destroy();
+    throw error;
+  }
+}
+
+/** Headers of a file to be kept under this name. */
+export function downloadOf(contentType: string, name: string): Headers {
+  return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
 function send(reply: FastifyReply, status: number, text: string, headers: Headers): void {

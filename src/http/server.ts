@@ -67,7 +67,11 @@ export function createServer(options: ServerOptions): Server {
   }
 
   // Hooks that call back: a promise for each would cost every request some microseconds.
-  const readClient = createClientReader(config.trustedProxies);
+  const readClient = createClientReader(config.trustedProxies, () =>
+    app.log.warn(
+      "X-Forwarded-For was ignored. If it is from your reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; until then all people seem to come from one place, and cookies are not secure.",
+    ),
+  );
   const guard = createGuard(config, readClient);
   const allowOrigin = createCors(config.corsOrigins, allowed);
   app.addHook("onRequest", ({ raw }, reply, done) => {

@@ -42,6 +42,13 @@ export function readFieldsQuery(query: string): readonly Field[] | undefined {
   return readFields(readParameters(query, [`fields[${TYPE}]`]));
 }
 
+/** Query of an import: whether it only asks what would happen. */
+export function readImportQuery(query: string): { readonly dryRun: boolean } {
+  const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
+  if (value !== "true" && value !== "false") refuse("dryRun", "must be true or false");
+  return { dryRun: value === "true" };
+}
+
 export function requireNoQuery(query: string): void {
   readParameters(query, []);
 }

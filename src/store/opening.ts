@@ -26,3 +26,10 @@ export function nameOf(url: string): string {
     .replace(/^(\w+:\/\/)[^@/?#]*@/, "$1")
     .replace(/^(\w+:\/\/[^?]*)\?.*/s, "$1");
 }
+
+/** One thing that was looked at, and what to do if it is not well. */
+export interface Finding {
+  readonly state: "ok" | "warning" | "wrong";
+  readonly what: string;
+  readonly advice?: string | undefined;
+}

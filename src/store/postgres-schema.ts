@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { StartFailure } from "./opening.ts";
-import { type Connection, codeOf, type Postgres } from "./postgres-connection.ts";
+import { type Finding, StartFailure } from "./opening.ts";
+import { type Connection, codeOf, Postgres } from "./postgres-connection.ts";
 
 /**
  * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other
@@ -136,6 +136,48 @@ async function checkDurability(connection: Connection): Promise<string[]> {
   }
   if (rows[0]?.commit !== "off") return [];
   return ["PostgreSQL runs with synchronous_commit=off: the last moments before a crash can be lost. Set it to on."];
+}
+
+const MAX_SKEW_MS = 2_000;
+
+/** What can be told of a database without changing it. */
+export async function examineDatabase(url: string): Promise<readonly Finding[]> {
+  const postgres = new Postgres(url, 1);
+  try {
+    return await postgres.use(async (connection) => {
+      const { rows } = await connection.query<{ version: string; now: Date; free: number }>(
+        `select current_setting('server_version') as version, clock_timestamp() as now,
+           current_setting('max_connections')::int - (select count(*)::int from pg_stat_activity) as free`,
+      );
+      const [{ version, now, free } = { version: "?", now: new Date(Number.NaN), free: 0 }] = rows;
+      const warnings = await checkDurability(connection);
+      const schema = await readVersion(connection);
+      const skew = Math.abs(now.getTime() - Date.now());
+      return [
+        { state: "ok", what: `PostgreSQL ${version} answers and can be written to` },
+        schema === MIGRATIONS.length
+          ? { state: "ok", what: `The database is of this version (schema ${schema})` }
+          : { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` },
+        ...warnings.map((what) => ({ state: "warning", what }) as const),
+        skew <= MAX_SKEW_MS
+          ? { state: "ok", what: "Its clock agrees with ours" }
+          : {
+              state: "warning",
+              what: `Its clock is ${Math.round(skew / 1_000)} s off ours`,
+              advice: "Let both follow a time server.",
+            },
+        free > 10
+          ? { state: "ok", what: `${free} more connections are free` }
+          : {
+              state: "warning",
+              what: `Only ${free} more connections are free`,
+              advice: "Raise max_connections, or use PgBouncer.",
+            },
+      ];
+    });
+  } finally {
+    await postgres.close();
+  }
 }
 
 async function migrate(connection: Connection): Promise<void> {

@@ -97,6 +97,17 @@ class PostgresStore implements Store {
     return this.#postgres.persist((connection) => readPage(connection, user, window));
   }
 
+  async knows(user: UserId, feeds: readonly string[]): Promise<boolean[]> {
+    return this.#postgres.persist(async (connection) => {
+      const { rows } = await connection.query<{ known: boolean }>(
+        `select exists (select 1 from earmark.subscriptions where user_id = $1 and feed = given.feed) as known
+         from unnest($2::uuid[]) with ordinality as given (feed, place) order by place`,
+        [user, feeds.map((feed) => feedKey(feed).toString("hex"))],
+      );
+      return rows.map(({ known }) => known);
+    });
+  }
+
   async ready(): Promise<void> {
     const isReady = await this.#postgres.persist(isNewest);
     if (!isReady) throw new StoreUnavailable("the database is of another version than this program");

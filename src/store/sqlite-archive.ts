@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { StartFailure } from "./opening.ts";
-import { claimFile, createSchema } from "./sqlite-file.ts";
+import { claimFile, createSchema, syncFile } from "./sqlite-file.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
 const ROWS = 5_000;
@@ -81,11 +81,11 @@ function buildFile(path: string, release: () => void): Target {
     async finish() {
       database.close();
       isFinished = true;
-      sync(unfinished);
+      syncFile(unfinished);
       // The empty one was opened before: what it left beside it would be taken for the new one's.
       for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
       renameSync(unfinished, path);
-      sync(dirname(path));
+      syncFile(dirname(path));
       release();
     },
     async close() {
@@ -95,12 +95,6 @@ function buildFile(path: string, release: () => void): Target {
       release();
     },
   };
-}
-
-function sync(path: string): void {
-  const file = openSync(path, "r");
-  fsyncSync(file);
-  closeSync(file);
 }
 
 function fromSqlite(table: Table, row: Row): Row {

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreUnavailable } from "../subscriptions.ts";
-import { StartFailure } from "./opening.ts";
+import { type Finding, StartFailure } from "./opening.ts";
 
 /** "EARM", in the header of every file that is ours. */
 const APPLICATION_ID = 0x4541524d;
@@ -130,18 +130,22 @@ function realPath(path: string): string {
 function migrate(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
-    const version = readNumber(database, "pragma user_version");
-    if (version > MIGRATIONS.length) {
-      throw new StartFailure(
-        `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
-      );
-    }
+    const version = readVersion(database, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
     createSchema(database, version);
     setDurability(database);
   } finally {
     database.close();
   }
+}
+
+/** Throws for a file that only a newer program can read. */
+export function readVersion(database: DatabaseSync, path: string): number {
+  const version = readNumber(database, "pragma user_version");
+  if (version <= MIGRATIONS.length) return version;
+  throw new StartFailure(
+    `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
+  );
 }
 
 function refuseDamagedFile(database: DatabaseSync, path: string): void {
@@ -161,14 +165,22 @@ export function createSchema(database: DatabaseSync, version = 0): void {
 }
 
 /** Reads the header by itself: SQLite would already write beside a foreign file when it opens it. */
-function refuseForeignFile(path: string): void {
-  if (!existsSync(path)) return;
+export function isOurs(path: string): boolean {
   const header = Buffer.alloc(100);
   const file = openSync(path, "r");
-  const length = readSync(file, header);
+  readSync(file, header);
   closeSync(file);
-  const isOurs = header.toString("latin1", 0, 16) === "SQLite format 3\0" && header.readUInt32BE(68) === APPLICATION_ID;
-  if (length > 0 && !isOurs) {
+  return header.toString("latin1", 0, 16) === "SQLite format 3\0" && header.readUInt32BE(68) === APPLICATION_ID;
+}
+
+export function syncFile(path: string): void {
+  const file = openSync(path, "r");
+  fsyncSync(file);
+  closeSync(file);
+}
+
+function refuseForeignFile(path: string): void {
+  if (existsSync(path) && statSync(path).size > 0 && !isOurs(path)) {
     throw new StartFailure(
       `${path} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`,
     );
@@ -249,6 +261,38 @@ export function shareFile(path: string): () => void {
     if (!isSame) throw new StartFailure(`The Earmark that is running on ${path} is of another version. Stop it first.`);
   }
   return () => undefined;
+}
+
+/** What can be told of a file without changing it. */
+export function examineFile(path: string): readonly Finding[] {
+  if (!existsSync(path))
+    return [{ state: "ok", what: `There is no database at ${path} yet; the first start makes it` }];
+  if (!isOurs(path))
+    return [
+      { state: "wrong", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+    ];
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    const version = readVersion(database, path);
+    const mode = database.prepare("pragma journal_mode").get()?.["journal_mode"];
+    const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
+    setDurability(database);
+    return [
+      version === MIGRATIONS.length
+        ? { state: "ok", what: `The database is of this version (schema ${version})` }
+        : { state: "ok", what: `The next start brings the database from schema ${version} to ${MIGRATIONS.length}` },
+      finding === "ok"
+        ? { state: "ok", what: "The database is whole" }
+        : {
+            state: "wrong",
+            what: `The database is damaged (${finding})`,
+            advice: "Put a backup in its place: earmark restore FILE",
+          },
+      { state: "ok", what: `It is kept safely: journal_mode ${mode}, synchronous full` },
+    ];
+  } finally {
+    database.close();
+  }
 }
 
 export function reading<T>(read: () => T): T {

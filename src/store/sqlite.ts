@@ -13,7 +13,7 @@ import {
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import { idKey, idOfKey } from "./keys.ts";
+import { feedKey, idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
@@ -100,6 +100,10 @@ class SqliteStore implements Store {
     return reading(() => this.#reader.page(user, window));
   }
 
+  async knows(user: UserId, feeds: readonly string[]): Promise<boolean[]> {
+    return reading(() => this.#reader.knows(user, feeds));
+  }
+
   async ready(): Promise<void> {
     reading(() => this.#reader.check());
     if (this.#writer.hasFailed) await this.#write({ kind: "probe" }, 0);
@@ -128,6 +132,7 @@ class Reader {
   readonly #list: StatementSync;
   readonly #items: StatementSync;
   readonly #item: StatementSync;
+  readonly #feed: StatementSync;
 
   constructor(path: string) {
     this.database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
@@ -145,6 +150,7 @@ class Reader {
       select id, feed_url, subscribed_at from subscriptions
       where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
     this.#item = prepare("select id, feed_url, subscribed_at from subscriptions where user_id = ? and id = ?");
+    this.#feed = prepare("select 1 from subscriptions where user_id = ? and feed = ?");
   }
 
   find(user: UserId, id: string): Subscription | undefined {
@@ -165,6 +171,10 @@ class Reader {
     } finally {
       this.#end.run();
     }
+  }
+
+  knows(user: UserId, feeds: readonly string[]): boolean[] {
+    return feeds.map((feed) => this.#feed.get(user, feedKey(feed)) !== undefined);
   }
 
   check(): void {

@@ -1,0 +1,101 @@
+import { StartFailure } from "../store/opening.ts";
+
+/** What can be typed: commands with their options, and what each is for. */
+export interface Typable {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: readonly string[];
+}
+
+/** A script that makes a shell complete what is typed after `earmark`. */
+export function writeCompletion(shell: string, commands: readonly Typable[]): string {
+  const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell as keyof typeof SHELLS] : undefined;
+  if (write === undefined) throw new StartFailure(`There is completion for ${Object.keys(SHELLS).join(", ")}.`);
+  return write(commands);
+}
+
+const firstWords = (commands: readonly Typable[]) => [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? ""))];
+
+/** The second words of commands such as `user add`. */
+function secondWords(commands: readonly Typable[], first: string): string[] {
+  return commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
+}
+
+const isPair = ({ name }: Typable) => name.includes(" ");
+
+/** The first words that need a second one. */
+const groupsOf = (commands: readonly Typable[]) => [
+  ...new Set(commands.filter(isPair).map(({ name }) => name.split(" ")[0] ?? "")),
+];
+
+function bash(commands: readonly Typable[]): string {
+  const choose = (name: string, words: readonly string[]) => `      "${name}") words="${words.join(" ")}" ;;\n`;
+  const options = (some: readonly Typable[]) => some.map(({ name, options }) => choose(name, options)).join("");
+  const groups = groupsOf(commands).map((first) => choose(first, secondWords(commands, first)));
+  return `# To use it: source <(earmark completion bash)
+_earmark() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="${firstWords(commands).join(" ")} --help --version"
+  else
+    case "\${COMP_WORDS[1]}" in
+${options(commands.filter((command) => !isPair(command)))}${groups.join("")}    esac
+    [ "$COMP_CWORD" -gt 2 ] && case "\${COMP_WORDS[1]} \${COMP_WORDS[2]}" in
+${options(commands.filter(isPair))}    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  [ "\${#COMPREPLY[@]}" -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
+}
+complete -F _earmark earmark
+`;
+}
+
+function zsh(commands: readonly Typable[]): string {
+  const quote = (text: string) => text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
+  const describe = (some: readonly Typable[], skip: number) =>
+    some.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
+  const options = (some: readonly Typable[]) =>
+    some.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
+  const singles = commands.filter((command) => !isPair(command));
+  const groups = groupsOf(commands).map((first) => {
+    const some = commands.filter(({ name }) => name.startsWith(`${first} `));
+    return `    '${first}') words_of=(${describe(some, first.length + 1)}) && _describe command words_of ;;\n`;
+  });
+  return `#compdef earmark
+# To use it: earmark completion zsh > "\${fpath[1]}/_earmark"
+_earmark() {
+  local -a words_of
+  if (( CURRENT == 2 )); then
+    words_of=(${describe(singles, 0)} ${groupsOf(commands).join(" ")})
+    _describe command words_of
+    return
+  fi
+  (( CURRENT == 3 )) && case "\${words[2]}" in
+${groups.join("")}  esac
+  case "\${words[2]} \${words[3]}" in
+${options(commands.filter(isPair))}  esac
+  case "\${words[2]}" in
+${options(singles)}  esac
+  _files
+}
+_earmark "$@"
+`;
+}
+
+function fish(commands: readonly Typable[]): string {
+  const quote = (text: string) => text.replaceAll("'", "\\'");
+  const lines = commands.flatMap(({ name, summary, options }) => {
+    const [first = "", second] = name.split(" ");
+    const seen = `__fish_seen_subcommand_from ${first}`;
+    const offer =
+      second === undefined
+        ? `complete -c earmark -n __fish_use_subcommand -a ${first} -d '${quote(summary)}'`
+        : `complete -c earmark -n '${seen}; and not __fish_seen_subcommand_from ${secondWords(commands, first).join(" ")}' -a ${second} -d '${quote(summary)}'`;
+    const condition = second === undefined ? seen : `${seen}; and __fish_seen_subcommand_from ${second}`;
+    return [offer, ...options.map((option) => `complete -c earmark -n '${condition}' -l ${option.replace(/^--/, "")}`)];
+  });
+  const groups = groupsOf(commands).map((first) => `complete -c earmark -n __fish_use_subcommand -a ${first}`);
+  return `# To use it: earmark completion fish | source\n${[...groups, ...lines].join("\n")}\n`;
+}
+
+const SHELLS = { bash, zsh, fish } as const;

@@ -1,0 +1,104 @@
+import { type Client, createClient, type ErrorObject } from "../../client/src/index.ts";
+import { Accounts } from "../accounts.ts";
+import { importFeeds } from "../imports.ts";
+import { readOpml } from "../opml/read.ts";
+import { writeOpml } from "../opml/write.ts";
+import { openStore } from "../store/open.ts";
+import { StartFailure } from "../store/opening.ts";
+import { everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** A person's list, wherever it is: on a server, or in the database of this machine. */
+export type Library = Pick<Client, "subscribe" | "subscriptions" | "remove" | "importOpml" | "exportOpml"> & {
+  readonly close: () => Promise<void>;
+};
+
+export interface Place {
+  readonly server: string | undefined;
+  readonly user: string | undefined;
+}
+
+export async function openLibrary(terminal: Terminal, { server, user }: Place): Promise<Library> {
+  if (server === undefined) return openDatabase(terminal, user);
+  if (user !== undefined)
+    throw new StartFailure("--user is for the database of this machine; a server knows its user by the token.");
+  const { environment, readFile } = terminal.world;
+  const path = environment["EARMARK_TOKEN_FILE"];
+  const token = path === undefined ? environment["EARMARK_TOKEN"] : readFile(path).toString().trim();
+  if (!URL.canParse(server))
+    throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
+  const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
+    terminal.say(`${error.message}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
+  return { ...createClient({ url: server, token, onRetry }), close: async () => undefined };
+}
+
+/** Straight on the database, whether a server runs on it or not. */
+async function openDatabase(terminal: Terminal, name: string | undefined): Promise<Library> {
+  const { now } = terminal.world;
+  const config = terminal.world.config();
+  const store = await openStore(config.databaseUrl, { maxWaiting: 100_000, connections: 2, beside: true });
+  const whose = async (): Promise<UserId> => {
+    const accounts = new Accounts(store.accounts, { signUp: false });
+    if (name !== undefined) {
+      const account = await accounts.named(name, config.accounts?.oidc?.issuer);
+      if (account === undefined) throw new StartFailure(`There is no account "${name}". See: earmark user list`);
+      return account.user;
+    }
+    if (!(await store.accounts.isEmpty()))
+      throw new StartFailure("There are accounts: say whose list with --user NAME.");
+    return LOCAL_USER;
+  };
+  const user = await whose().catch(async (error) => {
+    await store.close();
+    throw error;
+  });
+  return {
+    async subscribe(feeds, { onProgress } = {}) {
+      const wanted = [...feeds].map((feed) => ({
+        feedUrl: typeof feed === "string" ? feed : feed.url,
+        title: undefined,
+      }));
+      const at = now();
+      const show = (done: number) =>
+        onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
+      const imported = await importFeeds(store, user, wanted, at, { onProgress: show });
+      return imported.map(({ wanted: { feedUrl }, outcome, detail, id }) => {
+        if (outcome === "added")
+          return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
+        const error: ErrorObject = { status: 422, title: "Validation Failed", detail };
+        return { feed: feedUrl, id: "", outcome, error };
+      });
+    },
+    async *subscriptions() {
+      for await (const list of everySubscription(store, user)) yield* list;
+    },
+    remove: (id) => store.remove(user, id, now()),
+    async importOpml(opml, { dryRun = false } = {}) {
+      const bytes = Buffer.from(opml as Uint8Array);
+      const entries = await importFeeds(store, user, readOpml(bytes), now(), { dryRun });
+      const count = (wanted: string) => entries.filter(({ outcome }) => outcome === wanted).length;
+      return {
+        dryRun,
+        counts: {
+          found: entries.length,
+          added: count("added"),
+          alreadySubscribed: count("already-subscribed"),
+          refused: count("refused"),
+        },
+        entries: entries.map(({ wanted: { feedUrl, title }, outcome, detail, id }) => ({
+          feedUrl,
+          title: title ?? null,
+          outcome,
+          detail: detail ?? null,
+          subscriptionId: id ?? null,
+        })),
+      };
+    },
+    async exportOpml() {
+      let text = "";
+      for await (const piece of writeOpml(everySubscription(store, user), now())) text += piece;
+      return text;
+    },
+    close: () => store.close(),
+  };
+}

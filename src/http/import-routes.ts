@@ -1,0 +1,69 @@
+import { importFeeds } from "../imports.ts";
+import { RequestFailure } from "../jsonapi/failure.ts";
+import { writeImported } from "../jsonapi/imports.ts";
+import { PLAIN } from "../jsonapi/media-type.ts";
+import { requireAccept } from "../jsonapi/negotiation.ts";
+import { readImportQuery, requireNoQuery } from "../jsonapi/query.ts";
+import { OpmlParser, TooManyFiles } from "../opml/parser.ts";
+import { NotOpml } from "../opml/read.ts";
+import { writeOpml } from "../opml/write.ts";
+import { everySubscription } from "../subscriptions.ts";
+import { createBodyReader } from "./body.ts";
+import { type AddResource, queryOf, type RouteOptions } from "./resource.ts";
+import { downloadOf, respondInPieces, unavailable } from "./respond.ts";
+
+const OPML_TYPE = "text/x-opml; charset=utf-8";
+/** What browsers and programs call such a file. */
+const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
+
+/** Subscriptions as files, in and out. */
+export function addImportRoutes(
+  resource: AddResource,
+  { config, store, clock }: Pick<RouteOptions, "config" | "store" | "clock">,
+): void {
+  const readBody = createBodyReader(config.limits.maxImportBytes);
+  const parser = new OpmlParser();
+
+  resource("/v1/subscriptions.opml", PLAIN, {
+    GET: [
+      "read",
+      async (request, reply, { user }) => {
+        requireNoQuery(queryOf(request));
+        const file = writeOpml(everySubscription(store, user), clock());
+        await respondInPieces(reply, file, downloadOf(OPML_TYPE, "earmark.opml"));
+      },
+    ],
+  });
+
+  resource("/v1/imports", PLAIN, {
+    POST: [
+      "write",
+      async (request, reply, { user, spend }) => {
+        if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
+        requireAccept(request.headers.accept, PLAIN);
+        const { dryRun } = readImportQuery(queryOf(request));
+        const feeds = await parser.parse(await readBody(request, reply)).catch((error: unknown) => {
+          if (error instanceof NotOpml) throw notOpml(error.message);
+          if (error instanceof TooManyFiles) throw unavailable("Too many files are being imported at this moment.");
+          throw error;
+        });
+        await spend(feeds.length);
+        const imported = await importFeeds(store, user, feeds, clock(), { dryRun });
+        await respondInPieces(reply, writeImported(imported, dryRun), { "content-type": PLAIN.contentType });
+      },
+    ],
+  });
+}
+
+function notAnOpmlType(): RequestFailure {
+  return new RequestFailure({
+    status: 415,
+    title: "Unsupported Media Type",
+    detail: "Send an OPML file as it is, with the Content-Type text/x-opml.",
+    source: { header: "Content-Type" },
+  });
+}
+
+function notOpml(fault: string): RequestFailure {
+  return new RequestFailure({ status: 422, title: "Not An OPML File", detail: `${fault}. Nothing was imported.` });
+}

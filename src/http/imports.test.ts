@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+
+const file = (urls: readonly string[]) =>
+  `<?xml version="1.0"?><opml version="2.0"><body>${urls.map((url) => `<outline text="A show" xmlUrl="${url}"/>`).join("\n")}</body></opml>`;
+
+async function start(settings: Readonly<Record<string, string>> = {}) {
+  const server = await startServer(settings);
+  const send = (body: string | Uint8Array, query = "", headers: Record<string, string> = {}) =>
+    server.call("POST", `/v1/imports${query}`, { headers: { "Content-Type": "text/x-opml", ...headers }, body });
+  const list = async () => {
+    const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100");
+    return json.data.map(({ id, attributes }: { id: string; attributes: { feed_url: string } }) => [
+      id,
+      attributes.feed_url,
+    ]);
+  };
+  return { ...server, send, list };
+}
+
+test("an import says what happened to each feed: added, already there, or refused and why", async () => {
+  const { send, list } = await start();
+  const urls = ["https://podnews.net/rss/", "nonsense", "http://Podnews.net/rss", "feed://a.example/1", "file:///x"];
+  const answer = await send(file(urls));
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers["content-type"], PLAIN);
+  assert.deepEqual(answer.json.meta, {
+    dry_run: false,
+    counts: { found: 5, added: 2, already_subscribed: 1, refused: 2 },
+  });
+  assert.deepEqual(answer.json.data[0], {
+    type: "import-entry",
+    id: "1",
+    attributes: {
+      feed_url: "https://podnews.net/rss/",
+      title: "A show",
+      outcome: "added",
+      detail: null,
+      subscription_id: "9b024349-ccf0-5f69-a609-6b82873eab3c",
+    },
+  });
+  const outcomes = answer.json.data.map(({ attributes }: { attributes: { outcome: string } }) => attributes.outcome);
+  assert.deepEqual(outcomes, ["added", "refused", "already-subscribed", "added", "refused"]);
+  assert.equal(
+    answer.json.data[1].attributes.detail,
+    "The address must be an absolute http or https address with a host.",
+  );
+  assert.deepEqual(
+    (await list()).map(([, url]: [string, string]) => url),
+    ["https://podnews.net/rss/", "http://a.example/1"],
+  );
+});
+
+test("a look first changes nothing, and says what the import then does", async () => {
+  const { send, list } = await start();
+  await send(file(["https://a.example/1"]));
+  const urls = ["https://a.example/1/", "https://a.example/2", "http://a.example/2", "x"];
+  const look = await send(file(urls), "?dryRun=true");
+  assert.deepEqual(look.json.meta, {
+    dry_run: true,
+    counts: { found: 4, added: 1, already_subscribed: 2, refused: 1 },
+  });
+  assert.equal((await list()).length, 1);
+  const done = await send(file(urls));
+  assert.deepEqual(done.json.data, look.json.data);
+  assert.equal((await list()).length, 2);
+});
+
+test("it only adds, and repeating it is harmless", async () => {
+  const { send, list, operate } = await start();
+  const id = newId();
+  await operate([add(id, "https://a.example/own")]);
+  const urls = Array.from({ length: 600 }, (_, index) => `https://a.example/${index}`);
+  await send(file(urls));
+  const before = await list();
+  const again = await send(file(urls));
+  assert.deepEqual(again.json.meta.counts, { found: 600, added: 0, already_subscribed: 600, refused: 0 });
+  assert.deepEqual(await list(), before);
+  assert.deepEqual(before[0], [id, "https://a.example/own"]);
+});
+
+test("two feeds that share a GUID are both added", async () => {
+  const { send, list } = await start();
+  const urls = ["https://a.example/x?u=b/", "https://a.example/x?u=b"];
+  const answer = await send(file(urls));
+  assert.equal(answer.json.meta.counts.added, 2);
+  assert.equal(new Set((await list()).map(([id]: [string, string]) => id)).size, 2);
+  assert.equal((await send(file(urls))).json.meta.counts.already_subscribed, 2);
+});
+
+test("export, wipe, import gives the same list", async () => {
+  const first = await start();
+  const urls = [
+    "https://a.example/?x=1&y=2",
+    "https://ann:s3cret@a.example/priv%20ate",
+    "https://ä.example/é🎧?'<>",
+    'https://a.example/"q"',
+  ];
+  await first.operate(urls.map((url) => add(newId(), url)));
+  const answer = await first.call("GET", "/v1/subscriptions.opml");
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers["content-type"], "text/x-opml; charset=utf-8");
+  assert.equal(answer.headers["content-disposition"], 'attachment; filename="earmark.opml"');
+  const second = await start();
+  await second.send(answer.text);
+  assert.deepEqual(
+    (await second.list()).map(([, url]: [string, string]) => url),
+    urls,
+  );
+});
+
+test("a list of any length is exported, and twenty thousand feeds are imported in one file", async () => {
+  const { send, call } = await start();
+  const urls = Array.from({ length: 20_000 }, (_, index) => `https://a.example/${index}`);
+  const answer = await send(file(urls));
+  assert.equal(answer.json.meta.counts.added, 20_000);
+  assert.equal(answer.json.data.length, 20_000);
+  assert.equal(answer.json.data.at(-1).id, "20000");
+  const text = (await call("GET", "/v1/subscriptions.opml")).text;
+  assert.deepEqual(
+    [...text.matchAll(/xmlUrl="([^"]*)"/g)].map(([, url]) => url),
+    urls,
+  );
+});
+
+test("what is no OPML file is refused, and nothing is imported", async () => {
+  const { send, list } = await start();
+  for (const body of ["", "{}", "<html></html>"]) {
+    const answer = await send(body);
+    assert.deepEqual([answer.status, answer.json.errors[0].title], [422, "Not An OPML File"], body);
+  }
+  assert.equal((await list()).length, 0);
+});
+
+test("a file that is too long is 413, of another type 415, with another wish 400", async () => {
+  const { send } = await start({ EARMARK_MAX_IMPORT_BYTES: "2000" });
+  const long = await send(file(Array.from({ length: 100 }, (_, index) => `https://a.example/${index}`)));
+  assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_000 }]);
+  for (const type of ["application/json", PLAIN, ATOMIC, "multipart/form-data; boundary=x", ""]) {
+    const answer = await send(file([]), "", { "Content-Type": type });
+    assert.deepEqual([answer.status, answer.json.errors[0].source], [415, { header: "Content-Type" }], type);
+  }
+  for (const type of ["text/x-opml", "application/xml", "text/xml; charset=utf-8", "text/x-opml+xml"])
+    assert.equal((await send(file([]), "", { "Content-Type": type })).status, 200, type);
+  assert.equal((await send(file([]), "?dryRun=perhaps")).json.errors[0].source.parameter, "dryRun");
+  assert.equal((await send(file([]), "?dry_run=true")).status, 400);
+  assert.equal((await send(file([]), "", { Accept: "text/html" })).status, 406);
+  assert.equal((await send(file([]), "", { "Content-Encoding": "gzip" })).status, 415);
+});
+
+test("while twenty thousand feeds are imported, others get their answers", async () => {
+  const { send, call } = await start();
+  const urls = Array.from({ length: 20_000 }, (_, index) => `https://b.example/${index}`);
+  await send(file(urls.slice(0, 200)));
+  let isDone = false;
+  const started = performance.now();
+  const importing = send(file(urls)).then(({ json }) => {
+    isDone = true;
+    return { counts: json.meta.counts, ms: performance.now() - started };
+  });
+  let worst = 0;
+  while (!isDone) {
+    const asked = performance.now();
+    assert.equal((await call("GET", "/v1/subscriptions")).status, 200);
+    worst = Math.max(worst, performance.now() - asked);
+  }
+  const { counts, ms } = await importing;
+  assert.equal(counts.found, 20_000);
+  // Reading such a file takes about half of the whole: whoever had to wait for that would wait longer than this.
+  assert.ok(worst < ms / 4, `a read took ${worst.toFixed(0)} ms of the ${ms.toFixed(0)} ms`);
+});

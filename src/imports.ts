@@ -1,0 +1,115 @@
+import { guidOf, readFeedUrl } from "./feed-url.ts";
+import { type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "./subscriptions.ts";
+
+/** A feed that somebody brings along, as it was named there. */
+export interface Wanted {
+  readonly feedUrl: string;
+  readonly title: string | undefined;
+}
+
+/** What became of it, or would become. */
+export interface Imported {
+  readonly wanted: Wanted;
+  readonly outcome: "added" | "already-subscribed" | "refused";
+  /** Why it was refused. */
+  readonly detail: string | undefined;
+  /** The subscription that was made. */
+  readonly id: string | undefined;
+}
+
+/** So many at a time: each is a transaction, and others get their turn in between. */
+const AT_A_TIME = 250;
+
+/**
+ * Subscribes to each of the feeds; with `dryRun` only says what would happen. Entry N of the answer is what became of feed
+ * N. It only adds, and a feed that is there already is left as it is: so it can be repeated, also after a failure half-way.
+ */
+export async function importFeeds(
+  store: SubscriptionStore,
+  user: UserId,
+  feeds: readonly Wanted[],
+  now: Date,
+  { dryRun = false, onProgress }: { readonly dryRun?: boolean; readonly onProgress?: (done: number) => void } = {},
+): Promise<Imported[]> {
+  const imported: Imported[] = [];
+  const seen = new Set<string>();
+  for (let start = 0; start < feeds.length; start += AT_A_TIME) {
+    const some = feeds.slice(start, start + AT_A_TIME);
+    const drafts = some.map((wanted) => toDraft(wanted));
+    const valid = drafts.filter((draft) => "feed" in draft);
+    const answers = dryRun ? await foresee(store, user, valid, seen) : await addAll(store, user, valid, now);
+    let next = 0;
+    for (const [index, draft] of drafts.entries()) {
+      const wanted = some[index] as Wanted;
+      if ("feed" in draft) {
+        const outcome = answers[next] ?? "already-subscribed";
+        next += 1;
+        const isNew = outcome !== "already-subscribed";
+        imported.push({
+          wanted,
+          outcome: isNew ? "added" : outcome,
+          detail: undefined,
+          id: isNew ? outcome.id : undefined,
+        });
+      } else imported.push({ wanted, outcome: "refused", detail: draft.fault, id: undefined });
+    }
+    onProgress?.(imported.length);
+  }
+  return imported;
+}
+
+type Answer = { readonly id: string } | "already-subscribed";
+
+function toDraft({ feedUrl }: Wanted): Draft | { readonly fault: string } {
+  const reading = readFeedUrl(feedUrl);
+  if ("fault" in reading) return { fault: `The address ${reading.fault}.` };
+  const id = guidOf(feedUrl);
+  return { id, guid: id, feedUrl, feed: reading.feed };
+}
+
+async function addAll(
+  store: SubscriptionStore,
+  user: UserId,
+  drafts: readonly Draft[],
+  now: Date,
+): Promise<readonly Answer[]> {
+  if (drafts.length === 0) return [];
+  const outcomes = await store.add(user, drafts, now);
+  const taken = drafts.filter((_, index) => isIdInUse(outcomes[index]));
+  // Two feeds may have one GUID: it leaves out what tells them apart. The second gets the id of its whole address.
+  const again = taken.map((draft) => ({ ...draft, id: guidOf(draft.feedUrl, "whole"), guid: draft.feedUrl }));
+  const others = again.length === 0 ? [] : await store.add(user, again, now);
+  let next = 0;
+  return outcomes.map((outcome) => {
+    if (isIdInUse(outcome)) {
+      next += 1;
+      return toAnswer(others[next - 1]);
+    }
+    return toAnswer(outcome);
+  });
+}
+
+function isIdInUse(outcome: Outcome | undefined): boolean {
+  return outcome !== undefined && isRefusal(outcome) && outcome.refused === "id-in-use";
+}
+
+function toAnswer(outcome: Outcome | undefined): Answer {
+  return outcome === undefined || isRefusal(outcome) ? "already-subscribed" : { id: outcome.id };
+}
+
+async function foresee(
+  store: SubscriptionStore,
+  user: UserId,
+  drafts: readonly Draft[],
+  seen: Set<string>,
+): Promise<readonly Answer[]> {
+  const known = await store.knows(
+    user,
+    drafts.map(({ feed }) => feed),
+  );
+  return drafts.map(({ id, feed }, index) => {
+    if (known[index] === true || seen.has(feed)) return "already-subscribed";
+    seen.add(feed);
+    return { id };
+  });
+}

@@ -1,0 +1,15 @@
+import { parentPort } from "node:worker_threads";
+import type { Parsed } from "./parser.ts";
+import { NotOpml, readOpml } from "./read.ts";
+
+/** The thread that reads files. */
+parentPort?.on("message", (bytes: Uint8Array) => {
+  let parsed: Parsed;
+  try {
+    parsed = { entries: readOpml(bytes) };
+  } catch (error) {
+    if (!(error instanceof NotOpml)) throw error;
+    parsed = { fault: error.message };
+  }
+  parentPort?.postMessage(parsed);
+});
