@@ -141,7 +141,7 @@ function respond(response: ServerResponse, contentType: string, text: string): v
   response.end(body);
 }
 
-const server = createServer({ keepAliveTimeout: 72_000 }, (request, response) =>
+const server = createServer({ keepAliveTimeout: 130_000 }, (request, response) =>
   request.method === "POST" ? operate(request, response) : list(request, response),
 );
 server.listen(0, "127.0.0.1", () => {

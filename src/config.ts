@@ -16,7 +16,7 @@ export interface Config {
   readonly logLevel: LogLevel;
   readonly slowRequestMs: number;
   readonly metrics: boolean;
-  /** What Prometheus has to show; undefined on a server without accounts. */
+  /** What Prometheus has to show; undefined when it needs nothing. */
   readonly metricsToken: string | undefined;
   readonly maxQueuedOperations: number;
   readonly limits: Limits;
@@ -75,7 +75,7 @@ export const SETTINGS = {
   ],
   EARMARK_TRUSTED_PROXIES: [
     "",
-    "Addresses of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8, separated by commas. Only their X-Forwarded-For, -Proto and -Host count.",
+    "Addresses of reverse proxies, such as 127.0.0.1, separated by commas; never a network that clients are in. Only their X-Forwarded-For, -Proto and -Host count.",
   ],
   EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
   EARMARK_CORS_ORIGINS: [
@@ -102,6 +102,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const SECRETS = ["DATABASE_URL", "EARMARK_FIRST_PASSWORD", "EARMARK_METRICS_TOKEN"] as const;
 /** What commands use that work on a server; a server has no use for it. */
 const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
+/** What a base path must not begin with: a proxy that leaves it out would make it unclear what is meant. */
+const OWN_PATHS = /^\/(v1|join|docs|healthz|readyz|metrics|openapi\.json)(\/|$)/;
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
 /** Everything that is wrong with the settings, at once. */
@@ -181,8 +183,8 @@ export function readConfig(
   };
   const basePath = () => {
     const path = text("EARMARK_BASE_PATH").replace(/\/$/, "");
-    if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(path) || /\/\.\.?(\/|$)/.test(path))
-      refuse("EARMARK_BASE_PATH", "a path such as /earmark, of letters, digits and . _ ~ -");
+    if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(path) || /\/\.\.?(\/|$)/.test(path) || OWN_PATHS.test(path))
+      refuse("EARMARK_BASE_PATH", "a path such as /earmark, of letters, digits and . _ ~ -, that is not one of ours");
     return path;
   };
   const corsOrigins = () => {
@@ -198,7 +200,10 @@ export function readConfig(
     const url = URL.parse(issuer);
     const isSafe =
       url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname.replace(/^\[|\]$/g, "")));
-    if (!isSafe || url.search !== "" || url.hash !== "")
+    if (url !== null && url.username + url.password !== "") {
+      // Not the value itself, which would be in a log.
+      problems.push("EARMARK_OIDC_ISSUER: must not hold a user or password");
+    } else if (!isSafe || url.search !== "" || url.hash !== "")
       refuse("EARMARK_OIDC_ISSUER", "an https address (http on this machine alone), without query or fragment");
     if (audience === "") problems.push("EARMARK_OIDC_AUDIENCE: must be set together with EARMARK_OIDC_ISSUER");
     return { issuer, audience, signUp };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
+import { guidOf, MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
 
 function feedOf(address: string): string {
   const reading = readFeedUrl(address);
@@ -177,4 +177,11 @@ test("the longest address is 2,048 characters, whatever the alphabet", () => {
   for (const letter of ["a", "é", "🎧"])
     assert.match(faultOf(start + letter.repeat(MAX_FEED_URL - start.length + 1)), /2048/);
   for (const bait of ["a.", "%", "-", "/", "xn--"]) faultOf(start + bait.repeat(100_000));
+});
+
+test("the GUID of a feed is the one that podcast directories compute", () => {
+  assert.equal(guidOf("https://podnews.net/rss/"), "9b024349-ccf0-5f69-a609-6b82873eab3c");
+  for (const same of ["http://podnews.net/rss", "https://podnews.net/rss///", "HTTPS://podnews.net/rss"])
+    assert.equal(guidOf(same), "9b024349-ccf0-5f69-a609-6b82873eab3c");
+  assert.notEqual(guidOf("https://podnews.net/rss", "whole"), guidOf("https://podnews.net/rss/", "whole"));
 });

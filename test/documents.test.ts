@@ -124,7 +124,9 @@ for (const [name, least, settings] of [
       if (request === undefined) continue;
       const { method, path, headers, body } = request;
       const answer = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
-      compare(blocks[index + 1], asOnPage(blocks[index + 1], answer, issued));
+      // On the other pages every id is the client's own, or follows from the address.
+      const isIssued = name === "docs/accounts.md";
+      compare(blocks[index + 1], isIssued ? asOnPage(blocks[index + 1], answer, issued) : answer);
       exchanges += 1;
     }
     assert.ok(exchanges >= least, `only ${exchanges} exchanges were found`);

@@ -26,13 +26,15 @@ export function cleanEnvironment(settings: Readonly<Record<string, string>>): Re
   return { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...settings };
 }
 
-/** Runs the program to its end. */
+/** Runs the program to its end, with `input` on its standard input. */
 export async function run(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
   cwd = process.cwd(),
+  input?: string,
 ): Promise<Ended> {
   const child = spawn(process.execPath, [EARMARK, ...args], { env: cleanEnvironment(settings), cwd });
+  child.stdin.on("error", () => undefined).end(input);
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk) => (stdout += chunk));
   child.stderr.on("data", (chunk) => (stderr += chunk));

@@ -13,6 +13,9 @@ export type Library = Pick<Client, "subscribe" | "subscriptions" | "remove" | "i
   readonly close: () => Promise<void>;
 };
 
+/** Someone is waiting at the terminal. */
+const RETRIES = 3;
+
 export interface Place {
   readonly server: string | undefined;
   readonly user: string | undefined;
@@ -28,8 +31,8 @@ export async function openLibrary(terminal: Terminal, { server, user }: Place): 
   if (!URL.canParse(server))
     throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
-    terminal.say(`${error.message}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
-  return { ...createClient({ url: server, token, onRetry }), close: async () => undefined };
+    terminal.say(`${error.message.replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
+  return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
 }
 
 /** Straight on the database, whether a server runs on it or not. */

@@ -1,4 +1,4 @@
-import type { ImportEntry } from "../../client/src/index.ts";
+import { EarmarkError, type ImportEntry, NetworkError } from "../../client/src/index.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { NotOpml, readOpml } from "../opml/read.ts";
 import { StartFailure } from "../store/opening.ts";
@@ -15,6 +15,13 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
   const library = await openLibrary(terminal, place);
   try {
     return await work(library);
+  } catch (error) {
+    if (error instanceof EarmarkError)
+      throw new StartFailure(
+        `The server answered ${error.status} ${error.title}: ${error.detail ?? "no more was said"}`,
+      );
+    if (error instanceof NetworkError) throw new StartFailure(`${place.server}: ${error.message}`);
+    throw error;
   } finally {
     await library.close();
   }

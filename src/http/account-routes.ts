@@ -121,7 +121,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
 
   resource("/v1/me/export", PLAIN, {
     GET: [
-      "read",
+      "account",
       async (request, reply, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));

@@ -728,7 +728,9 @@ describe("my account", async () => {
       headers: { Authorization, "Content-Type": ATOMIC, Accept: ATOMIC },
       body: JSON.stringify({ "atomic:operations": operations }),
     });
-    for (const headers of [{ Cookie }, { Authorization }]) {
+    const byToken = await call("GET", "/v1/me/export", { headers: { Authorization } });
+    assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign In Needed"]);
+    for (const headers of [{ Cookie }]) {
       const answer = await call("GET", "/v1/me/export", { headers });
       assert.equal(answer.status, 200);
       assert.equal(answer.headers["content-type"], PLAIN);

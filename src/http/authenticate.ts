@@ -31,9 +31,25 @@ export interface Principal {
 
 export type Authenticate = (request: IncomingMessage, access: Access) => Promise<Principal>;
 
+/** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
+const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
+
 /** Without accounts everyone who gets here is the one local user. */
-export function createLocalAuthentication(clock: () => Date): Authenticate {
-  return async () => ({ user: LOCAL_USER, credential: undefined, since: clock(), spend: async () => undefined });
+export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
+  const requireMetricsToken = createMetricsCheck(metricsToken);
+  return async (request, access) => {
+    if (access === "metrics" && metricsToken !== undefined) requireMetricsToken(request);
+    return { user: LOCAL_USER, credential: undefined, since: clock(), spend: async () => undefined };
+  };
+}
+
+function createMetricsCheck(token: string | undefined): (request: IncomingMessage) => void {
+  const hash = token === undefined ? undefined : hashSecret(token);
+  return ({ headers: { authorization } }) => {
+    const text = BEARER.exec(authorization ?? "")?.[1];
+    if (hash === undefined || text === undefined || hashSecret(text) !== hash)
+      throw unauthorized(authorization === undefined ? "none" : "invalid");
+  };
 }
 
 export interface AuthenticationOptions {
@@ -46,8 +62,6 @@ export interface AuthenticationOptions {
   readonly clock: () => Date;
 }
 
-/** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
-const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
 const TOKEN = new RegExp(`^${TOKEN_PREFIX}[\\w-]{43}$`);
 const SESSION = /^[\w-]{43}$/;
 
@@ -56,7 +70,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const nobody = { user: 0, credential: undefined, since: new Date(0), spend: async () => undefined };
   const requests = perMinute(config.requestsPerMinute);
   const operations = perMinute(config.operationsPerMinute);
-  const metricsHash = options.metricsToken === undefined ? undefined : hashSecret(options.metricsToken);
+  const requireMetricsToken = createMetricsCheck(options.metricsToken);
 
   const spend = async (what: string, user: UserId, cost: number, rate: Rate) => {
     const wait = await accounts.store.spend(`${what} ${user}`, cost, rate, clock());
@@ -97,9 +111,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     refuseSecretInTarget(request);
     if (access === "open") return nobody;
     if (access === "metrics") {
-      const text = BEARER.exec(request.headers.authorization ?? "")?.[1];
-      if (metricsHash !== undefined && text !== undefined && hashSecret(text) === metricsHash) return nobody;
-      throw unauthorized(request.headers.authorization === undefined ? "none" : "invalid");
+      requireMetricsToken(request);
+      return nobody;
     }
     const who = await recognise(request, clock());
     await spend("requests", who.user, 1, requests);

@@ -59,11 +59,19 @@ function listOf(header: string | string[] | undefined): string[] {
     .filter((item) => item !== "");
 }
 
-/** An address without brackets and port, IPv4 in its own form; undefined for what is none. */
+/** An address without brackets, port and zone, and of IPv4 in its own form; undefined for what is none. */
 function plainAddress(text: string): string | undefined {
-  const address = text.replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^([\d.]+):\d+$/, "$1");
-  const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, "").replace(/%.*$/, "");
-  return isIP(plain) === 0 ? undefined : plain;
+  const address = text
+    .replace(/^\[([^\]]*)\](:\d+)?$/, "$1")
+    .replace(/^([\d.]+):\d+$/, "$1")
+    .replace(/%.*$/, "");
+  if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
+  // There are many ways to write one address; a URL has one of them.
+  const plain = URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) ?? address;
+  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(plain) ?? [];
+  if (high === undefined || low === undefined) return plain;
+  const bits = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return bits.flatMap((pair) => [pair >> 8, pair & 255]).join(".");
 }
 
 /** One network is one household: an address of IPv4, the first 64 bits of one of IPv6. */

@@ -11,8 +11,8 @@ import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respo
 export const MAX_HEADER_BYTES = 16 * 1024;
 /** How long a connection may stand still in the middle of an answer. */
 const STALLED_MS = 30_000;
-/** Longer than a reverse proxy keeps its idle connections (60 to 65 s is usual), so that we never close first. */
-const KEEP_ALIVE_MS = 72_000;
+/** Longer than a reverse proxy keeps its idle connections (at most two minutes is usual), so that we never close first. */
+const KEEP_ALIVE_MS = 130_000;
 /** How long open connections may still send while we leave, and how long what has begun may take. */
 const LEAVING_MS = 1_000;
 const LAST_MS = 250;

@@ -55,13 +55,13 @@ export async function respondInPieces(
   pieces: AsyncGenerator<string>,
   headers: Headers,
 ): Promise<void> {
-  // What fails before the first piece is still answered as a failure.
-  const first = await pieces.next();
+  // What fails before the first two pieces, the first of which is often ready, is still answered as a failure.
+  const start = [await pieces.next(), await pieces.next()];
   reply.hijack();
   const { raw } = reply;
   raw.writeHead(200, { ...headersOf(reply), ...headers });
   try {
-    raw.write(first.value);
+    for (const { value } of start) if (value !== undefined) raw.write(value);
     for await (const piece of pieces) {
       if (raw.write(piece)) await setImmediate();
       else await Promise.race([once(raw, "drain"), once(raw, "close")]);
@@ -71,7 +71,7 @@ export async function respondInPieces(
   } catch (error) {
     // The client must not take what it has for the whole.
     raw.destroy();
-    throw error;
+    reply.request.log.error({ reqId: reply.request.id, err: error }, "an answer broke off");
   }
 }
 

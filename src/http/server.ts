@@ -42,7 +42,8 @@ export function createServer(options: ServerOptions): Server {
   const isVerbose = config.logLevel === "debug";
   let offers: readonly Offer[] = [];
   const withoutBase = createBasePath(config.basePath);
-  const allowed: Allowed = (path) => offers.find(({ pattern }) => pattern.test(withoutBase(path)));
+  const offerAt: Allowed = (path) => offers.find(({ pattern }) => pattern.test(path));
+  const allowed: Allowed = (path) => offerAt(withoutBase(path));
   const app: FastifyInstance = fastify({
     logger: { level: config.logLevel, stream: options.logStream },
     logController: new LogController({ disableRequestLogging: true }),
@@ -73,7 +74,7 @@ export function createServer(options: ServerOptions): Server {
     ),
   );
   const guard = createGuard(config, readClient);
-  const allowOrigin = createCors(config.corsOrigins, allowed);
+  const allowOrigin = createCors(config.corsOrigins, offerAt);
   app.addHook("onRequest", ({ raw }, reply, done) => {
     // After an offer to switch protocols the parser loses what comes next in the same packet.
     if (raw.headers.upgrade !== undefined) reply.raw.setHeader("connection", "close");
@@ -102,7 +103,7 @@ export function createServer(options: ServerOptions): Server {
   const onTrouble = (error: unknown) => app.log.warn({ err: error }, "the identity provider cannot be reached");
   const authenticate =
     accounts === undefined || config.accounts === undefined
-      ? createLocalAuthentication(clock)
+      ? createLocalAuthentication(clock, config.metricsToken)
       : createAuthentication({
           accounts,
           config: config.accounts,

@@ -1,0 +1,85 @@
+import { connect } from "node:net";
+import { type CallOptions, callServer, PLAIN } from "./harness.ts";
+
+/** Someone with an account who is signed in. */
+export interface SignedIn {
+  readonly name: string;
+  readonly password: string;
+  /** The secret of the session. */
+  readonly session: string;
+  /** As a browser sends it. */
+  readonly cookie: string;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+let networks = 0;
+
+/** Says that a request comes from a household of its own: guesses at passwords are counted for each. */
+export function fromElsewhere(): Headers {
+  networks += 1;
+  return { "X-Forwarded-For": `10.${(networks >> 16) & 255}.${(networks >> 8) & 255}.${networks & 255}` };
+}
+
+/** A document with one resource object, as the routes of accounts read it. */
+export function document(type: string, attributes: object): string {
+  return JSON.stringify({ data: { type, attributes } });
+}
+
+/** Posts a document and gives what was made; fails when nothing was. */
+async function make(port: number, path: string, headers: Headers, body: string) {
+  const options: CallOptions = { headers: { "Content-Type": PLAIN, ...headers }, body };
+  const answer = await callServer(port, "POST", path, options);
+  if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.text}`);
+  const session = /^[^=]*earmark=([\w-]{43});/.exec(String(answer.headers["set-cookie"] ?? ""))?.[1] ?? "";
+  return { id: String(answer.json.data.id), token: String(answer.json.data.attributes.token), session };
+}
+
+/** Makes an account, where sign-up is open, and signs in. */
+export async function signUp(port: number, name: string, password: string, headers: Headers = {}): Promise<SignedIn> {
+  const { session } = await make(port, "/v1/accounts", headers, document("account", { name, password }));
+  return { name, password, session, cookie: `earmark=${session}` };
+}
+
+/** Opens another session. */
+export async function signIn(
+  port: number,
+  { name, password }: { readonly name: string; readonly password: string },
+  headers: Headers = {},
+): Promise<SignedIn & { readonly id: string }> {
+  const { id, session } = await make(port, "/v1/sessions", headers, document("session", { name, password }));
+  return { name, password, id, session, cookie: `earmark=${session}` };
+}
+
+export function newToken(
+  port: number,
+  { cookie }: { readonly cookie: string },
+  attributes: { readonly label: string; readonly scope: "read" | "write"; readonly expires_at?: string },
+): Promise<{ readonly id: string; readonly token: string }> {
+  return make(port, "/v1/tokens", { Cookie: cookie }, document("token", attributes));
+}
+
+/** Sends bytes over a connection of their own, and gives all that comes back until it is closed. */
+export function exchange(port: number, bytes: string | Uint8Array): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, "127.0.0.1");
+    // Longer than the server waits for anything.
+    socket.setTimeout(20_000, () => socket.destroy(new Error(`no end of the answer to ${bytes}`)));
+    socket.on("data", (chunk) => chunks.push(chunk));
+    socket.on("close", () => resolve(Buffer.concat(chunks).toString()));
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      // Whoever is refused while still sending may find the connection closed.
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
+    });
+    socket.write(bytes);
+  });
+}
+
+/** A request as its bytes, after which the connection is closed. */
+export function writeRequest(method: string, target: string, headers: Headers, body: string | undefined): string {
+  const all: Record<string, string> = { Host: "127.0.0.1", ...headers };
+  if (body !== undefined) all["Content-Length"] = String(Buffer.byteLength(body));
+  const lines = Object.entries({ ...all, Connection: "close" }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${target} HTTP/1.1\r\n${lines.join("")}\r\n${body ?? ""}`;
+}
