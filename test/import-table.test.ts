@@ -39,6 +39,11 @@ const TABLE: readonly (readonly [file: string, from: string, allowed: boolean])[
   ["src/store/sqlite.ts", "../jsonapi/query.ts", false],
   ["src/store/sqlite.ts", "../http/server.ts", false],
   ["src/commands/serve.ts", "../http/server.ts", true],
+  ["src/commands/library.ts", "../../client/src/index.ts", true],
+  ["src/http/routes.ts", "../../client/src/index.ts", false],
+  ["src/opml/read.ts", "../subscriptions.ts", true],
+  ["src/opml/read.ts", "../store/open.ts", false],
+  ["src/subscriptions.ts", "./opml/read.ts", false],
 ];
 for (const [file, from, allowed] of TABLE) {
   test(`${file} ${allowed ? "may" : "must not"} import ${from}`, () => assert.equal(mayImport(file, from), allowed));

@@ -1,0 +1,570 @@
+/** Where the server is, and how to speak to it. */
+export interface ClientOptions {
+  /** Address of the server, with its base path if it has one. */
+  readonly url: string;
+  /** A token (`emk_…`) or a JWT; a server without accounts needs none. */
+  readonly token?: string | undefined;
+  /** What is called in place of the global `fetch`. */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  /** How often a request is sent again when the server is busy or cannot be reached: 5 times unless told. */
+  readonly retries?: number | undefined;
+  /** Called before each wait for another try. */
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
+}
+
+export interface Retry {
+  /** How many tries have failed. */
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly error: EarmarkError | NetworkError;
+}
+
+export interface CallOptions {
+  /** Stops between requests and within one; the call then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Subscription {
+  readonly id: string;
+  /** The address, exactly as it was sent. */
+  readonly feedUrl: string;
+  readonly subscribedAt: Date;
+}
+
+/** A feed to subscribe to. Without an id it gets `guid(url)`. */
+export type Feed = string | { readonly url: string; readonly id?: string | undefined };
+
+/** What became of one feed. */
+export type SubscribeResult = {
+  /** The address, as it was given. */
+  readonly feed: string;
+  /** The id it was sent with, in lower case. What was there already may be there under another. */
+  readonly id: string;
+} & (
+  | { readonly outcome: "added"; readonly subscription: Subscription }
+  | { readonly outcome: "already-subscribed" | "refused"; readonly error: ErrorObject }
+);
+
+export interface Progress {
+  /** How many of `total` feeds have been answered. */
+  readonly done: number;
+  readonly total: number;
+  readonly added: number;
+  readonly alreadySubscribed: number;
+  readonly refused: number;
+  /** What the last request brought. Kept by the caller, nothing is lost if a later one fails. */
+  readonly results: readonly SubscribeResult[];
+}
+
+export interface SubscribeOptions extends CallOptions {
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+export interface Page {
+  readonly items: readonly Subscription[];
+  /** How many subscriptions the list has. */
+  readonly total: number;
+  readonly number: number;
+  readonly size: number;
+  readonly hasNext: boolean;
+}
+
+export interface PageOptions extends CallOptions {
+  /** From 1 on. */
+  readonly number?: number | undefined;
+  /** 1 to 100; 100 unless told. */
+  readonly size?: number | undefined;
+}
+
+export interface ImportReport {
+  readonly dryRun: boolean;
+  readonly counts: {
+    readonly found: number;
+    readonly added: number;
+    readonly alreadySubscribed: number;
+    readonly refused: number;
+  };
+  readonly entries: readonly ImportEntry[];
+}
+
+export interface ImportEntry {
+  readonly feedUrl: string;
+  readonly title: string | null;
+  readonly outcome: "added" | "already-subscribed" | "refused";
+  /** Why it was refused. */
+  readonly detail: string | null;
+  readonly subscriptionId: string | null;
+}
+
+export interface Me {
+  /** `local` on a server without accounts. */
+  readonly name: string;
+  readonly issuer: string | null;
+  readonly createdAt: Date | null;
+  /** Null on a server without accounts, and for a JWT. */
+  readonly credential: { readonly kind: string; readonly id: string; readonly scope: "read" | "write" } | null;
+  readonly counts: { readonly subscriptions: number; readonly tokens: number; readonly sessions: number };
+  readonly limits: {
+    readonly operationsPerRequest: number;
+    readonly bodyBytes: number;
+    readonly pageSize: number;
+    readonly requestsPerMinute: number | null;
+    readonly operationsPerMinute: number | null;
+  };
+}
+
+export interface ErrorObject {
+  readonly status: number;
+  readonly title: string;
+  readonly detail?: string | undefined;
+  readonly id?: string | undefined;
+  readonly source?: { readonly pointer?: string; readonly parameter?: string; readonly header?: string } | undefined;
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface Client {
+  /**
+   * Subscribes to any number of feeds, and tells what became of each, in their order. "added" means: it was not in the
+   * list before this call and is now, under this id.
+   */
+  subscribe(feeds: Iterable<Feed>, options?: SubscribeOptions): Promise<SubscribeResult[]>;
+  /** Every subscription, oldest first. What is read may be removed on the way. */
+  subscriptions(
+    options?: CallOptions & { readonly pageSize?: number | undefined },
+  ): AsyncIterableIterator<Subscription>;
+  page(options?: PageOptions): Promise<Page>;
+  /** Undefined when there is none with this id. */
+  get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
+  /** False when there is none with this id; after a lost answer that may be because the first try has removed it. */
+  remove(id: string, options?: CallOptions): Promise<boolean>;
+  /** Subscribes to the feeds of an OPML file; with `dryRun`, only tells what would become of each. */
+  importOpml(
+    opml: string | Blob | Uint8Array,
+    options?: CallOptions & { readonly dryRun?: boolean | undefined },
+  ): Promise<ImportReport>;
+  /** The list as an OPML file. */
+  exportOpml(options?: CallOptions): Promise<string>;
+  /** Who is asking, with counts and limits. */
+  me(options?: CallOptions): Promise<Me>;
+}
+
+/** The server has refused a request, or its answer cannot be understood. */
+export class EarmarkError extends Error {
+  override readonly name = "EarmarkError";
+  declare readonly status: number;
+  declare readonly title: string;
+  declare readonly detail: string | undefined;
+  /** All that the server said; empty when it was not Earmark that answered. */
+  declare readonly errors: readonly ErrorObject[];
+  /** Seconds after which to come again, if the server said so. */
+  declare readonly retryAfter: number | undefined;
+
+  constructor({ status, title, detail }: ErrorObject, errors: readonly ErrorObject[] = [], retryAfter?: number) {
+    super(`${status} ${title}${detail ? `: ${detail}` : ""}`);
+    Object.assign(this, { status, title, detail, errors, retryAfter });
+  }
+}
+
+/** The server could not be reached, or was lost before its answer was whole. `cause` is what `fetch` said. */
+export class NetworkError extends Error {
+  override readonly name = "NetworkError";
+
+  constructor(cause: unknown) {
+    super("The server cannot be reached.", { cause });
+  }
+}
+
+const PLAIN = "application/vnd.api+json";
+/** In one request, so that progress is seen. */
+const MAX_OPERATIONS = 1_000;
+/** What most proxies let through. */
+const MAX_BODY_BYTES = 1_000_000;
+const MAX_PAGE_SIZE = 100;
+/** Whoever is told to wait for longer decides that better themselves. */
+const MAX_WAIT_MS = 120_000;
+
+// What comes over the wire, as far as it is read here.
+interface Resource {
+  readonly id: string;
+  readonly attributes: { readonly feed_url: string; readonly user_subscribed_at: string };
+}
+interface ListDocument {
+  readonly data: readonly Resource[];
+  readonly links: { readonly prev: string | null; readonly next: string | null };
+  readonly meta: { readonly total: number };
+}
+interface WireError extends Omit<ErrorObject, "status"> {
+  readonly status: string;
+}
+interface OperationsDocument {
+  readonly "atomic:results": readonly { readonly data?: Resource; readonly errors?: readonly WireError[] }[];
+}
+interface ImportDocument {
+  readonly data: readonly { readonly attributes: object }[];
+  readonly meta: { readonly dry_run: boolean; readonly counts: object };
+}
+interface MeDocument {
+  readonly data: { readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null } };
+  readonly meta: Pick<Me, "credential" | "counts"> & { readonly limits: object };
+}
+
+interface Call extends CallOptions {
+  readonly method?: string;
+  readonly type?: string;
+  readonly body?: string | Blob;
+  /** Not sent again after its answer was lost. */
+  readonly once?: boolean;
+  /** A status that is an answer too, and no failure. */
+  readonly expected?: number;
+}
+
+interface Answer {
+  readonly text: string;
+  /** Which try brought it, from 1 on. */
+  readonly attempt: number;
+  /** Of an answer that was expected though it is no success. */
+  readonly error?: EarmarkError;
+}
+
+/** A part of the list; the links are queries. */
+interface Part extends Pick<Page, "items" | "total"> {
+  readonly prev: string | undefined;
+  readonly next: string | undefined;
+}
+
+/** A feed on its way. */
+type Draft = Pick<SubscribeResult, "feed" | "id">;
+
+export function createClient({ url, token, fetch: request = fetch, retries = 5, onRetry }: ClientOptions): Client {
+  const base = withoutSlashes(new URL(url).href);
+
+  async function send(path: string, call: Call): Promise<Answer> {
+    const { method = "GET", type, body = null, once, expected, signal = null } = call;
+    // An OPML file is welcome too.
+    const headers: Record<string, string> = { Accept: `${PLAIN}, */*;q=0.1` };
+    if (type) headers["Content-Type"] = type;
+    if (token) headers["Authorization"] = `Bearer ${token}`;
+    // A redirect would turn POST into GET and lose the token. So it is reported, not followed.
+    const init: RequestInit = { method, headers, body, redirect: "manual", signal };
+    for (let attempt = 1; ; attempt += 1) {
+      signal?.throwIfAborted();
+      let error: EarmarkError | NetworkError;
+      let mayPass = !once;
+      let delayMs = 250 * 2 ** attempt * (0.5 + Math.random() / 2);
+      try {
+        const response = await request(base + path, init);
+        const { status } = response;
+        const text = await response.text();
+        if (response.ok) return { text, attempt };
+        error = readFailure(response, text);
+        if (status === expected) return { text, attempt, error };
+        // A proxy says 502 or 504 when it has lost the server.
+        mayPass = status === 429 || status === 503 || (mayPass && (status === 502 || status === 504));
+        if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
+      } catch (cause) {
+        signal?.throwIfAborted();
+        error = new NetworkError(cause);
+      }
+      if (!mayPass || attempt > retries || delayMs > MAX_WAIT_MS) throw error;
+      onRetry?.({ attempt, delayMs, error });
+      await sleep(delayMs, signal);
+    }
+  }
+
+  async function list(query: string, signal: AbortSignal | undefined): Promise<Part> {
+    // Only the query of a link is taken: where the server is, is ours to know.
+    const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
+    return read(await send(`/v1/subscriptions${query}`, { signal }), ({ data, links, meta }: ListDocument) => ({
+      items: data.map(readSubscription),
+      total: meta.total,
+      prev: queryOf(links.prev),
+      next: queryOf(links.next),
+    }));
+  }
+
+  /** By id, what stands behind the first `count`. It came after these: removals only move items to the front. */
+  async function listBehind(count: number, signal: AbortSignal | undefined): Promise<Map<string, Subscription>> {
+    const found = new Map<string, Subscription>();
+    let skipped = count % MAX_PAGE_SIZE;
+    let query: string | undefined = writePage((count - skipped) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
+    while (query) {
+      const { items, next }: Part = await list(query, signal);
+      for (const item of items.slice(skipped)) found.set(item.id, item);
+      skipped = 0;
+      query = next;
+    }
+    return found;
+  }
+
+  const client: Client = {
+    async subscribe(feeds, { onProgress, signal } = {}) {
+      // A text can be iterated too, by its characters.
+      const given = typeof feeds === "string" ? [feeds] : feeds;
+      const wanted = Array.from(given, (feed) => (typeof feed === "string" ? { url: feed } : feed));
+      const all: SubscribeResult[] = [];
+      if (wanted.length === 0) return all;
+      const { counts, limits } = await client.me({ signal });
+      const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
+      const maxSize = Math.min(MAX_OPERATIONS, limits.operationsPerRequest, limits.operationsPerMinute ?? Infinity);
+      const tally = { added: 0, alreadySubscribed: 0, refused: 0 };
+      let size = maxSize;
+
+      while (all.length < wanted.length) {
+        const drafts = takeDrafts(wanted.slice(all.length, all.length + size), maxBytes);
+        const answer = await send("/v1/operations", {
+          method: "POST",
+          type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
+          body: JSON.stringify({ "atomic:operations": drafts.map(toOperation) }),
+          expected: 413,
+          signal,
+        });
+        const { error } = answer;
+        if (error && drafts.length > 1) {
+          size = drafts.length >> 1;
+          continue;
+        }
+        size = Math.min(maxSize, 2 * size);
+        // A feed that is too long all alone does not keep the others out.
+        const said = error ? [error] : read(answer, readResults);
+        let results = drafts.map((draft, index) => toResult(draft, said[index]));
+
+        // A try whose answer was lost may have added what this one found to be there.
+        if (answer.attempt > 1 && results.some(({ outcome }) => outcome === "already-subscribed")) {
+          const newer = await listBehind(counts.subscriptions + tally.added, signal);
+          for (const { id } of all) newer.delete(id);
+          results = results.map((result) => {
+            const found = newer.get(result.id);
+            if (result.outcome === "refused" || found?.feedUrl !== result.feed) return result;
+            // A feed that was given twice is added once.
+            newer.delete(found.id);
+            return toResult(result, found);
+          });
+        }
+        for (const { outcome } of results) tally[outcome === "already-subscribed" ? "alreadySubscribed" : outcome] += 1;
+        all.push(...results);
+        onProgress?.({ done: all.length, total: wanted.length, ...tally, results });
+      }
+      return all;
+    },
+
+    async *subscriptions({ pageSize = MAX_PAGE_SIZE, signal } = {}) {
+      const seen = new Set<string>();
+      let query: string | undefined = writePage(1, pageSize);
+      let lastTotal = 0;
+      let isBehind = false;
+      while (query) {
+        const { items, total, prev, next }: Part = await list(query, signal);
+        // Removals have moved what comes next to an earlier page: go back to where something is known.
+        isBehind = total < lastTotal || (isBehind && !seen.has(items[0]?.id ?? ""));
+        lastTotal = total;
+        if (isBehind && prev) {
+          query = prev;
+          continue;
+        }
+        for (const item of items) {
+          if (seen.has(item.id)) continue;
+          seen.add(item.id);
+          yield item;
+        }
+        query = next;
+      }
+    },
+
+    async page({ number = 1, size = MAX_PAGE_SIZE, signal } = {}) {
+      const { items, total, next } = await list(writePage(number, size), signal);
+      return { items, total, number, size, hasNext: next !== undefined };
+    },
+
+    async get(id, { signal } = {}) {
+      const answer = await send(`/v1/subscriptions/${encodeURIComponent(id)}`, { expected: 404, signal });
+      if (answer.error) return undefined;
+      return read(answer, ({ data }: { readonly data: Resource }) => readSubscription(data));
+    },
+
+    async remove(id, { signal } = {}) {
+      const answer = await send(`/v1/subscriptions/${encodeURIComponent(id)}`, {
+        method: "DELETE",
+        expected: 404,
+        signal,
+      });
+      return !answer.error;
+    },
+
+    async importOpml(opml, { dryRun = false, signal } = {}) {
+      const answer = await send(`/v1/imports${dryRun ? "?dryRun=true" : ""}`, {
+        method: "POST",
+        type: "text/x-opml",
+        body: opml as string | Blob,
+        // Sent again, it could not tell what the lost try has added.
+        once: !dryRun,
+        signal,
+      });
+      return read(answer, ({ data, meta }: ImportDocument) => ({
+        dryRun: meta.dry_run,
+        counts: readNames<ImportReport["counts"]>(meta.counts),
+        entries: data.map(({ attributes }) => readNames<ImportEntry>(attributes)),
+      }));
+    },
+
+    async exportOpml({ signal } = {}) {
+      const { text } = await send(`/v1/subscriptions.opml`, { signal });
+      return text;
+    },
+
+    async me({ signal } = {}) {
+      return read(await send("/v1/me", { signal }), ({ data, meta }: MeDocument) => {
+        const { created_at, ...person } = data.attributes;
+        const createdAt = created_at ? new Date(created_at) : null;
+        return { ...person, createdAt, ...meta, limits: readNames<Me["limits"]>(meta.limits) };
+      });
+    },
+  };
+  return client;
+}
+
+/** As many feeds, from the first on, as fit into a body; one in any case. */
+function takeDrafts(feeds: readonly Exclude<Feed, string>[], maxBytes: number): Draft[] {
+  const drafts: Draft[] = [];
+  let bytes = 0;
+  for (const { url: feed, id = guid(feed) } of feeds) {
+    // No character of an address takes more than three bytes, and what surrounds it has room in 200.
+    bytes += 3 * feed.length + 200;
+    if (drafts.length > 0 && bytes > maxBytes) break;
+    drafts.push({ feed, id: id.toLowerCase() });
+  }
+  return drafts;
+}
+
+function toOperation({ feed, id }: Draft): object {
+  return { op: "add", data: { type: "subscription", id, attributes: { feed_url: feed } } };
+}
+
+function writePage(number: number, size: number): string {
+  return `?page[number]=${number}&page[size]=${size}`;
+}
+
+/** Reads the document of an answer; whatever goes wrong there, the answer is to blame. */
+function read<Document, Value>({ text }: Answer, reader: (document: Document) => Value): Value {
+  try {
+    return reader(JSON.parse(text));
+  } catch {
+    throw new EarmarkError({ status: 200, title: "Not An Answer Of Earmark" });
+  }
+}
+
+/** Snake case lives on the wire. */
+function readNames<Value>(members: object): Value {
+  const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [camel(name), value])) as Value;
+}
+
+function readSubscription({ id, attributes }: Resource): Subscription {
+  return { id, feedUrl: attributes.feed_url, subscribedAt: new Date(attributes.user_subscribed_at) };
+}
+
+/** Undefined where the server said nothing that can be understood. */
+function readResults(document: OperationsDocument): (Subscription | ErrorObject | undefined)[] {
+  return document["atomic:results"].map(({ data, errors: [error] = [] }) =>
+    data ? readSubscription(data) : error && readError(error),
+  );
+}
+
+function readError(error: WireError): ErrorObject {
+  return { ...error, status: Number(error.status) };
+}
+
+function readFailure({ status, statusText, headers }: Response, text: string): EarmarkError {
+  const after = headers.get("Retry-After") ?? "";
+  const seconds = Number(after) || (Date.parse(after) - Date.now()) / 1_000;
+  const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+  let errors: readonly ErrorObject[] = [];
+  try {
+    const document: { readonly errors: readonly WireError[] } = JSON.parse(text);
+    errors = document.errors.map(readError);
+  } catch {
+    // A proxy has answered in words of its own.
+  }
+  return new EarmarkError({ title: statusText || "No Success", ...errors[0], status }, errors, retryAfter);
+}
+
+function toResult(
+  { feed, id }: Draft,
+  said: Subscription | ErrorObject = { status: 500, title: "No Result" },
+): SubscribeResult {
+  if ("feedUrl" in said) return { feed, id, outcome: "added", subscription: said };
+  const { status, title, detail } = said;
+  const outcome = title === "Already Subscribed" ? "already-subscribed" : "refused";
+  return { feed, id, outcome, error: { status, title, detail } };
+}
+
+/** Ends early when the signal says so; the caller looks at it. */
+function sleep(ms: number, signal: AbortSignal | null): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+  });
+}
+
+function withoutSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
+}
+
+/**
+ * The id that the podcast namespace gives a feed: a UUID, version 5, of its address without scheme and slashes at its
+ * end. The SHA-1 is written out, since browsers keep `crypto.subtle` from pages that came over http, as they do at home.
+ */
+export function guid(url: string): string {
+  const name = new TextEncoder().encode(withoutSlashes(url.replace(/^[a-z][a-z\d+.-]*:\/\//i, "")));
+  const length = name.length + 16;
+  const message = new DataView(new ArrayBuffer((length + 72) & ~63));
+  // The namespace, ead4c236-bf58-58c6-a2c6-a6b28d128cb6.
+  message.setBigUint64(0, 0xead4c236bf5858c6n);
+  message.setBigUint64(8, 0xa2c6a6b28d128cb6n);
+  new Uint8Array(message.buffer).set(name, 16);
+  message.setUint8(length, 0x80);
+  message.setUint32(message.byteLength - 4, 8 * length);
+
+  const words = new Int32Array(80);
+  const word = (index: number) => words[index] ?? 0;
+  const rotate = (value: number, by: number) => (value << by) | (value >>> (32 - by));
+  let [h0, h1, h2, h3, h4] = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
+  for (let block = 0; block < message.byteLength; block += 64) {
+    let [a, b, c, d, e] = [h0, h1, h2, h3, h4];
+    for (let i = 0; i < 80; i += 1) {
+      words[i] =
+        i < 16 ? message.getInt32(block + 4 * i) : rotate(word(i - 3) ^ word(i - 8) ^ word(i - 14) ^ word(i - 16), 1);
+      const mixed =
+        i < 20
+          ? (d ^ (b & (c ^ d))) + 0x5a827999
+          : i < 40
+            ? (b ^ c ^ d) + 0x6ed9eba1
+            : i < 60
+              ? ((b & c) | (d & (b | c))) + 0x8f1bbcdc
+              : (b ^ c ^ d) + 0xca62c1d6;
+      const next = (rotate(a, 5) + mixed + e + word(i)) | 0;
+      e = d;
+      d = c;
+      c = rotate(b, 30);
+      b = a;
+      a = next;
+    }
+    h0 += a;
+    h1 += b;
+    h2 += c;
+    h3 += d;
+    h4 += e;
+  }
+  // Version 5, and the variant of RFC 9562.
+  return [h0, (h1 & 0xffff0fff) | 0x5000, (h2 & 0x3fffffff) | 0x80000000, h3]
+    .map((part) => (part >>> 0).toString(16).padStart(8, "0"))
+    .join("")
+    .replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
