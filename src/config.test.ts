@@ -250,6 +250,11 @@ test("an identity provider is named by its issuer and an audience, and by nothin
       problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }),
       /EARMARK_OIDC_ISSUER=.*: must be an https address/,
     );
+  for (const scheme of ["https", "http"]) {
+    const problems = problemsOf({ ...on, EARMARK_OIDC_ISSUER: `${scheme}://u:canary@id.example` });
+    assert.match(problems, /EARMARK_OIDC_ISSUER: must not hold a user or password/);
+    assert.doesNotMatch(problems, /canary/);
+  }
 });
 
 test("proxies, the base path and the origins of web apps are read into one form", () => {

@@ -189,7 +189,7 @@ export function readConfig(
   };
   const corsOrigins = () => {
     const origins = list("EARMARK_CORS_ORIGINS");
-    if (!origins.every((origin) => URL.parse(origin)?.origin === origin))
+    if (!origins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
       refuse("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
     return origins;
   };

@@ -5,6 +5,7 @@ import { COMMANDS, OPTIONS, type Options } from "./commands/commands.ts";
 import { Terminal, type World, WrongUsage } from "./commands/terminal.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { StartFailure } from "./store/opening.ts";
+import { StoreUnavailable } from "./subscriptions.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
 const OK = 0;
@@ -124,6 +125,10 @@ function explain(error: unknown): { code: number; words: string } {
     return { code: WRONG_CONFIGURATION, words };
   }
   if (error instanceof StartFailure) return { code: FAILED, words: `earmark: ${error.message}` };
+  if (error instanceof StoreUnavailable) {
+    const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    return { code: FAILED, words: `earmark: The database cannot be used at this moment${cause}. Try again.` };
+  }
   const { code, message } = error as NodeJS.ErrnoException;
   if (error instanceof WrongUsage || code?.startsWith("ERR_PARSE_ARGS") === true) {
     return {

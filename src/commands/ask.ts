@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { Writable } from "node:stream";
@@ -14,9 +15,9 @@ export async function readPassword(input: Readable): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new StartFailure("The password on standard input is too long.");
   }
-  return Buffer.concat(chunks)
-    .toString()
-    .replace(/\r?\n$/, "");
+  const bytes = Buffer.concat(chunks);
+  if (!isUtf8(bytes)) throw new StartFailure("The password on standard input is not UTF-8.");
+  return bytes.toString().replace(/\r?\n$/, "");
 }
 
 /** A password that a person types, twice, without showing it. */

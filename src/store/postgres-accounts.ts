@@ -352,6 +352,8 @@ async function create(
     const kind = rows[0]?.kind;
     if (kind !== "invitation" && !(kind === "setup" && isFirst)) return refuse("not-invited");
   }
+  // There may be several links for the first account; no other is to be made by them.
+  if (isFirst) await connection.query("delete from earmark.credentials where kind = 'setup'");
   const { rows: lists } = await connection.query<{ user_id: string; sequence: string }>(
     "select user_id, sequence from earmark.lists where user_id = any($1)",
     [[LOCAL_USER, wished]],

@@ -96,6 +96,8 @@ export class AccountWriter {
     )
       return USER_TAKEN;
     if (invitation !== undefined) this.#run("delete from credentials where hash = ?", bytesOf(invitation));
+    // There may be several links for the first account; no other is to be made by them.
+    if (isFirst) this.#run("delete from credentials where kind = 'setup'");
     this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
     this.#run(
       "insert into accounts (user_id, name, issuer, password, created_at) values (?, ?, ?, ?, ?)",

@@ -87,6 +87,8 @@ const BUSY_MS = 5_000;
  */
 const LOG_PAGES = 16_000;
 const PAGE_BYTES = 4_096;
+/** How long a start waits for whoever else holds the file. */
+const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 /** A file up to this size is looked through at start, which takes some tens of milliseconds. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
@@ -99,7 +101,7 @@ export function claimFile(path: string): () => void {
   try {
     refuseForeignFile(path);
     makeFolder(dirname(path));
-    const release = lockFile(realPath(path));
+    const release = lockFilePatiently(realPath(path));
     try {
       migrate(path);
       return release;
@@ -227,6 +229,10 @@ export function touch(database: DatabaseSync): void {
   database.exec(`pragma user_version = ${MIGRATIONS.length}`);
 }
 
+export function isBusy(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+}
+
 function readNumber(database: DatabaseSync, pragma: string): number {
   return Number(Object.values(database.prepare(pragma).get() ?? {})[0]);
 }
@@ -242,25 +248,53 @@ function lockFile(path: string): () => void {
     return () => lock.close();
   } catch (error) {
     lock.close();
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    if (!isBusy(error)) throw error;
     throw new FileInUse(`Another Earmark is running on ${path}. Stop it first, or set DATABASE_URL to another file.`);
   }
 }
 
 class FileInUse extends StartFailure {}
 
+/** A command beside us may hold it for a moment, to bring the file up to date. */
+function lockFilePatiently(path: string): () => void {
+  const deadline = performance.now() + LOCKING_MS;
+  for (;;) {
+    try {
+      return lockFile(path);
+    } catch (error) {
+      if (!(error instanceof FileInUse) || performance.now() > deadline) throw error;
+      sleep(20);
+    }
+  }
+}
+
+/** Waits without giving way to anything else; for threads that have nothing else to do. */
+export function sleep(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** For one who works on the file for a moment beside a server that may be running: brings it up to date if none is. */
 export function shareFile(path: string): () => void {
-  try {
-    claimFile(path)();
-  } catch (error) {
-    if (!(error instanceof FileInUse)) throw error;
-    const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
-    const isSame = isNewest(database);
-    database.close();
-    if (!isSame) throw new StartFailure(`The Earmark that is running on ${path} is of another version. Stop it first.`);
+  if (!isUpToDate(path)) {
+    try {
+      claimFile(path)();
+    } catch (error) {
+      if (!(error instanceof FileInUse)) throw error;
+      if (!isUpToDate(path))
+        throw new StartFailure(`The Earmark that is running on ${path} is of another version. Stop it first.`);
+    }
   }
   return () => undefined;
+}
+
+function isUpToDate(path: string): boolean {
+  if (!existsSync(path) || !isOurs(path)) return false;
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    return isNewest(database);
+  } finally {
+    database.close();
+  }
 }
 
 /** What can be told of a file without changing it. */

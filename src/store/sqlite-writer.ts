@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey } from "./keys.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
-import { openConnection, touch } from "./sqlite-file.ts";
+import { isBusy, openConnection, sleep, touch } from "./sqlite-file.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -35,6 +35,8 @@ export const NOT_THERE = 2;
 export const USER_GONE = 4;
 
 const CACHE_KIB = 48 * 1024;
+/** How long a group waits for another process that is writing to the file. */
+const WAITING_MS = 10_000;
 
 interface List {
   sequence: number;
@@ -57,6 +59,7 @@ class Writer {
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
+    this.#database.exec("pragma busy_timeout = 1");
     const prepare = (sql: string) => this.#database.prepare(sql);
     this.#begin = prepare("begin immediate");
     this.#commit = prepare("commit");
@@ -81,7 +84,7 @@ class Writer {
   carryOut(jobs: readonly Job[]): Answers {
     const answers = new Uint8Array(jobs.reduce((sum, job) => sum + operationsOf(job), 0));
     let at = 0;
-    this.#begin.run();
+    this.#beginTransaction();
     // Read when first needed, written once at the end, however many jobs of the group are the same user's.
     const lists = new Map<number, List>();
     for (const job of jobs) {
@@ -111,6 +114,23 @@ class Writer {
 
   close(): void {
     this.#database.close();
+  }
+
+  /**
+   * Another process may be writing for a moment. SQLite's own way of waiting looks every tenth of a second, and would
+   * never meet the short gap that a busy server leaves.
+   */
+  #beginTransaction(): void {
+    const deadline = performance.now() + WAITING_MS;
+    for (;;) {
+      try {
+        this.#begin.run();
+        return;
+      } catch (error) {
+        if (!isBusy(error) || performance.now() > deadline) throw error;
+        sleep(1);
+      }
+    }
   }
 
   #writeLists(lists: Map<number, List>): void {
