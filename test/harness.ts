@@ -10,6 +10,7 @@ import { createMetrics } from "../src/http/metrics.ts";
 import { createServer, type Server } from "../src/http/server.ts";
 import { openStore } from "../src/store/open.ts";
 
+import { answerChecker, type CheckAnswer } from "./openapi.ts";
 import { startPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
@@ -78,10 +79,12 @@ export async function startServer(
   });
   const url = await server.listen(config.host, config.port);
   const port = Number(new URL(url).port);
+  checks.set(port, answerChecker(config));
   let closed = false;
   const close = async () => {
     if (closed) return;
     closed = true;
+    checks.delete(port);
     await server.drain();
     await store.close();
   };
@@ -107,6 +110,9 @@ export async function startServer(
   };
 }
 
+/** What holds the answers of each server to the document of its API, by its port. */
+const checks = new Map<number, CheckAnswer>();
+
 export function callServer(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
@@ -123,7 +129,13 @@ export function callServer(port: number, method: string, path: string, options: 
           } catch {
             json = undefined;
           }
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json });
+          const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json };
+          try {
+            checks.get(port)?.(method, path, answer);
+            resolve(answer);
+          } catch (error) {
+            reject(error);
+          }
         });
       },
     );

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from "fastify";
 import { importFeeds } from "../imports.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import { writeImported } from "../jsonapi/imports.ts";
@@ -7,7 +8,7 @@ import { readImportQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { OpmlParser, TooManyFiles } from "../opml/parser.ts";
 import { NotOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { everySubscription } from "../subscriptions.ts";
+import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
 import { createBodyReader } from "./body.ts";
 import { type AddResource, queryOf, type RouteOptions } from "./resource.ts";
 import { downloadOf, respondInPieces, unavailable } from "./respond.ts";
@@ -48,11 +49,25 @@ export function addImportRoutes(
           throw error;
         });
         await spend(feeds.length);
-        const imported = await importFeeds(store, user, feeds, clock(), { dryRun });
+        let done = 0;
+        const onProgress = (count: number) => {
+          done = count;
+        };
+        const imported = await importFeeds(store, user, feeds, clock(), { dryRun, onProgress }).catch((error) => {
+          if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
+          throw error;
+        });
         await respondInPieces(reply, writeImported(imported, dryRun), { "content-type": PLAIN.contentType });
       },
     ],
   });
+}
+
+/** The store failed half-way: what is said of any other request, that nothing was done, would not be true. */
+function brokenOff(done: number, { id, log }: FastifyRequest, cause: StoreUnavailable): RequestFailure {
+  log.error({ reqId: id, err: cause }, "an import broke off");
+  const detail = `The store failed after ${done} feeds of the file, which stay as they are. Send the file again for the rest.`;
+  return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, { "retry-after": "1" });
 }
 
 function notAnOpmlType(): RequestFailure {

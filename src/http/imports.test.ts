@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+import { ATOMIC, add, newId, PLAIN, startServer, temporaryFolder } from "../../test/harness.ts";
 
 const file = (urls: readonly string[]) =>
   `<?xml version="1.0"?><opml version="2.0"><body>${urls.map((url) => `<outline text="A show" xmlUrl="${url}"/>`).join("\n")}</body></opml>`;
@@ -169,4 +171,22 @@ test("while twenty thousand feeds are imported, others get their answers", async
   assert.equal(counts.found, 20_000);
   // Reading such a file takes about half of the whole: whoever had to wait for that would wait longer than this.
   assert.ok(worst < ms / 4, `a read took ${worst.toFixed(0)} ms of the ${ms.toFixed(0)} ms`);
+});
+
+test("an import that breaks off says how far it came, and what was added stays", async () => {
+  const path = join(temporaryFolder(), "earmark.db");
+  const { send, list } = await start({ DATABASE_URL: `file:${path}` });
+  const disk = new DatabaseSync(path);
+  disk.exec(
+    "create trigger bad_sector before insert on subscriptions when new.feed_url like '%/400' begin select raise(abort, 'x'); end",
+  );
+  const urls = Array.from({ length: 600 }, (_, index) => `https://a.example/${index}`);
+  const broken = await send(file(urls));
+  assert.deepEqual([broken.status, broken.headers["retry-after"]], [503, "1"]);
+  assert.match(broken.json.errors[0].detail, /^The store failed after 250 feeds/);
+  assert.equal((await list()).length, 100, "a page of what is there");
+  disk.exec("drop trigger bad_sector");
+  disk.close();
+  const again = await send(file(urls));
+  assert.deepEqual(again.json.meta.counts, { found: 600, added: 350, already_subscribed: 250, refused: 0 });
 });

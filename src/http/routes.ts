@@ -9,6 +9,7 @@ import { readSubscription, refusedSubscription, writePage, writeSubscription } f
 import { isRefusal, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
 import { createJsonReader } from "./body.ts";
+import { addDocs } from "./docs-page.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addJoinPage } from "./join-page.ts";
 import { type AddResource, addResource, idOf, type Offer, queryOf, type RouteOptions } from "./resource.ts";
@@ -99,6 +100,7 @@ export function createRoutes(
   addImportRoutes(resource, options);
   addAccountRoutes(resource, options);
   if (options.accounts !== undefined) addJoinPage(resource);
+  addDocs(resource, options.config);
 
   resource("/healthz", PLAIN, {
     GET: ["open", async (_request, reply) => respond(reply, 200, PLAIN, writeStatus("ok"))],

@@ -10,7 +10,10 @@ interface Failure {
   /** An example of its words; there are none where it is missing. */
   readonly detail?: string;
   /** Where the fault is. A header is one of these. */
-  readonly source?: { readonly pointer: string } | { readonly parameter: string } | { readonly header: readonly string[] };
+  readonly source?:
+    | { readonly pointer: string }
+    | { readonly parameter: string }
+    | { readonly header: readonly string[] };
   readonly meta?: { readonly schema: Schema; readonly example: object };
   /** What is only there when there is something to say. */
   readonly optional?: readonly ("source" | "meta")[];
@@ -216,18 +219,22 @@ export const FAILURES = {
   ContentTooLarge: {
     status: 413,
     title: "Content Too Large",
-    when: "The body is longer than it may be, or its chunk extensions are.",
+    when: "The body is longer than it may be.",
     detail: "A body may be at most 8388608 bytes long.",
     meta: { ...max, example: { max: 8_388_608 } },
-    optional: ["meta"],
-    below: "sometimes",
+  },
+  ChunksTooLarge: {
+    status: 413,
+    title: "Content Too Large",
+    when: "The extensions of a chunk are too long.",
+    detail: "The chunk extensions are too long.",
+    below: "always",
   },
   TooManyOperations: {
     status: 413,
     title: "Too Many Operations",
     when: "There are more operations than one request may hold.",
-    detail:
-      "A request may hold at most 10000 operations, and this one holds 10001. Send them in several requests.",
+    detail: "A request may hold at most 10000 operations, and this one holds 10001. Send them in several requests.",
     source: { pointer: "/atomic:operations" },
     meta: { ...max, example: { max: 10_000 } },
   },
@@ -334,6 +341,7 @@ export const OPERATION_FAILURES = [
 export const TRANSPORT_FAILURES = [
   "BadRequest",
   "RequestTimeout",
+  "ChunksTooLarge",
   "ExpectationFailed",
   "MisdirectedRequest",
   "HeadersTooLarge",
@@ -365,9 +373,7 @@ export function errorSchema({ id, status, title, when, detail, source, meta, opt
     status: String(status),
     title,
     ...(detail === undefined ? {} : { detail }),
-    ...(source === undefined
-      ? {}
-      : { source: "header" in source ? { header: source.header[0] } : source }),
+    ...(source === undefined ? {} : { source: "header" in source ? { header: source.header[0] } : source }),
     ...(meta === undefined ? {} : { meta: meta.example }),
   };
   const properties = {

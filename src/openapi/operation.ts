@@ -32,7 +32,7 @@ export function createDescriber(facts: Facts, responses: Map<string, Response>):
       ...(body === undefined ? [] : (["UnsupportedMediaType", "ContentTooLarge"] as const)),
       ...(outline.failures ?? []),
     ]);
-    const security = facts.accounts === undefined ? undefined : securityOf(facts, access);
+    const security = securityOf(facts, access);
     return {
       operationId: id,
       tags: [tag],
@@ -50,7 +50,10 @@ export function createDescriber(facts: Facts, responses: Map<string, Response>):
 
 /** What follows from who may do something; see `http/guard.ts` and `http/authenticate.ts`. */
 function failuresOfAccess(facts: Facts, method: Method, access: Outline["access"]): readonly FailureName[] {
-  if (facts.accounts === undefined) return ["CrossSiteRequest"];
+  if (facts.accounts === undefined)
+    return access === "metrics" && facts.metricsToken !== undefined
+      ? ["CrossSiteRequest", "Unauthorized"]
+      : ["CrossSiteRequest"];
   const failures: FailureName[] = ["TokenInQuery"];
   if (method !== "get") failures.push("CrossSiteRequest");
   if (access === "open") return failures;
@@ -62,10 +65,14 @@ function failuresOfAccess(facts: Facts, method: Method, access: Outline["access"
   return failures;
 }
 
-/** Undefined where it is what the whole document says: any credential. */
-function securityOf({ accounts }: Facts, access: Outline["access"]): readonly SecurityRequirement[] | undefined {
+/** Undefined where it is what the whole document says: any credential, or none. */
+function securityOf(
+  { accounts, metricsToken }: Facts,
+  access: Outline["access"],
+): readonly SecurityRequirement[] | undefined {
+  if (access === "metrics" && metricsToken !== undefined) return [{ metricsToken: [] }];
+  if (accounts === undefined) return undefined;
   if (access === "open") return [];
-  if (access === "metrics") return [{ metricsToken: [] }];
   return access === "account" ? inPerson(accounts?.oidc !== undefined) : undefined;
 }
 
@@ -75,7 +82,7 @@ export function inPerson(hasProvider: boolean): readonly SecurityRequirement[] {
 }
 
 /** One answer for each status, kept under the names of what may have happened. */
-export function shareFailures(
+function shareFailures(
   names: readonly FailureName[],
   media: MediaType,
   responses: Map<string, Response>,

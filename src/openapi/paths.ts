@@ -86,19 +86,23 @@ export function download(name: string): Header {
   };
 }
 
-/** The number of bytes in words. */
-export function size(bytes: number): string {
+/** With commas between the thousands. */
+function inWords(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
+}
+
+function size(bytes: number): string {
   const units = [
     [1_048_576, "MiB"],
     [1_024, "KiB"],
   ] as const;
   const [unit, name] = units.find(([some]) => bytes % some === 0) ?? [1, "bytes"];
-  return `${(bytes / unit).toLocaleString("en")} ${name}`;
+  return `${inWords(bytes / unit)} ${name}`;
 }
 
 export function subscriptionPaths(facts: Facts, describe: Describe): Record<string, PathItem> {
   const { basePath, limits, maxQueuedOperations } = facts;
-  const operations = limits.maxOperations.toLocaleString("en");
+  const operations = inWords(limits.maxOperations);
   const UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
   const tag = "Subscriptions";
   const refused = ["MissingType", "InvalidResourceIdentifier", "AlreadySubscribed", "IdentifierInUse"] as const;
@@ -113,7 +117,7 @@ export function subscriptionPaths(facts: Facts, describe: Describe): Record<stri
         summary: "Add subscriptions in bulk",
         description: `Operations are carried out in their order, each for itself: the failure of one is reported in its own result, and the others go on. There are as many results as operations, and result N answers operation N. The status is 200 even if every operation failed.
 
-What is answered with \`data\` is on the disk. What is wrong with the whole request is answered with another status, and then none of it was carried out. A request may hold ${operations} operations in a body of ${size(limits.maxBodyBytes)}; while more than ${maxQueuedOperations.toLocaleString("en")} wait to be written, the answer is 503.`,
+What is answered with \`data\` is on the disk. What is wrong with the whole request is answered with another status, and then none of it was carried out. A request may hold ${operations} operations in a body of ${size(limits.maxBodyBytes)}; while more than ${inWords(maxQueuedOperations)} wait to be written, the answer is 503.`,
         access: "write",
         media: ATOMIC,
         body: documentBody(
@@ -271,7 +275,7 @@ export function filePaths(facts: Facts, describe: Describe): Record<string, Path
         id: "importOpml",
         tag,
         summary: "Import an OPML file",
-        description: `Adds every feed of the file that the list does not hold, and says of each what became of it. Nothing is removed or changed, so it can be repeated. A file may be ${size(limits.maxImportBytes)} long.`,
+        description: `Adds every feed of the file that the list does not hold, and says of each what became of it. Nothing is removed or changed, so it can be repeated. A file may be ${size(limits.maxImportBytes)} long. Some hundred feeds are written at a time: if it breaks off (503), what was added stays, and sending the file again adds the rest.`,
         access: "write",
         parameters: ["DryRun"],
         body: {
@@ -311,7 +315,7 @@ export function filePaths(facts: Facts, describe: Describe): Record<string, Path
 export function healthPaths(facts: Facts, describe: Describe): Record<string, PathItem> {
   const tag = "Health";
   const status = (word: string) => ({ jsonapi: JSONAPI, meta: { status: word } });
-  const metrics: PathItem = {
+  const metrics = (): PathItem => ({
     get: describe("get", {
       id: "getMetrics",
       tag,
@@ -319,7 +323,7 @@ export function healthPaths(facts: Facts, describe: Describe): Record<string, Pa
       access: "metrics",
       answers: { 200: textAnswer("All metrics, in the text format of Prometheus.", "text/plain; version=0.0.4") },
     }),
-  };
+  });
   return {
     "/healthz": {
       get: describe("get", {
@@ -341,7 +345,7 @@ export function healthPaths(facts: Facts, describe: Describe): Record<string, Pa
         failures: ["ServiceUnavailable"],
       }),
     },
-    ...(facts.metrics ? { "/metrics": metrics } : {}),
+    ...(facts.metrics ? { "/metrics": metrics() } : {}),
   };
 }
 
@@ -371,7 +375,8 @@ export function pagePaths(facts: Facts, describe: Describe): Record<string, Path
         id: "getOpenApi",
         tag: "Pages",
         summary: "This document",
-        description: "It says what this very server can do: with its base path, its limits, and with accounts if it has them.",
+        description:
+          "It says what this very server can do: with its base path, its limits, and with accounts if it has them.",
         access: "open",
         answers: {
           200: {
@@ -395,13 +400,13 @@ export function pagePaths(facts: Facts, describe: Describe): Record<string, Path
       }),
     },
     "/docs": page("showDocs", "This document as a page", "text/html", docs),
-    "/docs.css": page("getDocsStyle", "How that page looks", "text/css", docs),
+    "/docs.css": page("getDocsStyle", "The style sheet of that page", "text/css", docs),
     ...(facts.accounts === undefined
       ? {}
       : {
           "/join": page("showJoinPage", "The page to which an invitation leads", "text/html", join),
-          "/join.css": page("getJoinStyle", "How that page looks", "text/css", join),
-          "/join.js": page("getJoinScript", "What that page does", "text/javascript", join),
+          "/join.css": page("getJoinStyle", "The style sheet of that page", "text/css", join),
+          "/join.js": page("getJoinScript", "The script of that page", "text/javascript", join),
         }),
   };
 }

@@ -11,7 +11,7 @@ import type { Schema } from "./types.ts";
 /** What the document depends on. */
 export type Facts = Pick<
   Config,
-  "accounts" | "allowedHosts" | "basePath" | "corsOrigins" | "limits" | "maxQueuedOperations" | "metrics"
+  "accounts" | "basePath" | "corsOrigins" | "limits" | "maxQueuedOperations" | "metrics" | "metricsToken"
 >;
 
 const UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
@@ -64,7 +64,7 @@ export function createSchemas(facts: Facts): Readonly<Record<string, Schema>> {
         jsonapi: ref("JsonApi"),
         data: ref("Account"),
         meta: object({
-          credential: accounts === undefined ? { type: "null" } : orNull(ref("CredentialInUse")),
+          credential: credentialInUse(accounts),
           counts: object({ subscriptions: count, tokens: count, sessions: count }),
           limits: object({
             operations_per_request: limit(limits.maxOperations),
@@ -83,7 +83,9 @@ export function createSchemas(facts: Facts): Readonly<Record<string, Schema>> {
         id: { type: "string", pattern: "^[1-9][0-9]*$" },
         attributes: object({
           name:
-            accounts === undefined ? { const: "local" } : { type: "string", minLength: 1, description: "Its one form." },
+            accounts === undefined
+              ? { const: "local" }
+              : { type: "string", minLength: 1, description: "Its one form." },
           issuer: {
             description: "The identity provider that vouches for the user; null for one with a password of its own.",
             ...(accounts?.oidc === undefined ? { type: "null" } : { type: ["string", "null"] }),
@@ -94,7 +96,8 @@ export function createSchemas(facts: Facts): Readonly<Record<string, Schema>> {
       }),
     },
     Everything: {
-      description: "All that there is of a user: the account, its credentials without their secrets, its subscriptions.",
+      description:
+        "All that there is of a user: the account, its credentials without their secrets, its subscriptions.",
       ...object({
         jsonapi: ref("JsonApi"),
         data: {
@@ -110,6 +113,12 @@ export function createSchemas(facts: Facts): Readonly<Record<string, Schema>> {
     },
     ...Object.fromEntries(Object.entries(FAILURES).map(([name, failure]) => [errorName(name), errorSchema(failure)])),
   };
+}
+
+/** A JWT of an identity provider is no credential of ours. */
+function credentialInUse(accounts: Facts["accounts"]): Schema {
+  if (accounts === undefined) return { type: "null" };
+  return accounts.oidc === undefined ? ref("CredentialInUse") : orNull(ref("CredentialInUse"));
 }
 
 function statusDocument(description: string, status: string): Schema {
@@ -187,7 +196,8 @@ function subscriptionSchemas({ basePath, limits }: Facts): Record<string, Schema
       `(&fields\\[${TYPE}\\]=(${FIELDS.join("|")})?(,(${FIELDS.join("|")}))?)?`,
     ),
     Operation: {
-      description: "Adds one subscription. `ref` and `href` may be left out, and must agree with `data` if they are there.",
+      description:
+        "Adds one subscription. `ref` and `href` may be left out, and must agree with `data` if they are there.",
       ...asked(
         {
           op: { const: "add" },
@@ -288,7 +298,12 @@ function accountSchemas({ basePath, accounts }: Facts): Record<string, Schema> {
     expires_at: ref("Moment"),
   } as const satisfies Record<string, Schema>;
   const token = {
-    label: { description: "1 to 100 characters, by which its user knows it.", type: "string", minLength: 1, maxLength: 100 },
+    label: {
+      description: "1 to 100 characters, by which its user knows it.",
+      type: "string",
+      minLength: 1,
+      maxLength: 100,
+    },
     scope,
     ...uses,
     expires_at: { description: "null if it never does.", ...orNull(ref("Moment")) },
@@ -334,7 +349,10 @@ function accountSchemas({ basePath, accounts }: Facts): Record<string, Schema> {
       description: "A sign-in that has not ended.",
       ...resource("session", sessions, object({ ...session, current })),
     },
-    ExportedSession: { description: "A session, seen from nowhere.", ...resource("session", sessions, object(session)) },
+    ExportedSession: {
+      description: "A session, seen from nowhere.",
+      ...resource("session", sessions, object(session)),
+    },
     SessionDocument: documentOf(ref("Session")),
     SessionPage: page("A page of the sessions, oldest first.", sessions, "Session"),
     Token: { description: "What an app signs in with.", ...resource("token", tokens, object(token)) },
