@@ -261,6 +261,14 @@ describe("the doctor", () => {
   });
 });
 
+test("nothing in a file can steer the terminal that shows it", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
+  const hostile = '<opml><body><outline text="x" xmlUrl="&#27;[2Jhttps://a.example/&#155;31m"/></body></opml>';
+  const { stdout } = await run(["import", "-"], settings, undefined, hostile);
+  assert.match(stdout, /^refused\t/);
+  assert.doesNotMatch(stdout.replaceAll(/[\t\n]/g, ""), /\p{Cc}/u);
+});
+
 test("settings are shown as they are in force, and secrets are not", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "password"), "from a file\n");

@@ -39,9 +39,9 @@ export class Terminal {
     if (!stdout.write(data) && !stdout.destroyed) await Promise.race([once(stdout, "drain"), once(stdout, "close")]);
   }
 
-  /** One value in a line: for programs as JSON, for people as columns. */
+  /** One value in a line: for programs as JSON, for people as columns. Nothing in them can steer a terminal. */
   async line(value: Readonly<Record<string, string | number | null>>, asJson: boolean): Promise<void> {
-    const columns = Object.values(value).map((cell) => String(cell ?? "").replaceAll(/[\t\r\n]/g, " "));
+    const columns = Object.values(value).map((cell) => String(cell ?? "").replaceAll(/\p{Cc}/gu, "\ufffd"));
     await this.write(asJson ? `${JSON.stringify(value)}\n` : `${columns.join("\t").trimEnd()}\n`);
   }
 
