@@ -34,6 +34,8 @@ export interface NewAccount {
   readonly issuer: string;
   /** The hash of the password; empty for an account that has none. */
   readonly password: string;
+  /** Whether whoever runs the server makes it: then it may take over the list of the local user. */
+  readonly isOwner: boolean;
   /** The hash of an invitation's secret, which is used up; or undefined when none is needed. */
   readonly invitation: string | undefined;
 }
@@ -56,7 +58,7 @@ export interface NewCredential {
  */
 export interface AccountStore {
   isEmpty(): Promise<boolean>;
-  /** Makes the account of `user`; the first one of all becomes that of the local user, and takes over that list. */
+  /** Makes the account of `user`; the first of an owner becomes that of the local user, and takes over that list. */
   create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
   find(name: string, issuer: string): Promise<{ readonly account: Account; readonly password: string } | undefined>;
   get(user: UserId): Promise<{ readonly account: Account; readonly password: string } | undefined>;
@@ -210,25 +212,30 @@ export class Accounts {
     const { password, invitation, network, label } = wish;
     const wait = await this.store.spend(`network ${network}`, 1, GUESSES_OF_NETWORK, at);
     if (wait > 0) return { refused: "too-often", wait };
-    const isInvited = invitation !== undefined && (await this.#isInvitation(invitation, at));
-    if (!isInvited && invitation !== undefined) return { refused: "not-invited" };
-    if (!isInvited && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
-    const made = await this.create(wish.name, password, at, invitation);
+    const invited = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
+    if (invitation !== undefined && invited === undefined) return { refused: "not-invited" };
+    if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
+    const made = await this.#create(wish.name, password, at, invited === "setup", invitation);
     if (isNotDone(made)) return made;
     return this.#openSession(made.user, made.password, label, at);
   }
 
-  async #isInvitation(secret: string, at: Date): Promise<boolean> {
-    const invitation = await this.recognise(secret, "invitation", at);
-    if (invitation !== undefined) return true;
-    return (await this.recognise(secret, "setup", at)) !== undefined && (await this.store.isEmpty());
+  async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
+    if ((await this.recognise(secret, "invitation", at)) !== undefined) return "invitation";
+    if ((await this.recognise(secret, "setup", at)) === undefined) return undefined;
+    return (await this.store.isEmpty()) ? "setup" : undefined;
   }
 
-  /** Makes an account with a password, whoever asks for it. */
-  async create(
+  /** Makes an account with a password, for whoever runs the server. */
+  create(wished: string, password: string, at: Date): Promise<{ user: UserId; password: string } | NotDone> {
+    return this.#create(wished, password, at, true);
+  }
+
+  async #create(
     wished: string,
     password: string,
     at: Date,
+    isOwner: boolean,
     invitation?: string,
   ): Promise<{ user: UserId; password: string } | NotDone> {
     const name = readName(wished);
@@ -240,6 +247,7 @@ export class Accounts {
       name,
       issuer: "",
       password: hashed,
+      isOwner,
       invitation: invitation === undefined ? undefined : hashSecret(invitation),
     };
     const user = await this.store.create(newUser(), account, at);
@@ -251,7 +259,7 @@ export class Accounts {
   async vouchedFor(issuer: string, subject: string, mayBeNew: boolean, at: Date): Promise<UserId | undefined> {
     const found = await this.store.find(subject, issuer);
     if (found !== undefined || !mayBeNew) return found?.account.user;
-    const account = { name: subject, issuer, password: "", invitation: undefined };
+    const account = { name: subject, issuer, password: "", isOwner: false, invitation: undefined };
     const user = await this.store.create(newUser(), account, at);
     // Someone with the same subject was faster.
     if (typeof user === "string") return (await this.store.find(subject, issuer))?.account.user;

@@ -27,6 +27,7 @@ test("without settings there is a server for one person on this machine", () => 
   assert.deepEqual(readConfig({}, "/srv"), {
     host: "127.0.0.1",
     port: 8080,
+    open: false,
     databaseUrl: "file:/srv/data/earmark.db",
     databaseConnections: 10,
     allowedHosts: [],
@@ -259,11 +260,11 @@ test("an identity provider is named by its issuer and an audience, and by nothin
 
 test("proxies, the base path and the origins of web apps are read into one form", () => {
   const config = read({
-    EARMARK_TRUSTED_PROXIES: " 127.0.0.1, 10.0.0.0/8,FD00::/8 ,::1,,0.0.0.0/0",
+    EARMARK_TRUSTED_PROXIES: " 127.0.0.1, 10.0.0.0/8,FD00::/8 ,::1,,10.1.0.0/16",
     EARMARK_BASE_PATH: "/pods/ear-mark_1.0~x/",
     EARMARK_CORS_ORIGINS: "https://App.example , http://localhost:5173,https://app.example:8443",
   });
-  assert.deepEqual(config.trustedProxies, ["127.0.0.1", "10.0.0.0/8", "fd00::/8", "::1", "0.0.0.0/0"]);
+  assert.deepEqual(config.trustedProxies, ["127.0.0.1", "10.0.0.0/8", "fd00::/8", "::1", "10.1.0.0/16"]);
   assert.equal(config.basePath, "/pods/ear-mark_1.0~x");
   assert.deepEqual(config.corsOrigins, ["https://app.example", "http://localhost:5173", "https://app.example:8443"]);
   assert.equal(read({ EARMARK_BASE_PATH: "/" }).basePath, "");

@@ -4,6 +4,8 @@ import { resolve } from "node:path";
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** Whether it is meant that whoever can reach the server needs no credentials. */
+  readonly open: boolean;
   /** `file:` and an absolute path, or `postgres://` and the rest of such a URL. */
   readonly databaseUrl: string;
   readonly databaseConnections: number;
@@ -234,6 +236,7 @@ export function readConfig(
   const config: Config = {
     host: text("HOST"),
     port: number("PORT", 0, 65_535),
+    open: flag("EARMARK_OPEN"),
     databaseUrl: databaseUrl(),
     databaseConnections: number("EARMARK_DATABASE_CONNECTIONS", 1, 1_000),
     allowedHosts: allowedHosts(),
@@ -255,7 +258,7 @@ export function readConfig(
     },
     accounts: accounts(),
   };
-  if (!flag("EARMARK_OPEN") && text("EARMARK_ACCOUNTS") !== "on" && !isLoopback(config.host)) {
+  if (!config.open && text("EARMARK_ACCOUNTS") !== "on" && !isLoopback(config.host)) {
     refuse(
       "HOST",
       "a loopback address such as 127.0.0.1, since anyone who can reach the server could read and change the list. Set EARMARK_ACCOUNTS=on so that people sign in; or, to serve without credentials all the same, EARMARK_OPEN=1",
@@ -299,7 +302,7 @@ function isNetwork(text: string): boolean {
   return (
     isIP(address) !== 0 &&
     rest.length === 0 &&
-    (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= longest))
+    (prefix === undefined || (/^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= longest))
   );
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "./subscriptions.ts";
 
@@ -54,6 +55,8 @@ export async function importFeeds(
       } else imported.push({ wanted, outcome: "refused", detail: draft.fault, id: undefined });
     }
     onProgress?.(imported.length);
+    // An engine may answer at once: others get their turn all the same.
+    await setImmediate();
   }
   return imported;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { parseArgs } from "node:util";
 import { COMMANDS, OPTIONS, type Options } from "./commands/commands.ts";
-import { Terminal, type World, WrongUsage } from "./commands/terminal.ts";
+import { harmless, Terminal, type World, WrongUsage } from "./commands/terminal.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { StartFailure } from "./store/opening.ts";
 import { StoreUnavailable } from "./subscriptions.ts";
@@ -90,7 +90,7 @@ const world: World = {
 };
 
 function say(words: string): void {
-  process.stderr.write(`${words}\n`);
+  process.stderr.write(`${harmless(words)}\n`);
 }
 
 /** The first signal asks to stop; a later one, of any kind, ends the process at once, as it would without us. */

@@ -101,7 +101,11 @@ export async function faultOfPassword(password: string, name: string): Promise<s
   const length = [...password].length;
   if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters`;
   if (!password.isWellFormed()) return "must not contain lone surrogates";
-  const plain = password.toLowerCase();
+  // As wide as it looks: other widths and letters without any width do not make it less common.
+  const plain = password
+    .normalize("NFKC")
+    .replaceAll(/\p{Cf}/gu, "")
+    .toLowerCase();
   if (plain === name.toLowerCase()) return "must not be the name";
   common ??= readCommon();
   if ((await common).has(plain) || new Set(plain).size === 1) return "is one of the most common; choose another";

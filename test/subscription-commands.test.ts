@@ -121,6 +121,16 @@ test("in a database with accounts it must be said whose list", async () => {
   assert.match((await run(["list", "--user", "bob"], settings)).stderr, /There is no account "bob"/);
 });
 
+test("a database with accounts is not served without them by mistake", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db`, PORT: "0" };
+  await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const refused = await run(["serve"], settings);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /There are accounts .*EARMARK_ACCOUNTS=on/);
+  const meant = await start({ ...settings, EARMARK_OPEN: "1" });
+  assert.equal((await callServer(meant.port, "GET", "/v1/subscriptions")).status, 200);
+});
+
 describe("backups", () => {
   test("a backup is taken while the server writes, is whole, and can be restored with the server stopped", async () => {
     const folder = temporaryFolder();
@@ -198,10 +208,13 @@ describe("backups", () => {
     bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 6_000);
     writeFileSync(damaged, bytes);
     writeFileSync(foreign, "no database");
-    for (const path of [damaged, foreign, join(folder, "nowhere.db")]) {
+    const live = join(folder, "live.db");
+    writeFileSync(live, readFileSync(copy));
+    writeFileSync(`${live}-wal`, "what is not in the file yet");
+    for (const path of [damaged, foreign, live, folder, join(folder, "nowhere.db")]) {
       const { code, stderr } = await run(["restore", path, "--yes"], settings);
       assert.equal(code, 1, path);
-      assert.match(stderr, /damaged|not a database|no file|malformed/i);
+      assert.match(stderr, /damaged|not a database|not a backup|no file|malformed/i);
     }
     assert.equal(lines(await run(["list"], settings)).length, 200);
     assert.deepEqual(

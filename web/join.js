@@ -21,11 +21,11 @@ form.addEventListener("submit", async (event) => {
     if (answer.status === 201) {
       form.hidden = true;
       document.getElementById("lead").hidden = true;
-      outcome.textContent = `Welcome, ${name}. Your account is ready, and you are signed in.`;
+      outcome.textContent = `Welcome, ${name}. Your account is ready. To connect an app, you need a token for it: ask whoever runs this server, or see the API page (docs).`;
       return;
     }
     const { errors } = await answer.json();
-    outcome.textContent = errors[0].detail ?? errors[0].title;
+    outcome.textContent = `${errors[0].detail ?? errors[0].title}${invitation === "" ? " If you have a link, open it again." : ""}`;
   } catch {
     outcome.textContent = "The server cannot be reached. Nothing was done; try again.";
   }

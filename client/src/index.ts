@@ -137,7 +137,10 @@ export interface Client {
   get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
   /** False when there is none with this id; after a lost answer that may be because the first try has removed it. */
   remove(id: string, options?: CallOptions): Promise<boolean>;
-  /** Subscribes to the feeds of an OPML file; with `dryRun`, only tells what would become of each. */
+  /**
+   * Subscribes to the feeds of an OPML file; with `dryRun`, only tells what would become of each. After a failure send it
+   * again: what was added stays.
+   */
   importOpml(
     opml: string | Blob | Uint8Array,
     options?: CallOptions & { readonly dryRun?: boolean | undefined },
@@ -170,7 +173,7 @@ export class NetworkError extends Error {
   override readonly name = "NetworkError";
 
   constructor(cause: unknown) {
-    super("The server cannot be reached.", { cause });
+    super("The server cannot be reached, or its answer was lost.", { cause });
   }
 }
 
@@ -212,7 +215,7 @@ interface Call extends CallOptions {
   readonly method?: string;
   readonly type?: string;
   readonly body?: string | Blob;
-  /** Not sent again after its answer was lost. */
+  /** Not sent again unless it is certain that nothing was done. */
   readonly once?: boolean;
   /** A status that is an answer too, and no failure. */
   readonly expected?: number;
@@ -250,7 +253,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
       signal?.throwIfAborted();
       let error: EarmarkError | NetworkError;
       let mayPass = !once;
-      let delayMs = 250 * 2 ** attempt * (0.5 + Math.random() / 2);
+      let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
         const response = await request(base + path, init);
         const { status } = response;
@@ -258,8 +261,8 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
         if (response.ok) return { text, attempt };
         error = readFailure(response, text);
         if (status === expected) return { text, attempt, error };
-        // A proxy says 502 or 504 when it has lost the server.
-        mayPass = status === 429 || status === 503 || (mayPass && (status === 502 || status === 504));
+        // A proxy says 502 or 504 when it has lost the server, which may have done some of it, as with 503.
+        mayPass = status === 429 || (mayPass && status >= 502 && status <= 504);
         if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
       } catch (cause) {
         signal?.throwIfAborted();
@@ -267,6 +270,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
       }
       if (!mayPass || attempt > retries || delayMs > MAX_WAIT_MS) throw error;
       onRetry?.({ attempt, delayMs, error });
+      signal?.throwIfAborted();
       await sleep(delayMs, signal);
     }
   }
@@ -334,7 +338,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
           for (const { id } of all) newer.delete(id);
           results = results.map((result) => {
             const found = newer.get(result.id);
-            if (result.outcome === "refused" || found?.feedUrl !== result.feed) return result;
+            if (found?.feedUrl !== result.feed) return result;
             // A feed that was given twice is added once.
             newer.delete(found.id);
             return toResult(result, found);
@@ -395,7 +399,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
         method: "POST",
         type: "text/x-opml",
         body: opml as string | Blob,
-        // Sent again, it could not tell what the lost try has added.
+        // Sent again, it could not tell what the first try has added.
         once: !dryRun,
         signal,
       });
@@ -407,7 +411,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     },
 
     async exportOpml({ signal } = {}) {
-      const { text } = await send(`/v1/subscriptions.opml`, { signal });
+      const { text } = await send("/v1/subscriptions.opml", { signal });
       return text;
     },
 
@@ -448,7 +452,7 @@ function read<Document, Value>({ text }: Answer, reader: (document: Document) =>
   try {
     return reader(JSON.parse(text));
   } catch {
-    throw new EarmarkError({ status: 200, title: "Not An Answer Of Earmark" });
+    throw new EarmarkError({ status: 200, title: "Not Earmark" });
   }
 }
 
@@ -484,7 +488,7 @@ function readFailure({ status, statusText, headers }: Response, text: string): E
   } catch {
     // A proxy has answered in words of its own.
   }
-  return new EarmarkError({ title: statusText || "No Success", ...errors[0], status }, errors, retryAfter);
+  return new EarmarkError({ title: statusText || "Failed", ...errors[0], status }, errors, retryAfter);
 }
 
 function toResult(
@@ -507,7 +511,6 @@ function sleep(ms: number, signal: AbortSignal | null): Promise<void> {
     };
     const timer = setTimeout(end, ms);
     signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
   });
 }
 

@@ -1,4 +1,13 @@
-import { type Account, Accounts, INVITATION_DAYS, isAlive, isNotDone, type NotDone, type Store } from "../accounts.ts";
+import {
+  type Account,
+  Accounts,
+  INVITATION_DAYS,
+  isAlive,
+  isNotDone,
+  type NotDone,
+  readName,
+  type Store,
+} from "../accounts.ts";
 import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
@@ -14,9 +23,7 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
   await withAccounts(terminal, async (accounts) => {
     const made = await accounts.create(name, password, terminal.world.now());
     if (isNotDone(made)) throw new StartFailure(explain(made));
-    terminal.say(`"${name}" can sign in now.`);
-    if (terminal.world.config().accounts === undefined)
-      terminal.say("This server is still for one person: set EARMARK_ACCOUNTS=on before you start it again.");
+    terminal.say(`"${readName(name)}" can sign in, wherever the server runs with EARMARK_ACCOUNTS=on.`);
   });
 }
 
@@ -37,16 +44,19 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
 
 export async function changePassword(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
   // Whether there is such an account is said before anything is asked.
-  await withAccounts(terminal, (accounts) => accountOf(terminal, accounts, name));
+  await withAccounts(terminal, async (accounts) => requirePassword(await accountOf(terminal, accounts, name)));
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
-    if (account.issuer !== "")
-      throw new StartFailure(`"${name}" signs in with ${account.issuer}: there is no password.`);
+    requirePassword(account);
     const refused = await accounts.setPassword(account, password);
     if (refused !== undefined) throw new StartFailure(explain(refused));
     terminal.say(`The password of "${name}" is changed, and every session has ended. Tokens of apps go on working.`);
   });
+}
+
+function requirePassword({ name, issuer }: Account): void {
+  if (issuer !== "") throw new StartFailure(`"${name}" signs in with ${issuer}: there is no password here.`);
 }
 
 export async function deleteUser(terminal: Terminal, name: string, isSaid: boolean): Promise<void> {
@@ -93,7 +103,7 @@ export async function createToken(
 ): Promise<void> {
   const fault = faultOfLabel(label ?? "");
   if (label === undefined || fault !== undefined)
-    throw new StartFailure(`--label ${fault ?? "must say which app the token is for"}.`);
+    throw new StartFailure(`--label ${label === undefined ? "must say which app the token is for" : fault}.`);
   const length = readDays(days);
   const expiresAt = length === undefined ? undefined : new Date(terminal.world.now().getTime() + length * DAY_MS);
   await withAccounts(terminal, async (accounts) => {

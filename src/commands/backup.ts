@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { nameOf, StartFailure } from "../store/opening.ts";
 import { backUpFile, checkFile, makeSingleFile, replaceFile } from "../store/sqlite-backup.ts";
 import { syncFile } from "../store/sqlite-file.ts";
@@ -13,6 +13,7 @@ import type { Terminal } from "./terminal.ts";
 export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const { databaseUrl } = terminal.world.config();
   if (existsSync(path)) throw new StartFailure(`${path} is there already. Name another file.`);
+  if (!existsSync(dirname(resolve(path)))) throw new StartFailure(`There is no folder ${dirname(resolve(path))}.`);
   const progress = terminal.progress();
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });

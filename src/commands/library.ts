@@ -16,6 +16,8 @@ export type Library = Pick<Client, "subscribe" | "subscriptions" | "remove" | "i
 /** Someone is waiting at the terminal. */
 const RETRIES = 3;
 
+const MAX_TOKEN_FILE = 64 * 1024;
+
 export interface Place {
   readonly server: string | undefined;
   readonly user: string | undefined;
@@ -25,14 +27,18 @@ export async function openLibrary(terminal: Terminal, { server, user }: Place): 
   if (server === undefined) return openDatabase(terminal, user);
   if (user !== undefined)
     throw new StartFailure("--user is for the database of this machine; a server knows its user by the token.");
-  const { environment, readFile } = terminal.world;
+  const { environment } = terminal.world;
   const path = environment["EARMARK_TOKEN_FILE"];
-  const token = path === undefined ? environment["EARMARK_TOKEN"] : readFile(path).toString().trim();
+  const token = path === undefined ? environment["EARMARK_TOKEN"]?.trim() : await readToken(terminal, path);
   if (!URL.canParse(server))
     throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
     terminal.say(`${error.message.replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
   return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
+}
+
+async function readToken(terminal: Terminal, path: string): Promise<string> {
+  return (await terminal.read(path, MAX_TOKEN_FILE)).toString().trim();
 }
 
 /** Straight on the database, whether a server runs on it or not. */

@@ -36,6 +36,11 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
   try {
     const server = createServer({ config, store, metrics, logStream: output, clock: () => new Date() });
     const invitation = config.accounts && (await prepareAccounts(store, config.accounts));
+    if (config.accounts === undefined && !config.open && !(await store.accounts.isEmpty())) {
+      throw new StartFailure(
+        `There are accounts at ${nameOf(config.databaseUrl)}: set EARMARK_ACCOUNTS=on. To serve the first one's list to everyone without credentials all the same, set EARMARK_OPEN=1.`,
+      );
+    }
     const url = await server.listen(config.host, config.port).catch((error) => {
       throw cannotListen(config, error);
     });
@@ -91,7 +96,7 @@ function banner(url: string, config: Config, version: string): string {
     Address   ${url}
     Data      ${nameOf(config.databaseUrl)}
 
-  See your list:   curl ${url}/v1/subscriptions
+  ${config.accounts === undefined ? `See your list:   curl ${url}/v1/subscriptions` : `Accounts are on: a token for an app is made with bin/earmark token create NAME --label APP`}
   Stop with Ctrl-C. Settings: bin/earmark --help
 
 `;

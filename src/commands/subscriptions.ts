@@ -16,6 +16,10 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
   try {
     return await work(library);
   } catch (error) {
+    if (error instanceof EarmarkError && error.status === 401)
+      throw new StartFailure(
+        "The server does not know the token. Put a valid one into EARMARK_TOKEN, or into a file that EARMARK_TOKEN_FILE names (401).",
+      );
     if (error instanceof EarmarkError)
       throw new StartFailure(
         `The server answered ${error.status} ${error.title}: ${error.detail ?? "no more was said"}`,

@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../config.ts";
+import { drained } from "../http/respond.ts";
 import { StartFailure } from "../store/opening.ts";
 import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
 import { createProgress, type Progress } from "./progress.ts";
@@ -23,6 +23,11 @@ export interface World {
 /** How a command was used wrongly. */
 export class WrongUsage extends Error {}
 
+/** Words without what could steer a terminal; a server far away may have written some of them. */
+export function harmless(words: string): string {
+  return words.replaceAll(/[^\P{Cc}\n\t]/gu, "\ufffd");
+}
+
 /** A command's way to people and programs. */
 export class Terminal {
   readonly world: World;
@@ -36,17 +41,21 @@ export class Terminal {
   /** Data, no faster than it is read. */
   async write(data: string): Promise<void> {
     const { stdout } = this.world;
-    if (!stdout.write(data) && !stdout.destroyed) await Promise.race([once(stdout, "drain"), once(stdout, "close")]);
+    if (!stdout.write(data) && !stdout.destroyed) await drained(stdout);
   }
 
   /** One value in a line: for programs as JSON, for people as columns. Nothing in them can steer a terminal. */
   async line(value: Readonly<Record<string, string | number | null>>, asJson: boolean): Promise<void> {
     const columns = Object.values(value).map((cell) => String(cell ?? "").replaceAll(/\p{Cc}/gu, "\ufffd"));
-    await this.write(asJson ? `${JSON.stringify(value)}\n` : `${columns.join("\t").trimEnd()}\n`);
+    const json = JSON.stringify(value).replaceAll(
+      /\p{Cc}/gu,
+      (control) => `\\u00${control.charCodeAt(0).toString(16)}`,
+    );
+    await this.write(asJson ? `${json}\n` : `${columns.join("\t").trimEnd()}\n`);
   }
 
   say(words: string): void {
-    if (!this.#isQuiet) this.world.stderr.write(`${words}\n`);
+    if (!this.#isQuiet) this.world.stderr.write(`${harmless(words)}\n`);
   }
 
   progress(): Progress {

@@ -250,6 +250,21 @@ describe("who may sign up", () => {
     assert.equal(await server.accounts.setUp(server.now()), undefined);
   });
 
+  test("whoever signs up by themselves does not get the list that was there before", async () => {
+    const server = await start();
+    await server.store.add(
+      1,
+      [{ id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
+      server.now(),
+    );
+    const stranger = await signUp(server, "stranger");
+    assert.notEqual(stranger.json.data.id, "1");
+    const list = await server.call("GET", "/v1/subscriptions", { headers: { Cookie: cookieOf(stranger) } });
+    assert.equal(list.json.meta.total, 0);
+    const made = await server.accounts.create("owner", PASSWORD, server.now());
+    assert.equal("user" in made && made.user, 1);
+  });
+
   test("an open server still refuses an invitation that is none", async () => {
     const server = await start();
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: "emi_nothing" })).status, 403);

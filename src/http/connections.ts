@@ -18,6 +18,10 @@ const LEAVING_MS = 1_000;
 const LAST_MS = 250;
 const FINISHING_MS = 8_000;
 
+/** A client may send requests ahead of their answers; when so many wait, no more of them are read for a while. */
+const MANY_WAITING = 64;
+const FEW_WAITING = 16;
+
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** What may be done with a path, and how it answers; undefined where there is nothing. */
@@ -76,9 +80,14 @@ class Lines {
     waiting.push({ request, response, start });
     response.once("close", () => {
       waiting.shift();
-      if (socket.writable) waiting[0]?.start();
+      if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
+      const [next] = waiting;
+      // In a turn of its own: others must not wait for everything that one client has sent ahead.
+      if (next !== undefined) setImmediate(() => socket.writable && next.start());
     });
     if (waiting.length === 1) start();
+    // Afterwards: Node itself goes on reading at the end of each request.
+    else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
   }
 
   /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */

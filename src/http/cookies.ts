@@ -19,9 +19,14 @@ export function readCookies(header: string | undefined, name: string): string[] 
   // With several Cookie headers, Node puts "; " between them.
   for (const pair of header.split(";")) {
     const equals = pair.indexOf("=");
-    if (equals !== -1 && pair.slice(0, equals).trim() === name) values.push(pair.slice(equals + 1).trim());
+    if (equals !== -1 && trim(pair.slice(0, equals)) === name) values.push(trim(pair.slice(equals + 1)));
   }
   return values;
+}
+
+/** Of blanks and tabs alone: a browser that guards `__Host-` takes any other character for part of the name. */
+function trim(text: string): string {
+  return text.replace(/^[ \t]+|[ \t]+$/g, "");
 }
 
 /** `Set-Cookie` that keeps the secret of a session, or forgets it when there is none. */

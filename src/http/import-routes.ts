@@ -43,7 +43,7 @@ export function addImportRoutes(
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        const feeds = await parser.parse(await readBody(request, reply)).catch((error: unknown) => {
+        const feeds = await parser.parse(await readBody(request, reply), user).catch((error: unknown) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
           if (error instanceof TooManyFiles) throw unavailable("Too many files are being imported at this moment.");
           throw error;

@@ -1,5 +1,5 @@
-import { once } from "node:events";
 import { STATUS_CODES } from "node:http";
+import type { Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
@@ -64,7 +64,7 @@ export async function respondInPieces(
     for (const { value } of start) if (value !== undefined) raw.write(value);
     for await (const piece of pieces) {
       if (raw.write(piece)) await setImmediate();
-      else await Promise.race([once(raw, "drain"), once(raw, "close")]);
+      else await drained(raw);
       if (raw.destroyed) return;
     }
     raw.end();
@@ -73,6 +73,17 @@ export async function respondInPieces(
     raw.destroy();
     reply.request.log.error({ reqId: reply.request.id, err: error }, "an answer broke off");
   }
+}
+
+/** Resolves when more can be written, or never will be. */
+export function drained(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      stream.off("drain", done).off("close", done);
+      resolve();
+    };
+    stream.on("drain", done).on("close", done);
+  });
 }
 
 /** Headers of a file to be kept under this name. */

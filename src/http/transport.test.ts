@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { connect } from "node:net";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -1003,4 +1004,35 @@ describe("headers of proxies and of other protocols", () => {
       await assert.rejects(client.next(), /closed without an answer/);
     }
   });
+});
+
+test("a client that sends very many requests ahead holds up nobody else, and gets all its answers in the end", async () => {
+  const { port, call } = await startServer();
+  const COUNT = 10_000;
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(COUNT));
+  const started = performance.now();
+  let worst = 0;
+  let answers = 0;
+  let isWhole = false;
+  const counting = (async () => {
+    let rest = "";
+    for await (const chunk of socket.setEncoding("latin1")) {
+      const text = rest + chunk;
+      answers += text.split("HTTP/1.1 200 OK").length - 1;
+      rest = text.slice(-14);
+      if (answers >= COUNT) break;
+    }
+    isWhole = true;
+  })();
+  while (!isWhole) {
+    const asked = performance.now();
+    assert.equal((await call("GET", "/healthz")).status, 200);
+    worst = Math.max(worst, performance.now() - asked);
+  }
+  await counting;
+  const whole = performance.now() - started;
+  assert.equal(answers, COUNT);
+  assert.ok(worst < whole / 4, `another answer took ${worst.toFixed(0)} of ${whole.toFixed(0)} ms`);
 });

@@ -108,7 +108,9 @@ export function faultOfLabel(label: string): string | undefined {
 function readExpiry(value: unknown, now: Date): Date | undefined {
   if (value === undefined || value === null) return undefined;
   const moment = typeof value === "string" && MOMENT.test(value) ? new Date(value) : new Date(Number.NaN);
-  if (!(moment > now))
+  // A day that a month does not have would quietly become one of the next.
+  const isReal = moment > now && moment.toISOString().startsWith(String(value).slice(0, 10));
+  if (!isReal)
     throw invalidAttribute("`expires_at` must be a moment to come, as YYYY-MM-DDTHH:mm:ss.sssZ, or null", "expires_at");
   return moment;
 }

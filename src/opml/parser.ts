@@ -2,11 +2,12 @@ import { Worker } from "node:worker_threads";
 import { type Entry, NotOpml } from "./read.ts";
 
 /** What a file may take before it is given up: a hostile one may be made to take for ever. */
-const TIME_MS = 30_000;
+const TIME_MS = 10_000;
 const MEMORY_MB = 512;
 /** How long the thread waits for another file before it ends. */
 const IDLE_MS = 10_000;
 const MAX_WAITING = 16;
+const MAX_OF_ONE = 2;
 
 /** What the thread answers. */
 export type Parsed = { readonly entries: readonly Entry[] } | { readonly fault: string };
@@ -23,12 +24,15 @@ export class TooManyFiles extends Error {
 export class OpmlParser {
   #worker: Worker | undefined;
   #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
+  /** Whose files wait or are being read. */
+  readonly #owners: unknown[] = [];
   #idle: NodeJS.Timeout | undefined;
 
-  async parse(bytes: Uint8Array): Promise<readonly Entry[]> {
-    if (this.#waiting >= MAX_WAITING) throw new TooManyFiles();
-    this.#waiting += 1;
+  /** `owner` is whose file it is: nobody may hold up all others. */
+  async parse(bytes: Uint8Array, owner: unknown): Promise<readonly Entry[]> {
+    const own = this.#owners.filter((other) => other === owner).length;
+    if (this.#owners.length >= MAX_WAITING || own >= MAX_OF_ONE) throw new TooManyFiles();
+    this.#owners.push(owner);
     const turn = this.#last.then(() => this.#parseNow(bytes));
     this.#last = turn.catch(() => undefined);
     try {
@@ -36,7 +40,7 @@ export class OpmlParser {
       if ("fault" in parsed) throw new NotOpml(parsed.fault);
       return parsed.entries;
     } finally {
-      this.#waiting -= 1;
+      this.#owners.splice(this.#owners.indexOf(owner), 1);
     }
   }
 

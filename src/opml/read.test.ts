@@ -202,11 +202,14 @@ test("what is written is read back as it was", async () => {
 
 test("files are read in a thread of their own, which outlives what it cannot read", async () => {
   const parser = new OpmlParser();
+  const newOwner = () => Symbol("someone");
   const good = Buffer.from(file(outline("https://a.example/1")));
-  assert.deepEqual(await parser.parse(good), [{ feedUrl: "https://a.example/1", title: "t" }]);
-  await assert.rejects(parser.parse(Buffer.from("no")), NotOpml);
-  const all = await Promise.allSettled(Array.from({ length: 30 }, () => parser.parse(good)));
+  assert.deepEqual(await parser.parse(good, newOwner()), [{ feedUrl: "https://a.example/1", title: "t" }]);
+  await assert.rejects(parser.parse(Buffer.from("no"), newOwner()), NotOpml);
+  const all = await Promise.allSettled(Array.from({ length: 30 }, () => parser.parse(good, newOwner())));
   assert.equal(all.filter(({ status }) => status === "fulfilled").length, 16, "as many as may wait");
-  assert.equal((await parser.parse(good)).length, 1);
+  const own = await Promise.allSettled(Array.from({ length: 5 }, () => parser.parse(good, "ann")));
+  assert.equal(own.filter(({ status }) => status === "fulfilled").length, 2, "of one person");
+  assert.equal((await parser.parse(good, newOwner())).length, 1);
   await parser.close();
 });

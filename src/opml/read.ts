@@ -15,6 +15,9 @@ export class NotOpml extends Error {
 /** Most feeds that one file may name. */
 export const MAX_ENTRIES = 50_000;
 
+/** Where a file must have begun. */
+const START = 64 * 1024;
+
 /** Other names for http, by which programs on a desktop asked to be the one that opens a feed. */
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
@@ -24,12 +27,14 @@ const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
  */
 export function readOpml(bytes: Uint8Array): Entry[] {
   const text = decode(bytes);
+  // Before the parser works its way through megabytes of something else.
+  if (!/<opml[\s/>]/i.test(text.slice(0, START))) throw new NotOpml("This is not an OPML file");
   let outlines: readonly Outline[];
   try {
     outlines = parseOpml(text).body?.outlines ?? [];
   } catch (error) {
     // A file without any outline is an empty list, which the parser takes for none.
-    if (!(error instanceof ParseError) || !/<opml[\s/>]/i.test(text)) throw new NotOpml("This is not an OPML file");
+    if (!(error instanceof ParseError)) throw new NotOpml("This is not an OPML file");
     outlines = [];
   }
   const entries: Entry[] = [];

@@ -39,7 +39,7 @@ const drafts = (from: number, count: number) => times(count, (index) => draft(fr
 
 /** As with real hashes, no two passwords are alike: an engine may know by them what it has done already. */
 function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
-  return { name, issuer: "", password: `hash ${randomUUID()}`, invitation: undefined, ...more };
+  return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
 }
 
 function credential(user: UserId, more: Partial<Credential> = {}): NewCredential {
@@ -354,6 +354,17 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         await newAccount({ invitation: used.hash });
         assert.deepEqual(await accounts.findCredential(left.hash), left.credential);
         await newAccount({ invitation: left.hash });
+      });
+
+      test("the list of the local user goes to an owner alone, whoever was first", async (context) => {
+        const { accounts: others, subscriptions: lists } = await openFor(context);
+        await lists.add(LOCAL_USER, drafts(1, 3), NOW);
+        const [stranger, ann] = [newUser(), newUser()];
+        assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
+        assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
+        assert.equal(await others.create(ann, wish("ann"), NOW), LOCAL_USER);
+        assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
+        assert.equal(await others.create(ann, wish("bob"), NOW), ann);
       });
 
       test("nothing else is an invitation", async () => {

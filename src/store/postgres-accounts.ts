@@ -318,7 +318,7 @@ async function transact<T>(connection: Connection, work: (connection: Connection
 async function create(
   connection: Connection,
   wished: UserId,
-  { name, issuer, password, invitation }: NewAccount,
+  { name, issuer, password, isOwner, invitation }: NewAccount,
   at: Date,
 ): Promise<UserId | "name-taken" | "not-invited" | "again"> {
   const refuse = async <T>(answer: T): Promise<T> => {
@@ -342,24 +342,34 @@ async function create(
     // A hash has a salt of its own: the same one means that this very account was made by a try that we lost.
     return refuse(password !== "" && rows[0]?.password === password ? user : ("name-taken" as const));
   }
-  const { rows: accounts } = await connection.query("select 1 from earmark.accounts limit 1");
-  const isFirst = accounts.length === 0;
+  // Both of one instant: whoever is just being made is in both or in neither.
+  const { rows: accounts } = await connection.query<{ any: boolean; owned: boolean }>(
+    `select exists (select 1 from earmark.accounts) as any,
+       exists (select 1 from earmark.accounts where user_id = $1) as owned`,
+    [LOCAL_USER],
+  );
+  const isFirst = accounts[0]?.any === false;
   if (invitation !== undefined) {
+    const values = [bytesOf(invitation)];
     const { rows } = await connection.query<{ kind: string }>(
-      "delete from earmark.credentials where hash = $1 returning kind",
-      [bytesOf(invitation)],
+      "select kind from earmark.credentials where hash = $1",
+      values,
     );
     const kind = rows[0]?.kind;
     if (kind !== "invitation" && !(kind === "setup" && isFirst)) return refuse("not-invited");
+    if (kind === "invitation") {
+      const { rowCount } = await connection.query("delete from earmark.credentials where hash = $1", values);
+      if (rowCount !== 1) return refuse("not-invited");
+    }
   }
-  // There may be several links for the first account; no other is to be made by them.
-  if (isFirst) await connection.query("delete from earmark.credentials where kind = 'setup'");
   const { rows: lists } = await connection.query<{ user_id: string; sequence: string }>(
     "select user_id, sequence from earmark.lists where user_id = any($1)",
     [[LOCAL_USER, wished]],
   );
   const isLocal =
-    isFirst && !lists.some((list) => Number(list.user_id) === LOCAL_USER && Number(list.sequence) === DELETED);
+    isOwner &&
+    accounts[0]?.owned === false &&
+    !lists.some((list) => Number(list.user_id) === LOCAL_USER && Number(list.sequence) === DELETED);
   const user = isLocal ? LOCAL_USER : wished;
   if (!isLocal && lists.some((list) => Number(list.user_id) === wished))
     throw new StoreUnavailable("the number of a new user was taken");
@@ -378,6 +388,9 @@ async function create(
     // Somebody else has just become the first.
     return refuse("again");
   }
+  // There may be several links for the first account; no other is to be made by them. Not before: two who use theirs at
+  // once would wait for each other.
+  if (isFirst) await connection.query("delete from earmark.credentials where kind = 'setup'");
   const { command } = await connection.query("commit");
   if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
   return user;

@@ -79,7 +79,8 @@ export class AccountWriter {
     }
   }
 
-  #create({ user: wished, name, issuer, password, invitation, at }: AccountChange & { kind: "create" }): number {
+  #create(change: AccountChange & { kind: "create" }): number {
+    const { user: wished, name, issuer, password, isOwner, invitation, at } = change;
     const isFirst = !this.#has("select 1 from accounts limit 1");
     if (invitation !== undefined) {
       const kind = this.#get("select kind from credentials where hash = ?", bytesOf(invitation))?.["kind"];
@@ -88,7 +89,9 @@ export class AccountWriter {
     const key = identityKey(name, issuer);
     if (this.#has("select 1 from identities where key = ?", key)) return NAME_TAKEN;
     const isLocal =
-      isFirst && !this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED);
+      isOwner &&
+      !this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) &&
+      !this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED);
     const user = isLocal ? LOCAL_USER : wished;
     if (
       this.#has("select 1 from accounts where user_id = ?", user) ||

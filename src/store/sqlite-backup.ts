@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -38,7 +38,12 @@ export function makeSingleFile(path: string): void {
 
 /** Throws unless the file is a whole database of ours. Returns how many subscriptions it has. */
 export function checkFile(path: string): number {
-  if (!isOurs(path)) throw new StartFailure(`${path} is not a database of Earmark.`);
+  if (!statSync(path).isFile() || !isOurs(path)) throw new StartFailure(`${path} is not a database of Earmark.`);
+  if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
+    throw new StartFailure(
+      `${path} is not a backup but a database with a log beside it (${path}-wal), which would be left out. Make a backup of it first: DATABASE_URL=file:${path} earmark backup FILE`,
+    );
+  }
   // Nobody writes to it, and nothing is left beside it.
   const url = pathToFileURL(resolve(path));
   url.searchParams.set("immutable", "1");
@@ -56,18 +61,18 @@ export function checkFile(path: string): number {
 
 /** Puts a copy of `source` in the place of a database that no server holds. Returns where the old one is now. */
 export function replaceFile(path: string, source: string, now: Date): string | undefined {
+  const isThere = existsSync(path);
   const release = claimFile(path);
   try {
-    const isThere = existsSync(path);
     const kept = `${path}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
     const incoming = `${path}-restoring`;
-    copyFileSync(source, incoming);
+    rmSync(incoming, { force: true });
+    copyFileSync(source, incoming, constants.COPYFILE_EXCL);
+    chmodSync(incoming, 0o600);
     syncFile(incoming);
-    if (isThere) {
-      // Nothing may be left in its log when it moves.
-      makeSingleFile(path);
-      renameSync(path, kept);
-    }
+    // Nothing may be left in its log when it moves.
+    makeSingleFile(path);
+    if (isThere) renameSync(path, kept);
     for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
     renameSync(incoming, path);
     return isThere ? kept : undefined;

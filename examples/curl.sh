@@ -1,0 +1,32 @@
+#!/bin/sh
+# Adds two feeds to an Earmark server, lists them, and removes one.
+#
+#   EARMARK_URL=https://pods.example EARMARK_TOKEN=emk_… sh examples/curl.sh
+set -eu
+
+url=${EARMARK_URL:-http://127.0.0.1:8080}
+atomic='application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+
+# The token goes through standard input: other users of the machine can see arguments. A server without accounts needs none.
+ask() {
+  printf '%s\n' "${EARMARK_TOKEN:+header = \"Authorization: Bearer $EARMARK_TOKEN\"}" |
+    curl --config - --silent --show-error --fail-with-body --globoff "$@"
+  echo
+}
+
+# Each operation has its own result, in the same order: "data" if it was added, "errors" if not. The ids are yours to
+# choose; these are the podcast GUIDs of the feeds, which make it harmless to add them twice.
+ask "$url/v1/operations" --header "Content-Type: $atomic" --data '{
+  "atomic:operations": [
+    { "op": "add", "data": { "type": "subscription", "id": "9b024349-ccf0-5f69-a609-6b82873eab3c",
+                             "attributes": { "feed_url": "https://podnews.net/rss" } } },
+    { "op": "add", "data": { "type": "subscription", "id": "917393e3-1b1e-5cef-ace4-edaa54e1f810",
+                             "attributes": { "feed_url": "https://mp3s.nashownotes.com/pc20rss.xml" } } }
+  ]
+}'
+
+# The first page; "links.next" leads to the one after it, and is null on the last.
+ask "$url/v1/subscriptions?page[size]=100"
+
+# Answered 204 if there was one, 404 if not.
+ask "$url/v1/subscriptions/9b024349-ccf0-5f69-a609-6b82873eab3c" --request DELETE
