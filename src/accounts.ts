@@ -91,6 +91,7 @@ export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
 }
 
+const OIDC = "oidc:";
 const SECRET_BYTES = 32;
 /** As long as a secret can be, whatever kind it is; anything longer is not even hashed. */
 export const MAX_SECRET = 256;
@@ -266,13 +267,15 @@ export class Accounts {
     return user;
   }
 
-  /** The account of this name, or whom this identity provider calls so. */
+  /**
+   * The account of this name; or, after `oidc:`, whom this identity provider calls so. A name has no colon, so that nobody
+   * can choose one that stands for somebody else.
+   */
   async named(name: string, issuer?: string): Promise<Account | undefined> {
+    if (name.startsWith(OIDC))
+      return issuer === undefined ? undefined : (await this.store.find(name.slice(OIDC.length), issuer))?.account;
     const known = readName(name);
-    const found =
-      (known === undefined ? undefined : await this.store.find(known, "")) ??
-      (issuer === undefined ? undefined : await this.store.find(name, issuer));
-    return found?.account;
+    return known === undefined ? undefined : (await this.store.find(known, ""))?.account;
   }
 
   async changePassword(

@@ -265,6 +265,17 @@ describe("who may sign up", () => {
     assert.equal("user" in made && made.user, 1);
   });
 
+  test("nobody can choose a name that stands for a user of the identity provider", async () => {
+    const { accounts, now } = await start();
+    const issuer = "https://id.example";
+    const vouched = await accounts.vouchedFor(issuer, "alice", true, now());
+    const made = await accounts.create("alice", PASSWORD, now());
+    assert.equal((await accounts.named("oidc:alice", issuer))?.user, vouched);
+    assert.equal((await accounts.named("Alice", issuer))?.user, "user" in made && made.user);
+    assert.equal(await accounts.named("oidc:alice"), undefined);
+    assert.ok("refused" in (await accounts.create("oidc:alice", PASSWORD, now())));
+  });
+
   test("an open server still refuses an invitation that is none", async () => {
     const server = await start();
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: "emi_nothing" })).status, 403);
