@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import type { PostgresServer } from "./postgres.ts";
 import { fillPostgres, pickIds, pickIdsFromPostgres, prefill, settlePostgres } from "./prefill.ts";
+import type { FloorMode } from "./processes.ts";
 
 /** Where the data lies that a line measures. A place is a path or the URL of a database. */
 export interface Engine {
   readonly name: "SQLite" | "PostgreSQL";
   /** How the floor adds that Earmark is held against. */
-  readonly floor: "groups" | "postgres";
+  readonly floor: FloorMode;
   /** A place with nothing in it. */
   create(): Promise<string>;
   /** For what is no longer measured. */
@@ -38,7 +39,7 @@ export function createSqlite(folder: string): Engine {
 export function createPostgres(server: PostgresServer): Engine {
   return {
     name: "PostgreSQL",
-    floor: "postgres",
+    floor: "side by side",
     create: () => server.create(),
     drop: (url) => server.drop(url),
     fill: fillPostgres,

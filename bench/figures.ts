@@ -17,12 +17,16 @@ export function summarize(values: readonly number[]): Figure {
 }
 
 /** Pair by pair, since two neighbours in time share what else the machine was doing. */
-export function ratios(ours: readonly number[], theirs: readonly number[]): Figure {
-  return summarize(ours.map((value, index) => value / (theirs[index] ?? Number.NaN)));
+export function ratios(ours: readonly number[], theirs: readonly number[]): number[] {
+  return ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
 }
 
 export function show({ median, min, max }: Figure): string {
   return `${digits(median)} (${digits(min)}..${digits(max)})`;
+}
+
+export function showShort({ median }: Figure): string {
+  return digits(median);
 }
 
 function digits(value: number): string {

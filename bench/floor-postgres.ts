@@ -3,15 +3,15 @@ import pg from "pg";
 import type { Addition, Item } from "./floor-store.ts";
 
 /**
- * The floor on PostgreSQL: one statement for each request, which is its own transaction. Earmark's columns and keys,
+ * The floor on PostgreSQL: one statement for each group of requests, which is its own transaction. Earmark's columns and keys,
  * and nothing that would order one writer after another: this one counts for itself, as if there were no other process.
  */
 export class PostgresFloor {
   readonly #pool: pg.Pool;
   #sequence = 0;
 
-  static async open(url: string): Promise<PostgresFloor> {
-    const pool = new pg.Pool({ connectionString: url, max: 10 });
+  static async open(url: string, connections: number): Promise<PostgresFloor> {
+    const pool = new pg.Pool({ connectionString: url, max: connections });
     await pool.query(`
       create schema floor;
       create table floor.subscriptions (
@@ -28,24 +28,29 @@ export class PostgresFloor {
   }
 
   /** Believes that all of them are new, and fails when they are not. */
-  async add({ at, texts }: Addition): Promise<Uint8Array> {
+  async add(additions: readonly Addition[]): Promise<Uint8Array> {
     const ids: string[] = [];
     const feeds: string[] = [];
     const feedUrls: string[] = [];
-    for (let index = 0; index < texts.length; index += 2) {
-      const feedUrl = texts[index + 1] ?? "";
-      ids.push(texts[index] ?? "");
-      feeds.push(hash("sha256", feedUrl, "hex").slice(0, 32));
-      feedUrls.push(feedUrl);
+    const moments: number[] = [];
+    for (const { at, texts } of additions) {
+      for (let index = 0; index < texts.length; index += 2) {
+        const feedUrl = texts[index + 1] ?? "";
+        ids.push(texts[index] ?? "");
+        feeds.push(hash("sha256", feedUrl, "hex").slice(0, 32));
+        feedUrls.push(feedUrl);
+        moments.push(at);
+      }
     }
     const before = this.#sequence;
     this.#sequence += ids.length;
     const { rowCount } = await this.#pool.query(
       `insert into floor.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
-       select 1, $1::bigint + number, id, feed, $2::bigint, 0, feed_url
-       from unnest($3::uuid[], $4::uuid[], $5::text[]) with ordinality as given (id, feed, feed_url, number)
+       select 1, $1::bigint + number, id, feed, at, 0, feed_url
+       from unnest($2::uuid[], $3::uuid[], $4::text[], $5::bigint[])
+         with ordinality as given (id, feed, feed_url, at, number)
        on conflict do nothing`,
-      [before, at, ids, feeds, feedUrls],
+      [before, ids, feeds, feedUrls, moments],
     );
     if (rowCount !== ids.length) throw new Error(`only ${rowCount} of ${ids.length} were new`);
     return new Uint8Array(ids.length).fill(1);

@@ -10,10 +10,13 @@ import { ATOMIC, PLAIN } from "./requests.ts";
  * the same driver of PostgreSQL. It believes whatever it is sent, so no server that checks can be much faster.
  *
  * `node floor.ts <file> groups` commits in groups, in a thread, as Earmark does; with `each` instead, every request is
- * a transaction of its own in the main thread, as a first draft would have it. `<url> postgres` is for PostgreSQL.
+ * a transaction of its own in the main thread, as a first draft would have it. With the URL of a PostgreSQL database
+ * groups are inserted `one at a time` or `side by side`.
  */
 const [place = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
+/** As many connections to PostgreSQL as Earmark opens. */
+const SIDE_BY_SIDE = 10;
 
 interface Floor {
   add(addition: Addition, done: (added: Uint8Array) => void): void;
@@ -26,13 +29,14 @@ type Document = {
   }[];
 };
 
-const { add, page } = mode === "postgres" ? await openPostgres() : openSqlite();
+const { add, page } = place.startsWith("postgres") ? await openPostgres() : openSqlite();
 
 /** A failure ends the process, and with it the run. */
 async function openPostgres(): Promise<Floor> {
-  const store = await PostgresFloor.open(place);
+  const lanes = mode === "one at a time" ? 1 : SIDE_BY_SIDE;
+  const store = await PostgresFloor.open(place, SIDE_BY_SIDE);
   return {
-    add: (addition, done) => void store.add(addition).then(done),
+    add: gather((additions, done) => void store.add(additions).then(done), lanes),
     page: (offset, size, done) => void store.page(offset, size).then(done),
   };
 }
@@ -46,10 +50,24 @@ function openSqlite(): Floor {
 }
 
 function addInGroups(): Floor["add"] {
-  type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
   const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: place });
+  let onAdded: (added: Uint8Array) => void = () => undefined;
+  writer.on("message", (added: Uint8Array) => onAdded(added));
+  const write = (additions: readonly Addition[], done: (added: Uint8Array) => void) => {
+    onAdded = done;
+    writer.postMessage(additions);
+  };
+  return gather(write, 1);
+}
+
+/** What waits together is written together, as Earmark does it; so many groups at a time. */
+function gather(
+  write: (additions: readonly Addition[], done: (added: Uint8Array) => void) => void,
+  lanes: number,
+): Floor["add"] {
+  type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
   const queue: Waiting[] = [];
-  let underWay: Waiting[] = [];
+  let underWay = 0;
   const sendNext = () => {
     let [operations, count] = [0, 0];
     for (const { addition } of queue) {
@@ -57,22 +75,26 @@ function addInGroups(): Floor["add"] {
       if (count > 0 && operations > GROUP_OPERATIONS) break;
       count += 1;
     }
-    underWay = queue.splice(0, count);
-    if (count > 0) writer.postMessage(underWay.map(({ addition }) => addition));
+    if (count === 0) return;
+    const group = queue.splice(0, count);
+    underWay += 1;
+    write(
+      group.map(({ addition }) => addition),
+      (added) => {
+        underWay -= 1;
+        sendNext();
+        let start = 0;
+        for (const { addition, done } of group) {
+          const end = start + addition.texts.length / 2;
+          done(added.subarray(start, end));
+          start = end;
+        }
+      },
+    );
   };
-  writer.on("message", (added: Uint8Array) => {
-    const group = underWay;
-    sendNext();
-    let start = 0;
-    for (const { addition, done } of group) {
-      const end = start + addition.texts.length / 2;
-      done(added.subarray(start, end));
-      start = end;
-    }
-  });
   return (addition, done) => {
     queue.push({ addition, done });
-    if (underWay.length === 0) sendNext();
+    if (underWay < lanes) sendNext();
   };
 }
 

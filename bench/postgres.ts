@@ -32,6 +32,18 @@ export class PostgresServer {
     }
   }
 
+  /** Its process, when it was started here. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** What it says of itself; undefined when it was not needed. */
+  async version(): Promise<string | undefined> {
+    if (this.#url === "") return undefined;
+    const [row] = await query(this.#url, "show server_version");
+    return String(row?.["server_version"]);
+  }
+
   /** The URL of a new database. */
   async create(): Promise<string> {
     const name = `earmark_bench_${randomBytes(6).toString("hex")}`;

@@ -1,3 +1,4 @@
+import { hash, randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { query } from "../test/postgres-cluster.ts";
 
@@ -39,18 +40,40 @@ export function prefill(path: string, { count, length }: Lists): void {
   database.close();
 }
 
-/** Takes away what was added to the local user's list after its first `length`, and all of the log. Returns the path. */
-export function trim(path: string, length: number): string {
+/**
+ * Accounts for the first `count` users of a file that was filled, each with a token that was used just now. Returns the
+ * tokens.
+ */
+export function prefillTokens(path: string, count: number): string[] {
+  const database = new DatabaseSync(path);
+  database.exec("begin");
+  const account = database.prepare("insert into accounts values (?, 'user' || ?, '', '', 1750000000000)");
+  const credential = database.prepare(`
+    insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
+    values (?, ?, randomblob(16), 'token', 'write', 'bench', 1750000000000, ?, 0)`);
+  const now = Date.now();
+  const tokens = Array.from({ length: count }, (_, index) => {
+    const token = `emk_${randomBytes(32).toString("base64url")}`;
+    account.run(index + 1, index + 1);
+    credential.run(hash("sha256", token, "buffer"), index + 1, now);
+    return token;
+  });
+  database.exec("commit");
+  database.close();
+  return tokens;
+}
+
+/** Takes away what was added to the first users' lists after their first `length`, and all of the log. */
+export function trim(path: string, { count, length }: Lists): void {
   const database = new DatabaseSync(path);
   database.exec(`
     begin;
-    delete from subscriptions where user_id = 1 and sequence > ${length};
-    update lists set sequence = ${length}, total = ${length} where user_id = 1;
+    delete from subscriptions where user_id in (select user_id from lists where user_id <= ${count}) and sequence > ${length};
+    update lists set sequence = ${length}, total = ${length} where user_id <= ${count};
     commit;
     pragma wal_checkpoint(truncate);
   `);
   database.close();
-  return path;
 }
 
 /** Ids of the local user's list, in no order. */

@@ -3,19 +3,23 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
+import type { HoldOrder, Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
   readonly pid: number;
   readonly port: number;
-  /** What a client has to show, on a server with accounts. */
-  readonly token?: string;
+  /** What clients have to show, on a server with accounts. */
+  readonly tokens: readonly string[];
+  /** Whether PostgreSQL works for it. */
+  readonly onPostgres: boolean;
   stop(): Promise<void>;
 }
 
 export interface Load {
   run(order: MeasureOrder): Promise<Measurement>;
-  run(order: TimePagesOrder | RemoveOrder): Promise<number[]>;
+  run(order: TimePagesOrder | RemoveOrder | HoldOrder): Promise<number[]>;
+  /** Ends the measurement that is under way. */
+  finish(): void;
 }
 
 /** Every process that was started here and has not ended. */
@@ -27,47 +31,70 @@ interface Tracked {
   readonly ended: Promise<never>;
 }
 
-/** The program as it is installed, with its defaults. */
-export function startEarmark(place: string, nodeOptions: readonly string[] = []): Promise<Server> {
-  const url = place.startsWith("postgres") ? place : `file:${place}`;
-  return startServer([...nodeOptions, at("../bin/earmark"), "serve"], { PORT: "0", DATABASE_URL: url });
+/** With accounts the limits are counted, but high enough to be out of the way. */
+const WITH_ACCOUNTS = {
+  EARMARK_ACCOUNTS: "on",
+  EARMARK_REQUESTS_PER_MINUTE: "1000000",
+  EARMARK_OPERATIONS_PER_MINUTE: "100000000",
+};
+
+/** The program as it is installed, with its defaults; with accounts if there are tokens to show. */
+export async function startEarmark(
+  place: string,
+  nodeOptions: readonly string[] = [],
+  tokens: readonly string[] = [],
+): Promise<Server> {
+  const settings = tokens.length === 0 ? {} : WITH_ACCOUNTS;
+  const server = await startServer([...nodeOptions, at("../bin/earmark"), "serve"], {
+    PORT: "0",
+    DATABASE_URL: urlOf(place),
+    ...settings,
+  });
+  return { ...server, tokens, onPostgres: isUrl(place) };
 }
 
-/** With accounts, a user, and a token of hers; the limits are counted, but high enough to be out of the way. */
-export async function startEarmarkWithAccounts(place: string, nodeOptions: readonly string[] = []): Promise<Server> {
-  const url = place.startsWith("postgres") ? place : `file:${place}`;
+/** Makes an account in a place that no server has open yet, and a token for it. */
+export function makeToken(place: string): string {
   const command = (args: readonly string[], input: string) =>
     execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
-      env: { ...process.env, DATABASE_URL: url },
+      env: { ...process.env, DATABASE_URL: urlOf(place) },
       input,
       encoding: "utf8",
       stdio: ["pipe", "pipe", "ignore"],
     });
   command(["user", "add", "ann", "--password-stdin"], "a password for the bench");
-  const token = command(["token", "create", "ann", "--label", "bench"], "").trim();
-  const server = await startServer([...nodeOptions, at("../bin/earmark"), "serve"], {
-    PORT: "0",
-    DATABASE_URL: url,
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_REQUESTS_PER_MINUTE: "1000000",
-    EARMARK_OPERATIONS_PER_MINUTE: "100000000",
-  });
-  return { ...server, token };
+  return command(["token", "create", "ann", "--label", "bench"], "").trim();
 }
 
-export function startFloor(place: string, mode: "groups" | "each" | "postgres"): Promise<Server> {
-  return startServer([at("floor.ts"), place, mode], {});
+function urlOf(place: string): string {
+  return isUrl(place) ? place : `file:${place}`;
+}
+
+/** Of a database; otherwise it is the path of a file. */
+function isUrl(place: string): boolean {
+  return place.startsWith("postgres");
+}
+
+export type FloorMode = "groups" | "each" | "one at a time" | "side by side";
+
+/** Its compiled code is kept between starts, as Earmark's is. */
+export async function startFloor(place: string, mode: FloorMode): Promise<Server> {
+  const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
+  const server = await startServer([at("floor.ts"), place, mode], settings);
+  return { ...server, onPostgres: isUrl(place) };
 }
 
 export function startLoad(): Load {
-  const { child, ended } = track(fork(at("load.ts"), { execPath: process.execPath, stdio: "inherit" }));
+  const { child, ended } = track(
+    fork(at("load.ts"), { execPath: process.execPath, stdio: "inherit", serialization: "advanced" }),
+  );
   const run = async (order: Order) => {
     child.send(order);
     const [report] = (await Promise.race([once(child, "message"), ended])) as [Report];
     if ("failure" in report) throw new Error(report.failure);
     return report.value;
   };
-  return { run } as Load;
+  return { run, finish: () => child.send("finish") } as Load;
 }
 
 /** Ends what is left, for the end of the run however it comes; nothing of theirs is worth keeping. */
@@ -93,13 +120,14 @@ async function startServer(args: readonly string[], settings: Readonly<Record<st
   if (pid === undefined || stdout === null) throw new Error(`cannot start ${args.join(" ")}`);
   const url = new Promise<string>((resolve) => {
     createInterface(stdout).on("line", (line) => {
-      const entry = JSON.parse(line) as { url?: string; level?: number };
+      const entry = JSON.parse(line) as { url?: string; level?: number; msg?: string };
       if (entry.url !== undefined) resolve(entry.url);
-      else if ((entry.level ?? 0) > 30) process.stderr.write(`${line}\n`);
+      // Under full load the largest requests are slow, and the figures say so.
+      else if ((entry.level ?? 0) > 30 && entry.msg !== "slow request") process.stderr.write(`${line}\n`);
     });
   });
   const port = Number(new URL(await Promise.race([url, tracked.ended])).port);
-  return { pid, port, stop: () => stop(tracked) };
+  return { pid, port, tokens: [], onPostgres: false, stop: () => stop(tracked) };
 }
 
 async function stop(tracked: Tracked): Promise<void> {

@@ -18,19 +18,27 @@ let operations = 0;
 
 /**
  * Additions, each with an id and a feed that no other has. One body per connection, written once and patched in place:
- * to make it anew for each request would cost the load as much as reading it costs the server.
+ * to make it anew for each request would cost the load as much as reading it costs the server. The tokens are all of
+ * one length, and shown one after another.
  */
-export function createAdditions(count: number, token: string | undefined): Workload {
+export function createAdditions(count: number, tokens: readonly string[]): Workload {
   const operation =
     '{"op":"add","data":{"type":"subscription","id":"########-0000-4000-8000-0000$$$$$$$$","attributes":{"feed_url":"https://feeds.example.com/shows/########/episodes.xml"}}}';
   const body = `{"atomic:operations":[${Array.from({ length: count }, () => operation).join(",")}]}`;
-  const head = `POST /v1/operations HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Content-Type: ${ATOMIC}\r\nAccept: ${ATOMIC}\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const head = `POST /v1/operations HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(tokens[0])}Content-Type: ${ATOMIC}\r\nAccept: ${ATOMIC}\r\nContent-Length: ${body.length}\r\n\r\n`;
   const request = Buffer.from(head + body, "latin1");
   const scattered = offsets(request, "########");
   const counted = offsets(request, "$$$$$$$$");
+  const shown = request.indexOf(tokens[0] ?? "");
+  // Connections begin at different ones.
+  let turn = operations;
 
   return {
     next() {
+      if (tokens.length > 1) {
+        turn += 1;
+        request.write(tokens[scatter(turn) % tokens.length] ?? "", shown, "latin1");
+      }
       for (let index = 0; index < count; index += 1) {
         operations += 1;
         const key = scatter(operations);

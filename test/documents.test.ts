@@ -151,6 +151,7 @@ test("every link between the documents leads somewhere", () => {
     "README.md",
     "docs/accounts.md",
     "docs/api.md",
+    "docs/performance.md",
     "docs/scaling.md",
     "client/README.md",
     "ARCHITECTURE.md",

@@ -1,6 +1,7 @@
 import { EarmarkError, type ImportEntry, NetworkError } from "../../client/src/index.ts";
 import { readFeedUrl } from "../feed-url.ts";
-import { NotOpml, readOpml } from "../opml/read.ts";
+import { NotOpml } from "../opml/entry.ts";
+import { readOpml } from "../opml/read.ts";
 import { StartFailure } from "../store/opening.ts";
 import { type Library, openLibrary, type Place } from "./library.ts";
 import type { Terminal } from "./terminal.ts";

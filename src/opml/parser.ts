@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { type Entry, NotOpml } from "./read.ts";
+import { type Entry, NotOpml } from "./entry.ts";
 
 /** What a file may take before it is given up: a hostile one may be made to take for ever. */
 const TIME_MS = 10_000;

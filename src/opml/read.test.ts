@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/properties.ts";
 import type { Subscription } from "../subscriptions.ts";
+import { NotOpml } from "./entry.ts";
 import { OpmlParser } from "./parser.ts";
-import { MAX_ENTRIES, NotOpml, readOpml } from "./read.ts";
+import { MAX_ENTRIES, readOpml } from "./read.ts";
 import { writeOpml } from "./write.ts";
 
 const file = (body: string) =>

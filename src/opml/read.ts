@@ -1,16 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { type Opml, ParseError, parseOpml } from "feedsmith";
-
-/** A feed as a file names it. */
-export interface Entry {
-  readonly feedUrl: string;
-  readonly title: string | undefined;
-}
-
-/** The bytes are no OPML file that can be read, with the reason in words. */
-export class NotOpml extends Error {
-  override readonly name = "NotOpml";
-}
+import { type Entry, NotOpml } from "./entry.ts";
 
 /** Most feeds that one file may name. */
 export const MAX_ENTRIES = 50_000;

@@ -1,6 +1,7 @@
 import { parentPort } from "node:worker_threads";
+import { NotOpml } from "./entry.ts";
 import type { Parsed } from "./parser.ts";
-import { NotOpml, readOpml } from "./read.ts";
+import { readOpml } from "./read.ts";
 
 /** The thread that reads files. */
 parentPort?.on("message", (bytes: Uint8Array) => {

@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createPostgres, createSqlite, type Engine } from "./engines.ts";
+import type { Bound, Measurement, MeasureOrder } from "./load.ts";
+import { PostgresServer } from "./postgres.ts";
+import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } from "./processes.ts";
+
+/** How long and how often: what a line does is the same in all of them. */
+export interface Plan {
+  readonly rounds: number;
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+  /** How often each page of a long list is asked for in a round. */
+  readonly turns: number;
+  /** Rows of the small and the large file. */
+  readonly rows: readonly [small: number, large: number];
+  readonly sizeRounds: number;
+  readonly sizeRequests: number;
+  readonly bulkMs: number;
+  readonly startRows: number;
+}
+
+export const FULL: Plan = {
+  rounds: 5,
+  warmUpMs: 200,
+  measureMs: 800,
+  turns: 200,
+  rows: [10_000, 10_000_000],
+  sizeRounds: 5,
+  sizeRequests: 700,
+  bulkMs: 60_000,
+  startRows: 1_000_000,
+};
+
+export const QUICK: Plan = {
+  rounds: 3,
+  warmUpMs: 40,
+  measureMs: 120,
+  turns: 30,
+  rows: [10_000, 200_000],
+  sizeRounds: 3,
+  sizeRequests: 60,
+  bulkMs: 3_000,
+  startRows: 100_000,
+};
+
+/** No bound; a number that JSON can carry to the load. */
+export const ANY = Number.MAX_SAFE_INTEGER;
+
+export type Work = Pick<MeasureOrder, "connections" | "workload">;
+
+export interface Contender {
+  readonly name: string;
+  readonly servers: readonly Server[];
+  readonly runs: Measurement[];
+}
+
+export interface BenchOptions {
+  /** A folder for CPU profiles of Earmark's threads. */
+  readonly profile?: string | undefined;
+  readonly say?: (words: string) => void;
+}
+
+/** What all lines share: a folder, the engines, and the processes that put load on servers. */
+export class Bench {
+  readonly plan: Plan;
+  readonly sqlite: Engine;
+  readonly postgres: Engine;
+  readonly postgresServer: PostgresServer;
+  readonly folder: string;
+  readonly say: (words: string) => void;
+  readonly #profile: string | undefined;
+  #load: Load | undefined;
+  #otherLoad: Load | undefined;
+
+  constructor(plan: Plan, { profile, say = () => undefined }: BenchOptions = {}) {
+    this.plan = plan;
+    this.say = say;
+    this.#profile = profile;
+    this.folder = mkdtempSync(join(tmpdir(), "earmark-bench-"));
+    this.sqlite = createSqlite(this.folder);
+    this.postgresServer = new PostgresServer(this.folder);
+    this.postgres = createPostgres(this.postgresServer);
+  }
+
+  get load(): Load {
+    this.#load ??= startLoad();
+    return this.#load;
+  }
+
+  /** For a second kind of work at the same time. */
+  get otherLoad(): Load {
+    this.#otherLoad ??= startLoad();
+    return this.#otherLoad;
+  }
+
+  earmark(place: string, tokens: readonly string[] = []): Promise<Server> {
+    const options = this.#profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${this.#profile}`];
+    return startEarmark(place, options, tokens);
+  }
+
+  async measure(
+    servers: readonly Server[],
+    work: Work,
+    bound: Bound = { ms: this.plan.measureMs, requests: ANY },
+    warmUp: Bound = { ms: this.plan.warmUpMs, requests: ANY },
+    load = this.load,
+  ): Promise<Measurement> {
+    const addresses = servers.map(({ pid, port, tokens }) => ({ pid, port, tokens }));
+    const databasePid = servers.some(({ onPostgres }) => onPostgres) ? this.postgresServer.pid : undefined;
+    const order = { kind: "measure", servers: addresses, databasePid, ...work, warmUp, measure: bound } as const;
+    const measurement = await load.run(order);
+    if (measurement.loadShare > 0.9) this.say("    the load took a whole core: it may have measured itself");
+    return measurement;
+  }
+
+  /** The same by another process, until it is told to finish. */
+  measureBeside(servers: readonly Server[], work: Work): Promise<Measurement> {
+    const warmUp = { ms: this.plan.warmUpMs, requests: ANY };
+    return this.measure(servers, work, { ms: ANY, requests: ANY }, warmUp, this.otherLoad);
+  }
+
+  /** Each in every round, and one round before the first that counts, in which all of them are compiled. */
+  async takeTurns(contenders: readonly Contender[], work: Work): Promise<void> {
+    for (let round = 0; round <= this.plan.rounds; round += 1) {
+      for (const { servers, runs } of inTurns(contenders, round)) {
+        const run = await this.measure(servers, work);
+        if (round > 0) runs.push(run);
+      }
+    }
+  }
+
+  async fillList(servers: readonly Server[], length: number): Promise<void> {
+    // The first answer ends the warm-up, and is one of the list's thousands all the same.
+    const bound = { ms: ANY, requests: length / 1_000 - 1 };
+    await this.measure(servers, { connections: 1, workload: adding(1_000) }, bound, { ms: 0, requests: 0 });
+  }
+
+  async close(): Promise<void> {
+    await stopAll();
+    await this.postgresServer.stop();
+    this.kill();
+  }
+
+  /** What can be done at once, when there is no time for more. */
+  kill(): void {
+    killAll();
+    this.postgresServer.kill();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Forth in one round and back in the next: what one leaves to the disk should not always burden the same other. */
+export function inTurns<T>(contenders: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? contenders : contenders.toReversed();
+}
+
+export async function stopServers(servers: readonly Server[]): Promise<void> {
+  for (const server of servers) await server.stop();
+}
+
+export function adding(operations: number): Work["workload"] {
+  return { kind: "add", operations };
+}
+
+export function paging(size: number, total: number): Work["workload"] {
+  return { kind: "pages", size, total };
+}
+
+/** Operations of an addition, items of a page. */
+export function partsOf({ workload }: Work): number {
+  return workload.kind === "add" ? workload.operations : workload.size;
+}

@@ -1,0 +1,131 @@
+import { request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ANY, adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
+import type { Measurement } from "./load.ts";
+import type { Server } from "./processes.ts";
+import { compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+
+/** What readers notice of those who write much. */
+
+const LISTED = 10_000;
+const PAGES: Work = { connections: 32, workload: paging(25, LISTED) };
+const BULK: Work = { connections: 4, workload: adding(1_000) };
+const FEEDS = 20_000;
+
+/**
+ * Pages while additions run as fast as they can, beside pages while the same additions run on a server of their own. So
+ * both have the same machine to share with the same work, and the ratio is what sharing one process costs.
+ */
+export async function comparePagesBesideAdditions(
+  bench: Bench,
+  name: string,
+  targets: { readonly rate: Target; readonly p99: Target },
+): Promise<Line> {
+  const [shared, own, neighbour] = await startThree(bench);
+  const contenders = [
+    { name: "additions on the same server", pages: shared, additions: shared },
+    { name: "additions on another server", pages: own, additions: neighbour },
+    { name: "no additions", pages: own, additions: undefined },
+  ].map((contender) => ({ ...contender, runs: [] as Measurement[], added: [] as Measurement[] }));
+  for (let round = 0; round <= bench.plan.rounds; round += 1) {
+    for (const { pages, additions, runs, added } of inTurns(contenders, round)) {
+      const adding = additions === undefined ? undefined : bench.measureBeside([additions], BULK);
+      const run = await bench.measure([pages], PAGES);
+      bench.otherLoad.finish();
+      const other = await adding;
+      if (round === 0) continue;
+      runs.push(run);
+      if (other !== undefined) added.push(other);
+    }
+  }
+  await stopServers([shared, own, neighbour]);
+  const [same, other, alone] = contenders.map(({ runs }) => runs);
+  const rows = contenders.flatMap(({ name: contender, runs, added }, index) => {
+    const pages = rowOf(`pages, ${contender}`, 25, runs, index === 0 ? comparisons() : []);
+    return added.length === 0 ? [pages] : [pages, rowOf("  the additions", 1_000, added)];
+  });
+  return { name, rows };
+
+  function comparisons() {
+    const [here = [], there = [], none = []] = [same, other, alone];
+    return [
+      compare("of the rate beside another server", ratesOf(here), ratesOf(there), targets.rate),
+      compare("times its p99", p99Of(here), p99Of(there), targets.p99),
+      compare("of the rate without additions", ratesOf(here), ratesOf(none)),
+      compare("times its p99", p99Of(here), p99Of(none)),
+    ];
+  }
+}
+
+async function startThree(bench: Bench): Promise<[Server, Server, Server]> {
+  const start = async () => bench.earmark(await bench.sqlite.create());
+  const servers: [Server, Server, Server] = [await start(), await start(), await start()];
+  for (const server of servers) await bench.fillList([server], LISTED);
+  return servers;
+}
+
+function p99Of(runs: readonly Measurement[]): number[] {
+  return runs.map(({ p99Ms }) => p99Ms);
+}
+
+/** Pages for as long as an import takes, beside as long without. */
+export async function comparePagesBesideImport(bench: Bench, name: string, target: Target): Promise<Line> {
+  const server = await bench.earmark(await bench.sqlite.create());
+  await bench.fillList([server], LISTED);
+  const during: Measurement[] = [];
+  const alone: Measurement[] = [];
+  const seconds: number[] = [];
+  let ms = bench.plan.measureMs;
+  const measurePages = (bound: number) => bench.measure([server], PAGES, { ms: bound, requests: ANY });
+  for (let round = 0; round <= bench.plan.rounds; round += 1) {
+    const quiet = await measurePages(ms);
+    const busy = measurePages(ANY);
+    await sleep(bench.plan.warmUpMs + 20);
+    const started = performance.now();
+    await importFeeds(server, round);
+    ms = performance.now() - started;
+    bench.load.finish();
+    const run = await busy;
+    if (round === 0) continue;
+    alone.push(quiet);
+    during.push(run);
+    seconds.push(ms / 1_000);
+  }
+  await server.stop();
+  return {
+    name,
+    rows: [
+      rowOf("pages during the import", 25, during, [
+        compare("times the p99 alone", p99Of(during), p99Of(alone), target),
+        compare("of the rate alone", ratesOf(during), ratesOf(alone)),
+        { what: "s for the import", rounds: seconds },
+      ]),
+      rowOf("pages alone", 25, alone),
+    ],
+  };
+}
+
+/** Throws unless each of the feeds was added. */
+function importFeeds({ port }: Server, round: number): Promise<void> {
+  const outlines = Array.from({ length: FEEDS }, (_, index) => {
+    const number = round * FEEDS + index;
+    return `<outline type="rss" text="Show ${number}" xmlUrl="https://feeds.example.org/import/${number}/rss.xml"/>`;
+  });
+  const file = `<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0"><head/><body>${outlines.join("\n")}</body></opml>`;
+  return new Promise((resolve, reject) => {
+    const headers = { "content-type": "text/x-opml", "content-length": Buffer.byteLength(file) };
+    const path = "/v1/imports";
+    const outgoing = request({ port, host: "127.0.0.1", method: "POST", path, headers, agent: false }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+      incoming.on("error", reject);
+      incoming.on("end", () => {
+        const text = Buffer.concat(chunks).toString("latin1");
+        if (incoming.statusCode === 200 && text.includes(`"added":${FEEDS},`) && text.endsWith("]}")) resolve();
+        else reject(new Error(`an import went wrong (${incoming.statusCode}): ${text.slice(0, 1_000)}`));
+      });
+    });
+    outgoing.on("error", reject);
+    outgoing.end(file);
+  });
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { adding, Bench, type Plan, paging } from "./bench.ts";
+import { summarize } from "./figures.ts";
+import { compareAccounts, compareSizes, compareWithFloor } from "./rates.ts";
+import type { Line, Target } from "./report.ts";
+
+/**
+ * A handful of the bench's lines in some seconds: not what is promised, but that nothing has become several times slower.
+ * Each has to reach half of its target, as the median of rounds that take turns; a noisy moment gets a second chance.
+ */
+const PLAN: Plan = {
+  rounds: 5,
+  warmUpMs: 60,
+  measureMs: 140,
+  turns: 10,
+  rows: [10_000, 100_000],
+  sizeRounds: 3,
+  sizeRequests: 60,
+  bulkMs: 1_000,
+  startRows: 10_000,
+};
+const bench = new Bench(PLAN);
+after(() => bench.close());
+process.once("exit", () => bench.kill());
+
+const HUNDREDS = { connections: 8, workload: adding(100) };
+const PAGES = { connections: 32, workload: paging(25, 10_000) };
+
+const LINES: readonly (readonly [name: string, limit: Target, measure: (name: string) => Promise<Line>])[] = [
+  ["additions, 100 a request", { atLeast: 0.375 }, (name) => compareWithFloor(bench, name, bench.sqlite, HUNDREDS, {})],
+  ["pages of 25", { atLeast: 0.4 }, (name) => compareWithFloor(bench, name, bench.sqlite, PAGES, {})],
+  ["additions with a token", { atLeast: 0.45 }, (name) => compareAccounts(bench, name, bench.sqlite, HUNDREDS)],
+  ["additions in a large file", { atMost: 3 }, (name) => compareSizes(bench, name)],
+];
+
+for (const [name, limit, measure] of LINES) {
+  const words = "atLeast" in limit ? `at least ${limit.atLeast}` : `at most ${limit.atMost}`;
+  test(`${name}: ${words}`, async (context) => {
+    const ratio = async () => {
+      const { rows } = await measure(name);
+      const [first] = rows[0]?.comparisons ?? [];
+      const { median, min, max } = summarize(first?.rounds ?? []);
+      context.diagnostic(`${median.toFixed(2)} (${min.toFixed(2)}..${max.toFixed(2)}) ${first?.what}`);
+      return median;
+    };
+    const isFine = (value: number) => ("atLeast" in limit ? value >= limit.atLeast : value <= limit.atMost);
+    const first = await ratio();
+    if (isFine(first)) return;
+    const second = await ratio();
+    assert.ok(isFine(second), `${first.toFixed(2)}, and again ${second.toFixed(2)}`);
+  });
+}
