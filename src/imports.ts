@@ -19,7 +19,7 @@ export interface Imported {
 }
 
 /** So many at a time: each is a transaction, and others get their turn in between. */
-const AT_A_TIME = 250;
+const AT_A_TIME = 100;
 
 /**
  * Subscribes to each of the feeds; with `dryRun` only says what would happen. Entry N of the answer is what became of feed
