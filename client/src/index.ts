@@ -58,6 +58,8 @@ export interface Progress {
 
 export interface SubscribeOptions extends CallOptions {
   readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /** At most so many feeds in one request: 1,000 unless told, and never more than the server takes. */
+  readonly batchSize?: number | undefined;
 }
 
 export interface Page {
@@ -113,6 +115,27 @@ export interface Me {
   };
 }
 
+export interface Credentials {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** What lets someone in: a token of an app, or a session of a browser that is signed in. */
+export interface Access {
+  readonly id: string;
+  readonly kind: "token" | "session";
+  /** Of a session, what the browser calls itself. */
+  readonly label: string;
+  /** Always `write` for a session. */
+  readonly scope: "read" | "write";
+  readonly createdAt: Date;
+  /** To five minutes; null when it was never used. */
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date | null;
+  /** The one that asks. */
+  readonly isCurrent: boolean;
+}
+
 export interface ErrorObject {
   readonly status: number;
   readonly title: string;
@@ -149,6 +172,32 @@ export interface Client {
   exportOpml(options?: CallOptions): Promise<string>;
   /** Who is asking, with counts and limits. */
   me(options?: CallOptions): Promise<Me>;
+
+  /** Makes an account and signs in. It needs an invitation unless the server lets anyone in. */
+  signUp(person: Credentials & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
+  /** The server sets a cookie, which browsers keep and send by themselves. */
+  signIn(person: Credentials, options?: CallOptions): Promise<void>;
+  /** Ends the session that asks. One that has ended already is signed out too. */
+  signOut(options?: CallOptions): Promise<void>;
+  /** Ends all sessions but the one that asks. */
+  changePassword(change: { readonly current: string; readonly wanted: string }, options?: CallOptions): Promise<void>;
+  tokens(options?: CallOptions): Promise<Access[]>;
+  sessions(options?: CallOptions): Promise<Access[]>;
+  /** The scope is `write` unless told. The `secret` is what an app gives as its token; it cannot be had again. */
+  createToken(
+    wish: {
+      readonly label: string;
+      readonly scope?: Access["scope"] | undefined;
+      readonly expiresAt?: Date | undefined;
+    },
+    options?: CallOptions,
+  ): Promise<Access & { readonly secret: string }>;
+  /** False when it was gone already. For the session that asks there is `signOut`. */
+  revoke(access: Pick<Access, "kind" | "id">, options?: CallOptions): Promise<boolean>;
+  /** All that the server has of the user, as the text of a JSON document. */
+  exportAccount(options?: CallOptions): Promise<string>;
+  /** Deletes the account with everything. The sign-in must not be older than ten minutes. */
+  deleteAccount(options?: CallOptions): Promise<void>;
 }
 
 /** The server has refused a request, or its answer cannot be understood. */
@@ -191,8 +240,21 @@ interface Resource {
   readonly id: string;
   readonly attributes: { readonly feed_url: string; readonly user_subscribed_at: string };
 }
-interface ListDocument {
-  readonly data: readonly Resource[];
+interface AccessResource {
+  readonly type: Access["kind"];
+  readonly id: string;
+  readonly attributes: {
+    readonly label: string;
+    readonly scope?: Access["scope"];
+    readonly created_at: string;
+    readonly last_used_at: string | null;
+    readonly expires_at: string | null;
+    readonly current?: boolean;
+    readonly token: string;
+  };
+}
+interface ListDocument<Data> {
+  readonly data: readonly Data[];
   readonly links: { readonly prev: string | null; readonly next: string | null };
   readonly meta: { readonly total: number };
 }
@@ -229,8 +291,10 @@ interface Answer {
   readonly error?: EarmarkError;
 }
 
-/** A part of the list; the links are queries. */
-interface Part extends Pick<Page, "items" | "total"> {
+/** A part of a list; the links are queries. */
+interface Part<Item = Subscription> {
+  readonly items: readonly Item[];
+  readonly total: number;
   readonly prev: string | undefined;
   readonly next: string | undefined;
 }
@@ -275,15 +339,45 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     }
   }
 
-  async function list(query: string, signal: AbortSignal | undefined): Promise<Part> {
+  /** Sends a document with one resource object. */
+  function sendOne(path: string, type: string, attributes: object, call: Call): Promise<Answer> {
+    return send(path, { method: "POST", type: PLAIN, body: JSON.stringify({ data: { type, attributes } }), ...call });
+  }
+
+  /** False when there was none. */
+  async function remove(path: string, id: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const answer = await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", expected: 404, signal });
+    return !answer.error;
+  }
+
+  async function readPart<Data, Item>(
+    path: string,
+    reader: (data: Data) => Item,
+    signal: AbortSignal | undefined,
+  ): Promise<Part<Item>> {
     // Only the query of a link is taken: where the server is, is ours to know.
     const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
-    return read(await send(`/v1/subscriptions${query}`, { signal }), ({ data, links, meta }: ListDocument) => ({
-      items: data.map(readSubscription),
+    return read(await send(path, { signal }), ({ data, links, meta }: ListDocument<Data>) => ({
+      items: data.map(reader),
       total: meta.total,
       prev: queryOf(links.prev),
       next: queryOf(links.next),
     }));
+  }
+
+  function list(query: string, signal: AbortSignal | undefined): Promise<Part> {
+    return readPart(`/v1/subscriptions${query}`, readSubscription, signal);
+  }
+
+  async function listAccess(path: string, signal: AbortSignal | undefined): Promise<Access[]> {
+    const all: Access[] = [];
+    let query: string | undefined = writePage(1, MAX_PAGE_SIZE);
+    while (query) {
+      const { items, next }: Part<Access> = await readPart(path + query, readAccess, signal);
+      all.push(...items);
+      query = next;
+    }
+    return all;
   }
 
   /** By id, what stands behind the first `count`. It came after these: removals only move items to the front. */
@@ -301,7 +395,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
   }
 
   const client: Client = {
-    async subscribe(feeds, { onProgress, signal } = {}) {
+    async subscribe(feeds, { onProgress, batchSize, signal } = {}) {
       // A text can be iterated too, by its characters.
       const given = typeof feeds === "string" ? [feeds] : feeds;
       const wanted = Array.from(given, (feed) => (typeof feed === "string" ? { url: feed } : feed));
@@ -309,7 +403,9 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
       if (wanted.length === 0) return all;
       const { counts, limits } = await client.me({ signal });
       const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
-      const maxSize = Math.min(MAX_OPERATIONS, limits.operationsPerRequest, limits.operationsPerMinute ?? Infinity);
+      const { operationsPerRequest, operationsPerMinute } = limits;
+      const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
+      const maxSize = Math.max(1, allowed);
       const tally = { added: 0, alreadySubscribed: 0, refused: 0 };
       let size = maxSize;
 
@@ -386,12 +482,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     },
 
     async remove(id, { signal } = {}) {
-      const answer = await send(`/v1/subscriptions/${encodeURIComponent(id)}`, {
-        method: "DELETE",
-        expected: 404,
-        signal,
-      });
-      return !answer.error;
+      return remove("/v1/subscriptions", id, signal);
     },
 
     async importOpml(opml, { dryRun = false, signal } = {}) {
@@ -418,9 +509,64 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     async me({ signal } = {}) {
       return read(await send("/v1/me", { signal }), ({ data, meta }: MeDocument) => {
         const { created_at, ...person } = data.attributes;
-        const createdAt = created_at ? new Date(created_at) : null;
-        return { ...person, createdAt, ...meta, limits: readNames<Me["limits"]>(meta.limits) };
+        return { ...person, createdAt: readMoment(created_at), ...meta, limits: readNames<Me["limits"]>(meta.limits) };
       });
+    },
+
+    async signUp(person, { signal } = {}) {
+      await sendOne("/v1/accounts", "account", person, { once: true, signal });
+    },
+
+    async signIn(person, { signal } = {}) {
+      // Sent again, it opens one session more, which does no harm.
+      await sendOne("/v1/sessions", "session", person, { signal });
+    },
+
+    async signOut(options) {
+      try {
+        const { credential } = await client.me(options);
+        if (credential) await client.revoke({ kind: "session", id: credential.id }, options);
+      } catch (error) {
+        // Its session has ended, perhaps by a try whose answer was lost.
+        if (!(error instanceof EarmarkError) || error.status !== 401) throw error;
+      }
+    },
+
+    async changePassword({ current, wanted }, { signal } = {}) {
+      const attributes = { current_password: current, password: wanted };
+      await sendOne("/v1/me", "account", attributes, { method: "PATCH", once: true, signal });
+    },
+
+    async tokens({ signal } = {}) {
+      return listAccess("/v1/tokens", signal);
+    },
+
+    async sessions({ signal } = {}) {
+      return listAccess("/v1/sessions", signal);
+    },
+
+    async createToken({ label, scope = "write", expiresAt }, { signal } = {}) {
+      // JSON would turn a date that is none into null, and the token would never end.
+      const attributes = { label, scope, expires_at: expiresAt?.toISOString() };
+      const answer = await sendOne("/v1/tokens", "token", attributes, { once: true, signal });
+      return read(answer, ({ data }: { readonly data: AccessResource }) => ({
+        ...readAccess(data),
+        secret: data.attributes.token,
+      }));
+    },
+
+    async revoke({ kind, id }, { signal } = {}) {
+      return remove(`/v1/${kind}s`, id, signal);
+    },
+
+    async exportAccount({ signal } = {}) {
+      const { text } = await send("/v1/me/export", { signal });
+      return text;
+    },
+
+    async deleteAccount({ signal } = {}) {
+      // Sent again, it could not tell an account that is gone from a session that has ended.
+      await send("/v1/me", { method: "DELETE", once: true, signal });
     },
   };
   return client;
@@ -464,6 +610,24 @@ function readNames<Value>(members: object): Value {
 
 function readSubscription({ id, attributes }: Resource): Subscription {
   return { id, feedUrl: attributes.feed_url, subscribedAt: new Date(attributes.user_subscribed_at) };
+}
+
+function readAccess({ type, id, attributes }: AccessResource): Access {
+  const { label, scope = "write", created_at, last_used_at, expires_at, current = false } = attributes;
+  return {
+    id,
+    kind: type,
+    label,
+    scope,
+    createdAt: new Date(created_at),
+    lastUsedAt: readMoment(last_used_at),
+    expiresAt: readMoment(expires_at),
+    isCurrent: current,
+  };
+}
+
+function readMoment(text: string | null): Date | null {
+  return text ? new Date(text) : null;
 }
 
 /** Undefined where the server said nothing that can be understood. */
