@@ -321,8 +321,8 @@ const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/openapi.json": { GET: page },
   "/docs": { GET: page },
   "/docs.css": { GET: page },
-  "/join.css": { GET: page },
-  "/join.js": { GET: page },
+  "/": { GET: page },
+  "/assets/:name": { GET: page },
   "/healthz": { GET: page },
   "/readyz": { GET: page },
   "/metrics": { GET: { access: "metrics", status: 200 } },
@@ -395,7 +395,7 @@ interface Place {
 }
 
 function placesOf(url: string, actor: Name): Place[] {
-  if (!url.includes(":id")) return [{ path: url, owner: undefined }];
+  if (!url.includes(":id")) return [{ path: url.replace(":name", "icon.svg"), owner: undefined }];
   const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
   const itemOf = (name: Name) => personOf(name).items.get(url) ?? "";
   return [
@@ -628,8 +628,6 @@ test("a server for one person has no accounts, and whoever asks is that person",
     "/v1/tokens",
     "/v1/tokens/:id",
     "/join",
-    "/join.css",
-    "/join.js",
   ]);
   assert.deepEqual(
     [...here].filter((url) => WAYS[url] === undefined),

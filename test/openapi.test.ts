@@ -91,7 +91,7 @@ for (const [name, environment] of Object.entries(VARIANTS)) {
       return access === "account" ? person : ["token", ...person];
     };
     const offered = server.offers.flatMap(({ url, access }) =>
-      Object.entries(access).map(([method, who]) => [`${method} ${url.replace(":id", "{id}")}`, needed(who)]),
+      Object.entries(access).map(([method, who]) => [`${method} ${url.replace(/:(\w+)/, "{$1}")}`, needed(who)]),
     );
     const inDocument = placesOf(described).map(({ name: place, operation: { security = described.security } }) => [
       place,
@@ -415,8 +415,22 @@ async function sendToBroken(
   }
 }
 
+/** The page, its files, and what a browser that has them is told. */
+async function pageCases(watch: Watch, port: number): Promise<readonly Case[]> {
+  const files = watch.places.filter(({ path }) => path === "/" || path === "/join" || path.startsWith("/assets/"));
+  const cases = files.map(async ({ name, path }): Promise<readonly Case[]> => {
+    const target = path.replace("{name}", "icon.svg");
+    const { headers } = await watch.send(port, name, {}, undefined, target);
+    return [
+      [name, 200, { "Accept-Encoding": "identity" }, undefined, target],
+      [name, 304, { "If-None-Match": String(headers["etag"]) }, undefined, target],
+    ];
+  });
+  return [...(await Promise.all(cases)).flat(), ["GET /assets/{name}", 404, {}]];
+}
+
 /** What answers from memory cannot fail in a way that was not foreseen, and is not made to here. */
-const PAGES = ["/healthz", "/metrics", "/openapi.json", "/docs", "/docs.css", "/join", "/join.css", "/join.js"];
+const PAGES = ["/healthz", "/metrics", "/openapi.json", "/docs", "/docs.css", "/join", "/", "/assets/{name}"];
 const pagesWithout = ({ places }: Watch, ...statuses: number[]) =>
   Object.fromEntries(places.filter(({ path }) => PAGES.includes(path)).map(({ name }) => [name, statuses]));
 
@@ -428,6 +442,7 @@ test("every status in the document of a server for one person is answered, and n
   await run(watch, server, [
     ...listCases({}),
     ...OPEN_CASES,
+    ...(await pageCases(watch, server.port)),
     ["GET /v1/me/export", 200, {}],
     ["GET /v1/me/export", 400, {}, undefined, "/v1/me/export?x"],
     ["GET /v1/me/export", 406, { Accept: "text/html" }],
@@ -464,7 +479,8 @@ test("every status in the document of a server with accounts is answered, and no
   await run(watch, server, [
     ...listCases(bearer),
     ...OPEN_CASES,
-    ...["/join", "/join.css", "/join.js"].map((path): Case => [`GET ${path}`, 200, {}]),
+    ...(await pageCases(watch, port)),
+    ["GET /", 308, {}, undefined, ""],
     ["GET /v1/me", 200, session],
     ["GET /v1/me/export", 200, session],
     ["GET /v1/me/export", 406, { ...session, Accept: "text/html" }],
@@ -552,7 +568,7 @@ test("what is not in the document is answered by its one rule", async () => {
     assert.equal((await watch.send(port, `BREW ${path}`)).status, 405, path);
     assert.equal((await watch.send(port, `PUT ${path}`, { Host: "elsewhere.example" })).status, 421, path);
   }
-  for (const path of ["/", "/v1", "/v1/subscriptions/", "/v2/operations", "/docs/", "/%zz"]) {
+  for (const path of ["/v1", "/v1/subscriptions/", "/v2/operations", "/docs/", "/%zz"]) {
     const status = path === "/%zz" ? 400 : 404;
     for (const method of ["GET", "POST", "HEAD", "BREW"])
       assert.equal((await watch.send(port, `${method} ${path}`)).status, method === "BREW" ? 404 : status, path);

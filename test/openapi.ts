@@ -86,7 +86,7 @@ function pathOf(target: string, basePath: string): string {
   const isBelow = path === basePath || path.startsWith(`${basePath}/`);
   const rest = isBelow ? path.slice(basePath.length) : path;
   try {
-    return decodeURI(rest);
+    return decodeURI(rest) || "/";
   } catch {
     return rest;
   }

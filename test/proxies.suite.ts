@@ -430,7 +430,7 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       const page = await ask("GET", link.pathname);
       assert.equal(page.status, 200);
       assert.match(String(page.headers["content-security-policy"]), /script-src 'self'/);
-      for (const file of ["join.css", "join.js"])
+      for (const [, file = ""] of page.text.matchAll(/<(?:link|script)[^>]* (?:href|src)="([^"]+)"/g))
         assert.equal((await ask("GET", new URL(file, `${origin}${link.pathname}`).pathname)).status, 200);
       const there = new URL("v1/accounts", `${origin}${link.pathname}`).pathname;
       const answer = await ask("POST", there, {

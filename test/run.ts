@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 const STEPS: readonly (readonly [name: string, command: string, ...rest: string[]])[] = [
   ["format, lint and import table", "biome", "check", "--error-on-warnings"],
   ["types", "tsc"],
+  ["types of the page", "tsc", "-p", "web"],
   ["tests", "node", "--test", `--test-concurrency=${availableParallelism()}`, "src/**/*.test.ts", "test/**/*.test.ts"],
 ];
 

@@ -31,7 +31,7 @@ export function createGuard(
   const refuseOtherSites = (raw: IncomingMessage, name: string) => {
     const { origin, "sec-fetch-site": site } = raw.headers;
     if (origin !== undefined && config.corsOrigins.includes(origin)) return;
-    if (site === "cross-site") throw crossSite("Sec-Fetch-Site");
+    if (site === "cross-site" && !isVisit(raw)) throw crossSite("Sec-Fetch-Site");
     const from = origin === undefined ? name : hostname(origin);
     if (from === undefined || (from !== name && !allowed.has(from))) throw crossSite("Origin");
   };
@@ -108,6 +108,12 @@ export function createGuard(
     if (hasAccounts) refuseForgery(raw);
     else refuseOtherSites(raw, name);
   };
+}
+
+/** Somebody follows a link to here: what is answered is shown to that person, and the other site sees nothing of it. */
+function isVisit({ method, headers }: IncomingMessage): boolean {
+  const { "sec-fetch-mode": mode, "sec-fetch-dest": destination } = headers;
+  return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
 /** Undefined for what is no origin: an address with more than a scheme, a host and a port. */

@@ -59,7 +59,12 @@ export function addResource(
     await handler(request, reply, await authenticate(request.raw, access));
   });
   const access = Object.fromEntries(Object.entries(handlers).map(([method, [needed]]) => [method, needed]));
-  return { url, pattern: new RegExp(`^${url.replace(":id", "[^/]+")}$`), allow, media, access };
+  return { url, pattern: new RegExp(`^${url.replace(/:\w+/, "[^/]+")}$`), allow, media, access };
+}
+
+/** A target in absolute form means the same as its path (RFC 9112, 3.2.2). */
+export function pathOf(target: string): string {
+  return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "");
 }
 
 export function queryOf(request: FastifyRequest): string {

@@ -44,6 +44,21 @@ export function respondText(reply: FastifyReply, contentType: string, text: stri
   send(reply, 200, text, { ...headers, "content-type": contentType });
 }
 
+export function respondFile(reply: FastifyReply, bytes: Buffer, headers: Headers): void {
+  send(reply, 200, bytes, headers);
+}
+
+export function respondMoved(reply: FastifyReply, location: string): void {
+  reply.hijack();
+  reply.raw.writeHead(308, { ...headersOf(reply), location, "content-length": 0 }).end();
+}
+
+/** The client has what it asks for already. */
+export function respondUnchanged(reply: FastifyReply, headers: Headers): void {
+  reply.hijack();
+  reply.raw.writeHead(304, { ...headersOf(reply), ...headers }).end();
+}
+
 export function respondEmpty(reply: FastifyReply, headers: Headers = {}): void {
   reply.hijack();
   reply.raw.writeHead(204, { ...headersOf(reply), ...headers }).end();
@@ -91,7 +106,7 @@ export function downloadOf(contentType: string, name: string): Headers {
   return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
-function send(reply: FastifyReply, status: number, text: string, headers: Headers): void {
+function send(reply: FastifyReply, status: number, text: string | Buffer, headers: Headers): void {
   reply.hijack();
   const length = Buffer.byteLength(text);
   reply.raw.writeHead(status, { ...headersOf(reply), ...headers, "content-length": length }).end(text);

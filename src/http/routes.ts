@@ -11,9 +11,12 @@ import { addAccountRoutes } from "./account-routes.ts";
 import { createJsonReader } from "./body.ts";
 import { addDocs } from "./docs-page.ts";
 import { addImportRoutes } from "./import-routes.ts";
-import { addJoinPage } from "./join-page.ts";
+import { addPage } from "./page.ts";
 import { type AddResource, addResource, idOf, type Offer, queryOf, type RouteOptions } from "./resource.ts";
 import { respond, respondEmpty, respondText, unavailable } from "./respond.ts";
+
+const NO_PAGE =
+  "The page was not built, so that there is nothing at /. `npm run build` builds it; the API does not need it.";
 
 /** Every route of the server, top to bottom. */
 export function createRoutes(
@@ -99,7 +102,7 @@ export function createRoutes(
 
   addImportRoutes(resource, options);
   addAccountRoutes(resource, options);
-  if (options.accounts !== undefined) addJoinPage(resource);
+  if (!addPage(resource, options.config)) app.log.warn(NO_PAGE);
   addDocs(resource, options.config);
 
   resource("/healthz", PLAIN, {

@@ -14,7 +14,7 @@ import { createCors } from "./cors.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
-import type { Offer } from "./resource.ts";
+import { type Offer, pathOf } from "./resource.ts";
 import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
 import { createRoutes } from "./routes.ts";
 
@@ -52,8 +52,7 @@ export function createServer(options: ServerOptions): Server {
     childLoggerFactory: (logger) => logger,
     serverFactory: (handler) => createHttpServer(handler, config.limits, allowed),
     exposeHeadRoutes: false,
-    // A target in absolute form means the same as its path (RFC 9112, 3.2.2).
-    rewriteUrl: (request) => withoutBase((request.url ?? "/").replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "") || "/"),
+    rewriteUrl: ({ url = "/" }) => withoutBase(pathOf(url).replace(/^(?!\/)/, "/")),
     routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => {
       if (isVerbose) request.log.debug({ reqId: request.id, method: request.method, route: "none" }, "request");

@@ -165,6 +165,12 @@ export const FAILURES = {
     when: "The user has no token with this id.",
     detail: "The user has no token with this id.",
   },
+  NoSuchFile: {
+    status: 404,
+    title: "Not Found",
+    when: "The page has no file of this name; it may have been of an earlier version.",
+    detail: "There is nothing at this path.",
+  },
   NotAcceptable: {
     status: 406,
     title: "Not Acceptable",

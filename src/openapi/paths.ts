@@ -2,7 +2,7 @@ import { ATOMIC } from "../jsonapi/media-type.ts";
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from "../jsonapi/query.ts";
 import { COLLECTION, FIELDS, TYPE } from "../jsonapi/resource.ts";
 import type { FailureName } from "./failures.ts";
-import { answer, type Describe, documentBody, emptyAnswer, textAnswer } from "./operation.ts";
+import { answer, type Describe, documentBody, emptyAnswer, type Outline, textAnswer } from "./operation.ts";
 import type { Facts } from "./schemas.ts";
 import type { Header, Parameter, PathItem } from "./types.ts";
 
@@ -14,6 +14,14 @@ export const PARAMETERS = {
     description: "8-4-4-4-12 hexadecimal digits, in any case.",
     schema: { type: "string", pattern: "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" },
     example: "9b024349-ccf0-5f69-a609-6b82873eab3c",
+  },
+  FileName: {
+    name: "name",
+    in: "path",
+    required: true,
+    description: "As the page has it.",
+    schema: { type: "string" },
+    example: "icon.svg",
   },
   PageNumber: {
     name: "page[number]",
@@ -357,8 +365,8 @@ export function pagePaths(facts: Facts, describe: Describe): Record<string, Path
   });
   const closed = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
   const docs = policy(`default-src 'none'; style-src 'self'; ${closed}`);
-  const join = policy(
-    `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; ${closed}; require-trusted-types-for 'script'`,
+  const web = policy(
+    `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; ${closed}; require-trusted-types-for 'script'; trusted-types 'none'`,
   );
   const page = (id: string, summary: string, type: string, header: Header): PathItem => ({
     get: describe("get", {
@@ -369,6 +377,52 @@ export function pagePaths(facts: Facts, describe: Describe): Record<string, Path
       answers: { 200: textAnswer(`${summary}.`, type, { "Content-Security-Policy": header }) },
     }),
   });
+  const kept: Record<string, Header> = {
+    "Content-Security-Policy": web,
+    "Cache-Control": {
+      description:
+        "That a copy is compared before it is used; for a file whose name has a hash, that it never changes.",
+      required: true,
+      schema: { enum: ["no-cache", "public, max-age=31536000, immutable"] },
+    },
+    ETag: { description: "What a copy is compared by.", required: true, schema: { type: "string" } },
+    Vary: {
+      description: "Files are sent compressed to whoever can read that.",
+      required: true,
+      schema: { const: "Accept-Encoding" },
+    },
+    "Content-Encoding": { description: "How it is compressed.", required: false, schema: { enum: ["br", "gzip"] } },
+  };
+  const file = (
+    id: string,
+    summary: string,
+    types: readonly string[],
+    more: Pick<Outline, "parameters" | "failures"> = {},
+    answers: Outline["answers"] = {},
+  ): PathItem => ({
+    get: describe("get", {
+      id,
+      tag: "Pages",
+      summary,
+      access: "open",
+      answers: {
+        200: {
+          description: `${summary}.`,
+          headers: kept,
+          content: Object.fromEntries(types.map((type) => [type, { schema: { type: "string" } }])),
+        },
+        304: { description: "It is as `If-None-Match` has it.", headers: kept },
+        ...answers,
+      },
+      ...more,
+    }),
+  });
+  const base = `${facts.basePath}/`;
+  const location: Header = { description: "With the slash.", required: true, schema: { const: base } };
+  const moved: Outline["answers"] =
+    facts.basePath === ""
+      ? {}
+      : { 308: emptyAnswer("The slash after the base path is missing.", { Location: location }) };
   return {
     "/openapi.json": {
       get: describe("get", {
@@ -401,12 +455,13 @@ export function pagePaths(facts: Facts, describe: Describe): Record<string, Path
     },
     "/docs": page("showDocs", "This document as a page", "text/html", docs),
     "/docs.css": page("getDocsStyle", "The style sheet of that page", "text/css", docs),
+    "/": file("showPage", "The page for people", ["text/html"], {}, moved),
+    "/assets/{name}": file("getAsset", "A file of that page", ["text/css", "text/javascript", "image/svg+xml"], {
+      parameters: ["FileName"],
+      failures: ["NoSuchFile"],
+    }),
     ...(facts.accounts === undefined
       ? {}
-      : {
-          "/join": page("showJoinPage", "The page to which an invitation leads", "text/html", join),
-          "/join.css": page("getJoinStyle", "The style sheet of that page", "text/css", join),
-          "/join.js": page("getJoinScript", "The script of that page", "text/javascript", join),
-        }),
+      : { "/join": file("showJoinPage", "The page to which an invitation leads", ["text/html"]) }),
   };
 }

@@ -1,0 +1,35 @@
+/** An address as it can be shown without misleading anyone. */
+export interface Shown {
+  /** As DNS has it: letters that only look like others are seen for what they are. */
+  readonly host: string;
+  readonly scheme: string;
+  /** Name and password; not to be shown unless asked for. */
+  readonly secret: string;
+  /** The host and all that follows. */
+  readonly rest: string;
+}
+
+export function readAddress(text: string): Shown {
+  const url = URL.parse(text);
+  const authority = /^[a-z][a-z\d+.-]*:\/\/([^/?#\\]*)/i.exec(text);
+  if (url === null || authority === null || !/^https?:$/.test(url.protocol)) {
+    return { host: text, scheme: "", secret: "", rest: text };
+  }
+  const [start, place = ""] = authority;
+  const secret = place.slice(0, place.lastIndexOf("@") + 1);
+  const host = url.hostname.replace(/^www\./, "");
+  return { host, scheme: `${url.protocol}//`, secret, rest: url.host + text.slice(start.length) };
+}
+
+export function shorten(text: string): string {
+  return readAddress(text).host;
+}
+
+/** A line of text, as the address that was meant: apps hand out `feed:` and `pcast:`, and people leave `https://` out. */
+export function readLine(line: string): string {
+  const text = line.trim().replace(/^<(.*)>$/, "$1");
+  const known = text.replace(/^(feed|pcast|itpc|podcast|rss):(\/\/)?(?=[^/])/i, (_all, _name, slashes) =>
+    slashes ? "https://" : "",
+  );
+  return /^[^\s/:@]+\.[^\s/:@]+(:\d+)?(\/\S*)?$/.test(known) ? `https://${known}` : known;
+}

@@ -1,0 +1,176 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { encode } from "uqr";
+import { say, spoken } from "./notices.ts";
+import { useWords } from "./words/index.ts";
+
+/** Drawn on a field of 24 by 24. */
+const ICONS = {
+  list: "M4 6h16M4 12h16M4 18h10",
+  add: "M12 5v14M5 12h14",
+  import: "M12 4v11m-4-4 4 4 4-4M5 20h14",
+  export: "M12 15V4m-4 4 4-4 4 4M5 20h14",
+  apps: "M8 3h8a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H8a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zm3 15h2",
+  account: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zm-8 8c1-4 4-5 8-5s7 1 8 5",
+  settings:
+    "M4 7h9m5 0h2M4 17h2m5 0h9M15.500 4.500a2.500 2.500 0 1 1 0 5 2.500 2.500 0 0 1 0-5zm-7 10a2.500 2.500 0 1 1 0 5 2.500 2.500 0 0 1 0-5z",
+  search: "M10.500 4a6.500 6.500 0 1 1 0 13 6.500 6.500 0 0 1 0-13zm5 11.500L20 20",
+  copy: "M9 9h10v11H9zM5 15V4h10",
+  check: "M5 13l4 4L19 7",
+  open: "M14 4h6v6m0-6L11 13m7 1v6H4V6h6",
+  remove: "M5 7h14M10 7V4h4v3m-8 0 1 13h10l1-13M10 11v5m4-5v5",
+  show: "M2 12c3-5 6-7 10-7s7 2 10 7c-3 5-6 7-10 7s-7-2-10-7zm10-3a3 3 0 1 1 0 6 3 3 0 0 1 0-6z",
+  hide: "M4 4l16 16M9 6c5-2 9 0 13 6l-3 4M6 8l-4 4c4 6 8 8 13 6",
+  close: "M6 6l12 12M18 6 6 18",
+  file: "M6 3h8l5 5v13H6zm8 0v5h5M12 18v-7m-3 3 3-3 3 3",
+  there: "M5 12h14",
+  wrong: "M12 7v6m0 4v.01M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
+  waiting: "M12 7v5l3 3m-3-12a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
+} as const;
+export type IconName = keyof typeof ICONS;
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={ICONS[name]} />
+    </svg>
+  );
+}
+
+type ButtonProps = JSX.IntrinsicElements["button"];
+
+/** A button that is an icon alone, with its name for those who hear it or rest on it. */
+export function IconButton({ icon, label, ...rest }: { icon: IconName; label: string } & ButtonProps) {
+  return (
+    <button type="button" class="icon-button" aria-label={label} title={label} {...rest}>
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+/** Works also where the browser keeps its clipboard from pages, as over http at home. */
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    const focused = document.activeElement;
+    (document.querySelector("dialog[open]") ?? document.body).append(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+    return isCopied;
+  }
+}
+
+export function CopyButton({ text, label, isPlain }: { text: string; label?: string; isPlain?: boolean }) {
+  const words = useWords();
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return;
+    const timer = setTimeout(() => setCopied(false), 2_000);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  const copy = async () => {
+    const isDone = await copyText(text);
+    setCopied(isDone);
+    if (isDone) spoken.set(words.copied);
+    else say(words.notCopied);
+  };
+  const icon = isCopied ? "check" : "copy";
+  if (isPlain) return <IconButton icon={icon} label={label ?? words.copy} onClick={copy} />;
+  return (
+    <button type="button" class="button" onClick={copy} aria-label={label}>
+      <Icon name={icon} />
+      {isCopied ? words.copied : words.copy}
+    </button>
+  );
+}
+
+export interface FieldProps {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** A text field with its label, and what is wrong with it where it stands. */
+export function Field({ label, hint, error, ...input }: FieldProps & JSX.IntrinsicElements["input"]) {
+  const id = useId();
+  const ref = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (error) ref.current?.focus();
+  }, [error]);
+  const notes = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        {...input}
+        id={id}
+        ref={ref}
+        aria-describedby={notes || undefined}
+        aria-invalid={error ? true : undefined}
+      />
+      {hint && <small id={`${id}-hint`}>{hint}</small>}
+      {error && (
+        <small class="wrong" id={`${id}-error`}>
+          {error}
+        </small>
+      )}
+    </div>
+  );
+}
+
+/** A window in front of the page. The browser keeps the focus in it, and gives it back. */
+export function Dialog(props: { title: string; onClose?: () => void; children: ComponentChildren }) {
+  const { title, onClose, children } = props;
+  const words = useWords();
+  const id = useId();
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose?.();
+      }}
+    >
+      <header class="dialog-head">
+        <h2 id={id}>{title}</h2>
+        {onClose && <IconButton icon="close" label={words.close} onClick={onClose} />}
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** A code that the camera of a phone reads. Always dark on light: many readers know no other. */
+export function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { border: 3 });
+  const path = data.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+  return (
+    <svg class="qr" role="img" aria-label={label} viewBox={`0 0 ${size} ${size}`} shape-rendering="crispEdges">
+      <rect width={size} height={size} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
+  );
+}
+
+/** Saves a text as a file. */
+export function download(text: string, name: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

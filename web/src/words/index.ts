@@ -1,0 +1,60 @@
+import { createState, memory, useValue } from "../state.ts";
+import { en, type Words } from "./en.ts";
+
+/** Each in its own words. */
+export const LANGUAGES = { en: "English", de: "Deutsch", es: "Español", fr: "Français", zh: "中文" } as const;
+export type Language = keyof typeof LANGUAGES;
+
+const OTHERS: Record<Exclude<Language, "en">, () => Promise<Words>> = {
+  de: async () => (await import("./de.ts")).de,
+  es: async () => (await import("./es.ts")).es,
+  fr: async () => (await import("./fr.ts")).fr,
+  zh: async () => (await import("./zh.ts")).zh,
+};
+
+interface Speech {
+  readonly language: Language;
+  readonly words: Words;
+}
+
+export const speech = createState<Speech>({ language: "en", words: en });
+
+export function useWords(): Words {
+  return useValue(speech).words;
+}
+
+function isLanguage(text: string): text is Language {
+  return Object.hasOwn(LANGUAGES, text);
+}
+
+/** The language that was chosen here before, or the first that the browser asks for and the page has. */
+export function preferredLanguage(): Language {
+  const wanted = [memory.get("language") ?? "", ...navigator.languages].map((tag) => tag.slice(0, 2).toLowerCase());
+  return wanted.find(isLanguage) ?? "en";
+}
+
+export async function speak(language: Language): Promise<void> {
+  try {
+    const words = language === "en" ? en : await OTHERS[language]();
+    document.documentElement.lang = language;
+    speech.set({ language, words });
+  } catch {
+    // The server is gone just now; English is always there.
+  }
+}
+
+export function formatNumber(value: number): string {
+  return new Intl.NumberFormat(speech.value.language).format(value);
+}
+
+export function formatDay(date: Date): string {
+  return formatter(speech.value.language).format(date);
+}
+
+/** To make one takes longer than to use it a thousand times. */
+const formatters = new Map<string, Intl.DateTimeFormat>();
+function formatter(language: string): Intl.DateTimeFormat {
+  const known = formatters.get(language) ?? new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+  formatters.set(language, known);
+  return known;
+}

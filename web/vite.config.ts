@@ -1,0 +1,36 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import { defineConfig, type Plugin } from "vite";
+
+/** What is sent is compressed here, once and as well as it goes, and not at every start of a server. */
+const compressed: Plugin = {
+  name: "compressed",
+  apply: "build",
+  async writeBundle({ dir = "dist" }) {
+    for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name);
+      const bytes = await readFile(path);
+      const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+      await writeFile(`${path}.br`, await promisify(brotliCompress)(bytes, { params }));
+      await writeFile(`${path}.gz`, await promisify(gzip)(bytes, { level: 9 }));
+    }
+  },
+};
+
+// biome-ignore lint/style/noDefaultExport: this is how Vite finds it.
+export default defineConfig({
+  // Relative, since a server may have a base path.
+  base: "./",
+  plugins: [compressed],
+  build: {
+    target: "es2022",
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  // While the page is worked on: `npx vite` here, and a server beside it.
+  server: { proxy: { "/v1": "http://127.0.0.1:8080" } },
+});
