@@ -1,6 +1,6 @@
+import { generate } from "lean-qr/nano";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { encode } from "uqr";
 import { say, spoken } from "./notices.ts";
 import { useWords } from "./words/index.ts";
 
@@ -153,13 +153,26 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   );
 }
 
+const QUIET = 4;
+
 /** A code that the camera of a phone reads. Always dark on light: many readers know no other. */
 export function QrCode({ text, label }: { text: string; label: string }) {
-  const { data, size } = encode(text, { border: 3 });
-  const path = data.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+  const code = generate(text);
+  let path = "";
+  for (let y = 0; y < code.size; y += 1) {
+    for (let x = 0; x < code.size; x += 1) if (code.get(x, y)) path += `M${x} ${y}h1v1h-1z`;
+  }
+  // With room around it, by which readers find it.
+  const size = code.size + 2 * QUIET;
   return (
-    <svg class="qr" role="img" aria-label={label} viewBox={`0 0 ${size} ${size}`} shape-rendering="crispEdges">
-      <rect width={size} height={size} fill="#fff" />
+    <svg
+      class="qr"
+      role="img"
+      aria-label={label}
+      viewBox={`${-QUIET} ${-QUIET} ${size} ${size}`}
+      shape-rendering="crispEdges"
+    >
+      <rect x={-QUIET} y={-QUIET} width={size} height={size} fill="#fff" />
       <path d={path} fill="#000" />
     </svg>
   );

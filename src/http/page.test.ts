@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { describe, test } from "node:test";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { startServer } from "../../test/harness.ts";
+
+const ASSETS = new URL("../../web/dist/assets/", import.meta.url);
+const names = readdirSync(ASSETS).filter((name) => !/\.(br|gz)$/.test(name));
+const script = names.find((name) => /^index-.*\.js$/.test(name)) ?? "";
+
+describe("the page", async () => {
+  const { call, port } = await startServer();
+
+  /** As it comes over the wire, byte by byte. */
+  const load = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "Accept-Encoding": "", ...headers } });
+    return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
+  };
+
+  test("is one document that names its files", async () => {
+    const { status, headers, text } = await call("GET", "/");
+    assert.deepEqual([status, headers["content-type"]], [200, "text/html; charset=utf-8"]);
+    assert.ok(text.includes(`./assets/${script}`), text);
+    assert.doesNotMatch(text, /<script(?![^>]* src=)|<style|\son\w+=|\sstyle=|https?:\/\//);
+  });
+
+  test("and its files, of a type that browsers take", async () => {
+    const types = { css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
+    for (const name of names) {
+      const { status, headers, text } = await call("GET", `/assets/${name}`);
+      assert.equal(status, 200, name);
+      assert.equal(headers["content-type"], types[name.replace(/.*\./, "") as keyof typeof types]);
+      assert.equal(text, readFileSync(new URL(name, ASSETS), "utf8"));
+    }
+  });
+
+  test("comes compressed for those who can read that, as well as it goes", async () => {
+    const path = `/assets/${script}`;
+    const whole = readFileSync(new URL(script, ASSETS));
+    for (const [accept, coding] of [
+      ["br, gzip", "br"],
+      ["gzip, deflate, br;q=0.5", "br"],
+      ["gzip", "gzip"],
+      ["GZIP, br;q=0", "gzip"],
+      ["br;q=0.000, gzip;q=0", null],
+      ["identity", null],
+      ["deflate, zstd", null],
+      ["", null],
+    ] as const) {
+      // fetch takes the coding off again, so the length of what was sent is what the header says.
+      const { answer, bytes } = await load(path, { "Accept-Encoding": accept });
+      assert.equal(answer.headers.get("content-encoding"), coding, accept);
+      assert.equal(answer.headers.get("vary"), "Accept-Encoding");
+      assert.ok(bytes.equals(whole), accept);
+      const file = coding === null ? script : `${script}.${coding === "br" ? "br" : "gz"}`;
+      assert.equal(Number(answer.headers.get("content-length")), statSync(new URL(file, ASSETS)).size);
+    }
+    for (const name of names) {
+      const plain = readFileSync(new URL(name, ASSETS));
+      assert.ok(brotliDecompressSync(readFileSync(new URL(`${name}.br`, ASSETS))).equals(plain), name);
+      assert.ok(gunzipSync(readFileSync(new URL(`${name}.gz`, ASSETS))).equals(plain), name);
+    }
+  });
+
+  test("is kept by browsers for as long as it is the same, and no longer", async () => {
+    for (const path of ["/", "/assets/icon.svg", "/assets/theme.js"]) {
+      const first = await call("GET", path);
+      assert.equal(first.headers["cache-control"], "no-cache", path);
+      const tag = String(first.headers["etag"]);
+      for (const known of [tag, `"other", ${tag}`]) {
+        const { status, text, headers } = await call("GET", path, { headers: { "If-None-Match": known } });
+        assert.deepEqual([status, text, headers["etag"]], [304, "", tag]);
+      }
+      assert.equal((await call("GET", path, { headers: { "If-None-Match": '"other"' } })).status, 200);
+    }
+    for (const name of names.filter((name) => /-[\w-]{8}\./.test(name))) {
+      const { headers } = await call("HEAD", `/assets/${name}`);
+      assert.equal(headers["cache-control"], "public, max-age=31536000, immutable", name);
+    }
+    assert.ok(names.filter((name) => /-[\w-]{8}\./.test(name)).length >= names.length - 2, names.join());
+  });
+
+  test("gives away nothing but its own files", async () => {
+    for (const path of [
+      "/assets/",
+      "/assets/nothing.js",
+      "/assets/index.html",
+      "/assets/built-from",
+      `/assets/${script}.br`,
+      "/assets/..%2Findex.html",
+      "/assets/%2e%2e%2findex.html",
+      "/assets/../index.html",
+      "/assets/..%2f..%2fpackage.json",
+      "/assets/__proto__",
+      "/assets/constructor",
+      "/assets/%00",
+      "/index.html",
+      "/web/dist/index.html",
+    ]) {
+      const { status, json } = await call("GET", path);
+      assert.deepEqual([status, json.errors[0].title], [404, "Not Found"], path);
+    }
+    for (const method of ["POST", "PUT", "DELETE", "PATCH"])
+      assert.equal((await call(method, "/")).status, 405, method);
+  });
+
+  test("is small: all of it, in every language, in less than 40 kB", () => {
+    const sum = (ending: string) =>
+      names.reduce((bytes, name) => bytes + statSync(new URL(`${name}${ending}`, ASSETS)).size, 0);
+    assert.ok(sum(".br") < 40_000, `${sum(".br")} bytes`);
+  });
+
+  test("can be reached by a link on another site, which itself cannot read or embed it", async () => {
+    const visit = { "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document" };
+    assert.equal((await call("GET", "/", { headers: visit })).status, 200);
+    assert.equal((await call("HEAD", "/", { headers: visit })).status, 200);
+    for (const changed of [
+      { "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script" },
+      { "Sec-Fetch-Dest": "iframe" },
+      { "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty" },
+      { Origin: "https://elsewhere.example" },
+    ])
+      assert.equal(
+        (await call("GET", "/", { headers: { ...visit, ...changed } })).status,
+        403,
+        JSON.stringify(changed),
+      );
+    // A form that is sent is a visit as well, and changes things.
+    assert.equal((await call("POST", "/v1/operations", { headers: visit, body: "{}" })).status, 403);
+  });
+});
+
+test("the page knows whether there are accounts, and whether anyone may make one", async () => {
+  for (const [settings, state] of [
+    [{}, "off"],
+    [{ EARMARK_ACCOUNTS: "on" }, "on"],
+    [{ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" }, "open"],
+  ] as const) {
+    const { call } = await startServer(settings);
+    const { text } = await call("GET", "/");
+    assert.ok(text.includes(`<meta name="earmark-accounts" content="${state}">`), text);
+    assert.equal((await call("GET", "/join")).status, state === "off" ? 404 : 200);
+  }
+});
