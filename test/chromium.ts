@@ -101,7 +101,7 @@ function systemPaths(): string[] {
     .split(delimiter)
     .filter((name) => name !== "")
     .concat("/usr/bin", "/usr/local/bin", "/snap/bin");
-  const paths = [...names, ...shells].flatMap((name) => folders.map((folder) => join(folder, name)));
+  const paths = [...shells, ...names].flatMap((name) => folders.map((folder) => join(folder, name)));
   paths.push("/opt/google/chrome/chrome", "/usr/lib/chromium/chromium");
   if (platform === "darwin") {
     for (const folder of ["/Applications", join(env["HOME"] ?? "", "Applications")]) {

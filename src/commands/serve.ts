@@ -93,10 +93,10 @@ function banner(url: string, config: Config, version: string): string {
   return `
   Earmark ${version} is running.
 
-    Address   ${url}
+    Address   ${url}${config.basePath}/
     Data      ${nameOf(config.databaseUrl)}
 
-  ${config.accounts === undefined ? `See your list:   curl ${url}/v1/subscriptions` : `Accounts are on: a token for an app is made with bin/earmark token create NAME --label APP`}
+  Open the address in a browser; apps connect to it as well.
   Stop with Ctrl-C. Settings: bin/earmark --help
 
 `;

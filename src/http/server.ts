@@ -36,6 +36,12 @@ export interface Server {
   drain(): Promise<void>;
 }
 
+/** Documents are read in jsonapi/. Unless told so, the framework loads two compilers for schemas that nobody gives it. */
+const neverCalled = () => {
+  throw new Error("no route has a schema");
+};
+const NO_SCHEMAS = { buildValidator: neverCalled, buildSerializer: neverCalled };
+
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   const state = { draining: false };
@@ -52,6 +58,7 @@ export function createServer(options: ServerOptions): Server {
     childLoggerFactory: (logger) => logger,
     serverFactory: (handler) => createHttpServer(handler, config.limits, allowed),
     exposeHeadRoutes: false,
+    schemaController: { compilersFactory: NO_SCHEMAS },
     rewriteUrl: ({ url = "/" }) => withoutBase(pathOf(url).replace(/^(?!\/)/, "/")),
     routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => {

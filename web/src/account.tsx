@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
-import { say } from "./notices.ts";
+import { hush, say } from "./notices.ts";
 import { Dialog, download, Field } from "./parts.tsx";
-import { client, door, explain, person } from "./server.ts";
+import { client, door, explain, person, prompt } from "./server.ts";
 import { explainRefusal } from "./sign-in.tsx";
 import { useValue } from "./state.ts";
 import { formatDay, useWords } from "./words/index.ts";
@@ -47,10 +47,11 @@ export function AccountView() {
 
 /** Nothing of the person stays in this tab. */
 async function leave(): Promise<void> {
+  // What was removed and waits to be taken back is removed now: afterwards nobody may.
+  hush();
   try {
-    await client.signOut();
+    await door.signOut();
     location.replace("./");
-    location.reload();
   } catch (error) {
     say(explain(error));
   }
@@ -155,7 +156,7 @@ function ChangePassword({ name }: { name: string }) {
     setBusy(true);
     setWrong(undefined);
     try {
-      await door.changePassword({ current, wanted });
+      await prompt.changePassword({ current, wanted });
       setCurrent("");
       setWanted("");
       say(account.changed);
@@ -223,7 +224,7 @@ function Delete({ name, onClose }: { name: string; onClose: () => void }) {
     try {
       // Who deletes must have signed in just now: a browser may have been left open.
       await door.signIn({ name, password });
-      await door.deleteAccount();
+      await prompt.deleteAccount();
       location.reload();
     } catch (cause) {
       setError(explainRefusal(cause).text);

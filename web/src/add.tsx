@@ -1,6 +1,7 @@
 import { useId, useState } from "preact/hooks";
 import { readLine } from "./address.ts";
 import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { useFocusKept } from "./parts.tsx";
 import { send } from "./sending.ts";
 import { explain } from "./server.ts";
 import { createState, useValue } from "./state.ts";
@@ -32,7 +33,8 @@ async function run(lines: readonly Line[]): Promise<void> {
 
 export function AddView() {
   const { add } = useWords();
-  const { lines } = useValue(adding);
+  const { lines, isRunning } = useValue(adding);
+  useFocusKept(lines === undefined ? "typing" : isRunning);
   return (
     <>
       <div class="head">

@@ -27,7 +27,7 @@ export function shorten(text: string): string {
 
 /** A line of text, as the address that was meant: apps hand out `feed:` and `pcast:`, and people leave `https://` out. */
 export function readLine(line: string): string {
-  const text = line.trim().replace(/^<(.*)>$/, "$1");
+  const text = line.trim().replace(/^<([^<>]*)>$/, "$1");
   const known = text.replace(/^(feed|pcast|itpc|podcast|rss):(\/\/)?(?=[^/])/i, (_all, _name, slashes) =>
     slashes ? "https://" : "",
   );

@@ -1,6 +1,7 @@
 import { EarmarkError, type ImportEntry } from "../../client/src/index.ts";
+import { spoken } from "./notices.ts";
 import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
-import { Icon } from "./parts.tsx";
+import { Icon, useFocusKept } from "./parts.tsx";
 import { send } from "./sending.ts";
 import { client, explain } from "./server.ts";
 import { createState, useValue } from "./state.ts";
@@ -66,6 +67,7 @@ async function run(): Promise<void> {
   try {
     await send(lines, (now) => change({ lines: now }), stopping.signal);
     change({ step: "done" });
+    spoken.set(speech.value.words.import.done);
   } catch (error) {
     if (stopping.signal.aborted) change({ step: "stopped" });
     else change({ step: "broken", failure: explain(error) });
@@ -75,6 +77,7 @@ async function run(): Promise<void> {
 export function ImportView() {
   const words = useWords();
   const { step, name, lines, wanted, filter, failure } = useValue(importing);
+  useFocusKept(step);
   const counts = count(lines);
   const isOver = step === "stopped" || step === "broken" || step === "done";
   const done = wanted - counts.waiting;
@@ -126,7 +129,15 @@ export function ImportView() {
           <p class="quiet">{words.import.running(formatNumber(done), formatNumber(wanted))}</p>
           <Counts counts={counts} />
           <p class="buttons">
-            <button type="button" class="button" onClick={() => stopping.abort()}>
+            <button
+              type="button"
+              class="button"
+              disabled={stopping.signal.aborted}
+              onClick={() => {
+                stopping.abort();
+                change({});
+              }}
+            >
               {words.import.stop}
             </button>
           </p>

@@ -1,7 +1,7 @@
 import type { Subscription } from "../../client/src/index.ts";
 import { shorten } from "./address.ts";
-import { say } from "./notices.ts";
-import { client } from "./server.ts";
+import { hush, say } from "./notices.ts";
+import { client, trouble } from "./server.ts";
 import { createState } from "./state.ts";
 import { speech } from "./words/index.ts";
 
@@ -22,10 +22,13 @@ const PAGE = 100;
 /** As many as a browser opens connections for, but for one that is left to the person. */
 const AT_ONCE = 5;
 const RETRY_MS = 10_000;
+const SHOWN_EVERY_MS = 500;
 
 const change = (part: Partial<Library>) => library.update((now) => ({ ...now, ...part }));
 
 let loading: Promise<void> | undefined;
+/** How often the list was changed from here: what was read meanwhile may be older. */
+let changes = 0;
 
 /** Loads the list, or waits for the loading that is under way. */
 export function load(): Promise<void> {
@@ -42,16 +45,22 @@ export function load(): Promise<void> {
 
 async function loadAll(): Promise<void> {
   if (library.value.status === "failed") change({ status: "loading" });
+  const before = changes;
   const first = await client.page({ size: PAGE });
   const { total } = first;
   const items: (Subscription | undefined)[] = Array(total);
   const isFirstTime = library.value.items.length === 0;
+  const firstSeen = isNewestFirst.value ? Math.ceil(total / PAGE) : 1;
+  let nextShown = 0;
   let hasChanged = false;
   const put = (number: number, page: typeof first) => {
     hasChanged ||= page.total !== total;
     for (const [index, item] of page.items.entries()) items[(number - 1) * PAGE + index] = item;
-    // A list that is there already is not taken away while it is loaded again.
-    if (isFirstTime && !hasChanged) change({ items: items.slice(0, total) });
+    // A list that is there already is not taken away while it is loaded again. What is seen first is shown at once, the
+    // rest now and then: to draw each page as it comes would take most of the time.
+    if (!isFirstTime || hasChanged || (number !== 1 && number !== firstSeen && Date.now() < nextShown)) return;
+    nextShown = Date.now() + SHOWN_EVERY_MS;
+    change({ items: items.slice(0, total) });
   };
   put(1, first);
 
@@ -67,6 +76,7 @@ async function loadAll(): Promise<void> {
 
   // Somebody else was at the list meanwhile, so that places have moved: this way is slower, and right.
   const all = hasChanged ? await Array.fromAsync(client.subscriptions()) : items;
+  if (changes !== before) return loadAll();
   change({ items: all, status: "ready" });
 }
 
@@ -85,12 +95,15 @@ export async function refresh(): Promise<void> {
 /** What was added stands at the end. */
 export function append(added: readonly Subscription[]): void {
   if (added.length === 0) return;
+  changes += 1;
   if (library.value.status !== "ready") return void load();
   const known = new Set(library.value.items.map((item) => item?.id));
   change({ items: [...library.value.items, ...added.filter(({ id }) => !known.has(id))] });
 }
 
 let waiting: Subscription[] = [];
+/** What the server is being told of. */
+const leaving = new Set<Promise<void>>();
 
 /** Hides a subscription at once, and tells the server when there was time to take it back. */
 export function remove(subscription: Subscription): void {
@@ -116,14 +129,24 @@ function show(subscriptions: readonly Subscription[]): void {
 }
 
 function removeWaiting(): void {
-  const leaving = waiting;
+  const all = waiting;
   waiting = [];
-  for (const subscription of leaving) void removeNow(subscription);
+  for (const subscription of all) {
+    const removal = removeNow(subscription).finally(() => leaving.delete(removal));
+    leaving.add(removal);
+  }
+}
+
+/** Tells the server now what was removed, since what comes next may add it again. */
+export async function settle(): Promise<void> {
+  if (waiting.length > 0) hush();
+  await Promise.all(leaving);
 }
 
 async function removeNow(subscription: Subscription): Promise<void> {
   try {
     await client.remove(subscription.id);
+    changes += 1;
     change({ items: library.value.items.filter((item) => item?.id !== subscription.id) });
   } catch {
     say(speech.value.words.list.notRemoved(shorten(subscription.feedUrl)));
@@ -132,7 +155,15 @@ async function removeNow(subscription: Subscription): Promise<void> {
 }
 
 /** Whoever leaves the page has made up their mind. */
-addEventListener("pagehide", removeWaiting);
+addEventListener("pagehide", () => void settle());
 addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") void refresh();
 });
+
+/** Whoever was told that the server is gone is told when it is back, also if nothing else asks for it. */
+function lookAgain(): void {
+  const { status } = library.value;
+  void (status === "failed" ? load() : refresh());
+}
+addEventListener("online", lookAgain);
+setInterval(() => trouble.value !== undefined && lookAgain(), RETRY_MS);

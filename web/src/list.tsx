@@ -21,12 +21,16 @@ export function ListView() {
   const seen = useMemo(() => {
     const isSeen = (item: Subscription | undefined) =>
       item === undefined ? wanted === "" : !hidden.has(item.id) && item.feedUrl.toLowerCase().includes(wanted);
-    // Array.from, since places that are not filled yet would be left out.
-    const chosen = Array.from(items).filter(isSeen);
+    // A filter would leave out places that are not filled yet, but for those of a copy.
+    const all = Array.from(items);
+    const chosen = wanted === "" && hidden.size === 0 ? all : all.filter(isSeen);
     return isReversed ? chosen.reverse() : chosen;
   }, [items, hidden, wanted, isReversed]);
 
-  const total = items.length - hidden.size;
+  const total = useMemo(() => {
+    const isHidden = (item: Subscription | undefined) => item !== undefined && hidden.has(item.id);
+    return items.length - items.filter(isHidden).length;
+  }, [items, hidden]);
   const found = words.list.found(seen.length, formatNumber(seen.length));
   useEffect(() => {
     if (wanted === "") return;
@@ -136,8 +140,8 @@ function Row(props: { subscription: Subscription | undefined; isOpen: boolean; o
     <div class="subscription">
       <Mark host={host} />
       <div class="what">
-        <strong class="line">
-          <bdi>{host}</bdi>
+        <strong class="line host">
+          <bdi dir="ltr">{host}</bdi>
         </strong>
         <bdi class="line address" dir="ltr" title={secret && !isOpen ? undefined : feedUrl}>
           {scheme}

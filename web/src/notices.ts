@@ -26,8 +26,18 @@ export function say(text: string, action?: Notice["action"]): void {
   resume();
 }
 
-export function hush(): void {
+export function toContent(): void {
+  document.getElementById("content")?.focus({ preventScroll: true });
+}
+
+/** Whoever has just pressed a button of the notice would be left nowhere when it goes. */
+function leave(): void {
+  if (document.activeElement?.closest(".notice")) toContent();
   clearTimeout(timer);
+}
+
+export function hush(): void {
+  leave();
   const gone = notice.value;
   notice.set(undefined);
   gone?.action?.lapse();
@@ -44,7 +54,7 @@ export function resume(): void {
 }
 
 export function act(): void {
-  clearTimeout(timer);
+  leave();
   const { action } = notice.value ?? {};
   notice.set(undefined);
   action?.run();

@@ -1,7 +1,7 @@
-import { generate } from "lean-qr/nano";
+import { generate } from "lean-qr";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { say, spoken } from "./notices.ts";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { say, spoken, toContent } from "./notices.ts";
 import { useWords } from "./words/index.ts";
 
 /** Drawn on a field of 24 by 24. */
@@ -68,15 +68,17 @@ async function copyText(text: string): Promise<boolean> {
 
 export function CopyButton({ text, label, isPlain }: { text: string; label?: string; isPlain?: boolean }) {
   const words = useWords();
-  const [isCopied, setCopied] = useState(false);
+  /** The text itself, since the button may be given another one. */
+  const [copied, setCopied] = useState("");
+  const isCopied = copied === text;
   useEffect(() => {
     if (!isCopied) return;
-    const timer = setTimeout(() => setCopied(false), 2_000);
+    const timer = setTimeout(() => setCopied(""), 2_000);
     return () => clearTimeout(timer);
   }, [isCopied]);
   const copy = async () => {
     const isDone = await copyText(text);
-    setCopied(isDone);
+    if (isDone) setCopied(text);
     if (isDone) spoken.set(words.copied);
     else say(words.notCopied);
   };
@@ -88,6 +90,13 @@ export function CopyButton({ text, label, isPlain }: { text: string; label?: str
       {isCopied ? words.copied : words.copy}
     </button>
   );
+}
+
+/** When the control that had the focus goes with its step, whoever uses the keyboard goes on at the content. */
+export function useFocusKept(step: unknown): void {
+  useEffect(() => {
+    if (document.activeElement === document.body) toContent();
+  }, [step]);
 }
 
 export interface FieldProps {
@@ -130,7 +139,8 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   const words = useWords();
   const id = useId();
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // While it is still in the document, or the focus would not be given back.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
     return () => dialog?.close();
@@ -142,6 +152,11 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
       onCancel={(event) => {
         event.preventDefault();
         onClose?.();
+      }}
+      onClose={({ currentTarget }) => {
+        // Browsers let nobody be held: pressed twice, Escape closes it whatever the page says.
+        if (onClose) onClose();
+        else if (currentTarget.isConnected) currentTarget.showModal();
       }}
     >
       <header class="dialog-head">

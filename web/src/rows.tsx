@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 interface RowsProps {
   readonly count: number;
@@ -9,8 +9,20 @@ interface RowsProps {
   readonly row: (index: number) => ComponentChildren;
 }
 
+/** A row, and which of its controls. */
+interface Place {
+  readonly index: number;
+  readonly control: number;
+}
+
+/** What was drawn last, and by what. */
+interface Drawn {
+  readonly row: RowsProps["row"];
+  readonly rows: ReadonlyMap<number, ComponentChildren>;
+}
+
 /** Rows above and below those that are seen. */
-const SPARE = 8;
+const SPARE = 4;
 const FOCUSABLE = "a[href], button, input";
 
 /**
@@ -22,8 +34,10 @@ export function Rows({ count, label, height, row }: RowsProps) {
   const [[from, to], setRange] = useState<readonly [number, number]>([0, 2 * SPARE]);
   /** The row that has the focus stays, wherever the page is scrolled to. */
   const [focused, setFocused] = useState(-1);
-  const next = useRef<{ index: number; control: number } | undefined>(undefined);
-  const pixels = height * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const next = useRef<Place | undefined>(undefined);
+  const held = useRef<Place | undefined>(undefined);
+  const drawn = useRef<Drawn>({ row, rows: new Map() });
+  const pixels = height * useLetterSize();
 
   useLayoutEffect(() => {
     const measure = () => {
@@ -40,6 +54,13 @@ export function Rows({ count, label, height, row }: RowsProps) {
       removeEventListener("resize", measure);
     };
   }, [count, pixels]);
+
+  useLayoutEffect(() => {
+    // The last row has gone with the focus in it.
+    if (held.current === undefined || held.current.index < count || document.activeElement !== document.body) return;
+    next.current = { ...held.current, index: count - 1 };
+    setFocused(count - 1);
+  }, [count]);
 
   useEffect(() => {
     if (next.current === undefined) return;
@@ -59,8 +80,7 @@ export function Rows({ count, label, height, row }: RowsProps) {
     if (item === null || step === 0) return;
     event.preventDefault();
     const index = Math.max(0, Math.min(count - 1, Number(item.dataset["index"]) + step));
-    const control = [...item.querySelectorAll(FOCUSABLE)].indexOf(target);
-    next.current = { index, control };
+    next.current = { index, control: controlOf(item, target) };
     setFocused(index);
     // To the middle, so that there is something to be seen on both sides.
     const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + index * pixels;
@@ -73,6 +93,10 @@ export function Rows({ count, label, height, row }: RowsProps) {
   for (let index = from; index < Math.min(to, count); index += 1) indexes.push(index);
   if (focused >= to && focused < count) indexes.push(focused);
 
+  // A row that was there before need not be compared with itself.
+  const known = drawn.current.row === row ? drawn.current.rows : undefined;
+  drawn.current = { row, rows: new Map(indexes.map((index) => [index, known?.get(index) ?? row(index)])) };
+
   return (
     <ul
       ref={list}
@@ -82,9 +106,15 @@ export function Rows({ count, label, height, row }: RowsProps) {
       onKeyDown={onKeyDown}
       onFocusIn={({ target }) => {
         const item = target instanceof Element && target.closest<HTMLElement>("[data-index]");
-        if (item) setFocused(Number(item.dataset["index"]));
+        if (!item) return;
+        const index = Number(item.dataset["index"]);
+        held.current = { index, control: controlOf(item, target) };
+        setFocused(index);
       }}
-      onFocusOut={() => setFocused(-1)}
+      onFocusOut={({ relatedTarget }) => {
+        if (relatedTarget !== null) held.current = undefined;
+        setFocused(-1);
+      }}
     >
       {indexes.map((index) => (
         <li
@@ -95,16 +125,25 @@ export function Rows({ count, label, height, row }: RowsProps) {
           aria-posinset={index + 1}
           style={{ height: `${pixels}px`, transform: `translateY(${index * pixels}px)` }}
         >
-          {row(index)}
+          {drawn.current.rows.get(index)}
         </li>
       ))}
     </ul>
   );
 }
 
+function controlOf(item: Element, target: Element): number {
+  return [...item.querySelectorAll(FOCUSABLE)].indexOf(target);
+}
+
 function edge(key: string, target: HTMLElement, count: number): number {
   if (target instanceof HTMLInputElement) return 0;
   return key === "Home" ? -count : key === "End" ? count : 0;
+}
+
+/** Pixels of a rem: people choose their own. */
+function useLetterSize(): number {
+  return useMemo(() => parseFloat(getComputedStyle(document.documentElement).fontSize), []);
 }
 
 /** How high rows are depends on how wide the page is: what stands side by side on a desk is stacked on a phone. */

@@ -1,14 +1,17 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../client/src/index.ts";
 import { Dialog, Field } from "./parts.tsx";
-import { accounts, door, explain, greet, person } from "./server.ts";
+import { accounts, door, enter, explain, person } from "./server.ts";
 import { formatNumber, speech, useWords } from "./words/index.ts";
 
 /** A secret is in the fragment of a link, which no server and no log ever sees. It leaves the address bar at once. */
 export const invitation = /\/join$/.test(location.pathname) ? location.hash.slice(1) : "";
 /** Whoever was sent here by a link is to make an account. */
 const isJoining = /\/join$/.test(location.pathname);
-if (isJoining || location.hash.startsWith("#emk_")) history.replaceState(null, "", "./");
+if (isJoining) history.replaceState(null, "", "./");
+const hideToken = () => location.hash.startsWith("#emk_") && history.replaceState(null, "", "./");
+hideToken();
+addEventListener("hashchange", hideToken);
 
 /** The whole page, until it is known who is here. */
 export function Door() {
@@ -69,15 +72,20 @@ function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string 
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [wrong, setWrong] = useState<Wrong | undefined>(undefined);
+  // What was said of signing in is not true of signing up.
+  useEffect(() => setWrong(undefined), [isNew]);
 
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     setWrong(undefined);
+    // The keyboards of phones put a blank behind a word.
+    const credentials = { name: name.trim(), password };
     try {
-      if (isNew) await door.signUp({ name, password, invitation: invitation || undefined });
-      else await door.signIn({ name, password });
-      await greet();
+      if (isNew) await door.signUp({ ...credentials, invitation: invitation || undefined });
+      else await door.signIn(credentials);
+      await enter();
     } catch (error) {
       setWrong(explainRefusal(error));
     }
@@ -119,7 +127,7 @@ function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string 
         onInput={({ currentTarget }) => setPassword(currentTarget.value)}
       />
       <p class="buttons">
-        <button type="submit" class="button main" disabled={isBusy}>
+        <button type="submit" class="button main" aria-disabled={isBusy}>
           {isNew ? account.join : account.signIn}
         </button>
       </p>

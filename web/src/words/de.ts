@@ -1,6 +1,9 @@
 import type { Words } from "./en.ts";
 
 export const de: Words = {
+  thousands: ".",
+  months: "01 02 03 04 05 06 07 08 09 10 11 12",
+  day: (day, month, year) => `${String(day).padStart(2, "0")}.${month}.${year}`,
   skip: "Zum Inhalt springen",
   views: { list: "Abos", add: "Hinzufügen", import: "Import", apps: "Apps", account: "Konto" },
   mainMenu: "Hauptmenü",

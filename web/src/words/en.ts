@@ -1,5 +1,9 @@
 /** Every text of the page. What depends on a number is a function of it. */
 export const en = {
+  /** What stands between thousands. */
+  thousands: ",",
+  months: "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
+  day: (day: number, month: string, year: number) => `${month} ${day}, ${year}`,
   skip: "Skip to the content",
   views: { list: "My list", add: "Add", import: "Import", apps: "Apps", account: "Account" },
   mainMenu: "Main menu",

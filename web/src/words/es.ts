@@ -1,6 +1,9 @@
 import type { Words } from "./en.ts";
 
 export const es: Words = {
+  thousands: ".",
+  months: "ene feb mar abr may jun jul ago sept oct nov dic",
+  day: (day, month, year) => `${day} ${month} ${year}`,
   skip: "Saltar al contenido",
   views: { list: "Mi lista", add: "Añadir", import: "Importar", apps: "Apps", account: "Cuenta" },
   mainMenu: "Menú principal",

@@ -2,6 +2,9 @@ import type { Words } from "./en.ts";
 
 // \u202f is the narrow no-break space that French puts before ; : ! ? and within « ».
 export const fr: Words = {
+  thousands: "\u202f",
+  months: "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+  day: (day, month, year) => `${day} ${month} ${year}`,
   skip: "Aller au contenu",
   views: { list: "Ma liste", add: "Ajouter", import: "Importer", apps: "Applis", account: "Compte" },
   mainMenu: "Menu principal",

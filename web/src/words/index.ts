@@ -43,18 +43,15 @@ export async function speak(language: Language): Promise<void> {
   }
 }
 
+/**
+ * `Intl` would do the same. The first use of it takes a browser 40 ms or more though, which was most of the time that the
+ * whole page took to start.
+ */
 export function formatNumber(value: number): string {
-  return new Intl.NumberFormat(speech.value.language).format(value);
+  return String(value).replace(/\B(?=(\d{3})+$)/g, speech.value.words.thousands);
 }
 
 export function formatDay(date: Date): string {
-  return formatter(speech.value.language).format(date);
-}
-
-/** To make one takes longer than to use it a thousand times. */
-const formatters = new Map<string, Intl.DateTimeFormat>();
-function formatter(language: string): Intl.DateTimeFormat {
-  const known = formatters.get(language) ?? new Intl.DateTimeFormat(language, { dateStyle: "medium" });
-  formatters.set(language, known);
-  return known;
+  const { months, day } = speech.value.words;
+  return day(date.getDate(), months.split(" ")[date.getMonth()] ?? "", date.getFullYear());
 }

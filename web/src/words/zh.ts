@@ -1,6 +1,9 @@
 import type { Words } from "./en.ts";
 
 export const zh: Words = {
+  thousands: ",",
+  months: "1 2 3 4 5 6 7 8 9 10 11 12",
+  day: (day, month, year) => `${year}年${month}月${day}日`,
   skip: "跳到正文",
   views: { list: "订阅", add: "添加", import: "导入", apps: "应用", account: "账户" },
   mainMenu: "主菜单",

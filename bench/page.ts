@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Page } from "playwright-core";
+import { launch, longTasks, slowCpu, type TestBrowser } from "../test/browser.ts";
+import { drawTable, show, summarize } from "./figures.ts";
+import { startEarmark } from "./processes.ts";
+
+/** What the page costs a browser: bytes over the wire, time to the list, tasks in which it does not answer. */
+
+const FEEDS = 10_000;
+const ROUNDS = 5;
+const SLOWNESS = [1, 4];
+
+interface Round {
+  readonly bytes: number;
+  readonly firstRowMs: number;
+  readonly wholeMs: number;
+  readonly longest: Readonly<Record<"loading" | "scrolling" | "searching", number>>;
+}
+
+async function measure(browser: TestBrowser, url: string, slowness: number): Promise<Round> {
+  const { page, context } = await browser.newPage(url);
+  const session = await context.newCDPSession(page);
+  await session.send("Network.enable");
+  let bytes = 0;
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+    bytes += encodedDataLength;
+  });
+  await slowCpu(page, slowness);
+  await page.addInitScript(`
+    const watch = new MutationObserver(() => {
+      if (document.querySelector(".subscription:not(.waiting)")) { performance.mark("first-row"); watch.disconnect(); }
+    });
+    watch.observe(document, { childList: true, subtree: true });
+  `);
+  await page.goto("/");
+  await page.waitForSelector(".subscription:not(.waiting)");
+  const files = bytes;
+  await page.waitForFunction("document.querySelectorAll('.subscription.waiting').length === 0");
+  await page.waitForLoadState("networkidle");
+  const [firstRowMs = 0, wholeMs = 0] = await page.evaluate<number[]>(
+    "[performance.getEntriesByName('first-row')[0].startTime, Math.max(...performance.getEntriesByType('resource').map((entry) => entry.responseEnd))]",
+  );
+  const loading = await longest(page, 0);
+  const scrolling = await during(page, async () => {
+    for (let step = 0; step < 60; step += 1) {
+      await page.mouse.wheel(0, step % 2 === 0 ? 9_000 : 700);
+      await sleep(16);
+    }
+    await page.evaluate("scrollTo(0, 0)");
+  });
+  const searching = await during(page, async () => {
+    await page.keyboard.press("/");
+    await sleep(100);
+    await page.keyboard.type("show-77", { delay: 40 });
+    await sleep(300);
+  });
+  await context.close();
+  return { bytes: files, firstRowMs, wholeMs, longest: { loading, scrolling, searching } };
+}
+
+async function during(page: Page, work: () => Promise<void>): Promise<number> {
+  const since = await page.evaluate<number>("performance.now()");
+  await work();
+  return longest(page, since);
+}
+
+async function longest(page: Page, since: number): Promise<number> {
+  const tasks = await longTasks(page);
+  return Math.max(0, ...tasks.filter(({ start }) => start >= since).map(({ duration }) => duration));
+}
+
+const folder = mkdtempSync(join(tmpdir(), "earmark-page-"));
+const server = await startEarmark(join(folder, "earmark.db"));
+const url = `http://127.0.0.1:${server.port}`;
+const browser = await launch();
+try {
+  await fill(url);
+  const columns: Round[][] = [[], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [index, slowness] of SLOWNESS.entries()) columns[index]?.push(await measure(browser, url, slowness));
+  }
+  const row = (name: string, pick: (round: Round) => number) => [
+    name,
+    ...columns.map((rounds) => show(summarize(rounds.map(pick)))),
+  ];
+  process.stdout.write(
+    `Chromium ${browser.version}, a list of ${FEEDS}, medians of ${ROUNDS} rounds (least..most)\n\n`,
+  );
+  process.stdout.write(
+    drawTable(
+      ["", ...SLOWNESS.map((times) => (times === 1 ? "as it is" : `CPU ${times} times slower`))],
+      [
+        row("bytes until the first row", ({ bytes }) => bytes),
+        row("first row, ms", ({ firstRowMs }) => firstRowMs),
+        row("whole list, ms", ({ wholeMs }) => wholeMs),
+        row("longest task over 50 ms: loading", ({ longest }) => longest.loading),
+        row("scrolling", ({ longest }) => longest.scrolling),
+        row("searching", ({ longest }) => longest.searching),
+      ],
+    ),
+  );
+} finally {
+  await browser.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function fill(url: string): Promise<void> {
+  const operations = Array.from({ length: FEEDS }, (_, index) => ({
+    op: "add",
+    data: {
+      type: "subscription",
+      id: crypto.randomUUID(),
+      attributes: { feed_url: `https://feeds-${index % 97}.example.com/show-${index}/feed.xml` },
+    },
+  }));
+  const type = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
+  const body = JSON.stringify({ "atomic:operations": operations });
+  const answer = await fetch(`${url}/v1/operations`, {
+    method: "POST",
+    headers: { "Content-Type": type, Accept: type },
+    body,
+  });
+  if (answer.status !== 200) throw new Error(`the list could not be filled: ${answer.status}`);
+}

@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { de } from "../web/src/words/de.ts";
+import { en, type Words } from "../web/src/words/en.ts";
+import { es } from "../web/src/words/es.ts";
+import { fr } from "../web/src/words/fr.ts";
+import { zh } from "../web/src/words/zh.ts";
+import { assertAccessible } from "./browser.ts";
+import { startServer } from "./harness.ts";
+import { button, choose, feedsOf, hold, hosts, link, numbered, opml, rows, until, visit, walk } from "./page.ts";
+
+/** Short and long, plain and with what is to be hidden. */
+const FEEDS = [
+  ...numbered(3),
+  "https://ann:secret@private.example/feed.xml",
+  `https://${"a-long-name.".repeat(8)}example/${"and-a-long-path/".repeat(12)}feed.xml`,
+];
+/** A walk meets a file that is none, and is offline for a moment. */
+const EXPECTED = [/^answer: 422 POST/, /ERR_INTERNET_DISCONNECTED/];
+
+describe("everything that can be seen", { concurrency: 2 }, () => {
+  for (const size of ["phone", "desktop"] as const) {
+    for (const theme of ["light", "dark"] as const) {
+      test(`is accessible on a ${size} in the ${theme}`, async () => {
+        const { page, allow, finish } = await visit({ size, theme, feeds: FEEDS });
+        allow(...EXPECTED);
+        await walk(page, en, () => assertAccessible(page));
+        await finish();
+
+        const empty = await visit({ size, theme });
+        await empty.page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+        await assertAccessible(empty.page);
+        await link(empty.page, en.list.importFile).click();
+        await choose(empty.page, opml(numbered(300)));
+        const operations = await hold(empty.page, "**/v1/operations");
+        await button(empty.page, en.import.start(300, "300")).click();
+        await operations.next();
+        await empty.page.getByText(en.import.running("250", "300")).waitFor();
+        await assertAccessible(empty.page);
+        await operations.take();
+        await empty.page.unrouteAll({ behavior: "ignoreErrors" });
+        await empty.context.close();
+      });
+    }
+  }
+
+  test("fits on a narrow page and at 200 %, with targets that can be hit", async () => {
+    const { page, allow, finish } = await visit({ size: "phone", feeds: FEEDS });
+    allow(...EXPECTED);
+    const measure = () =>
+      page.evaluate<{ over: number; small: string[] }>(`(() => {
+        const targets = document.querySelectorAll("a, button, input, select, textarea");
+        const small = [...targets].flatMap((target) => {
+          const label = target.matches("input[type=radio], input[type=checkbox], input[type=file]");
+          const seen = label ? target.closest("label") : target;
+          const { width, height, bottom } = seen.getBoundingClientRect();
+          // Links within text and those that stand alone are as high as their line.
+          const isText = target.matches("p > a:not(.button), footer a");
+          return isText || bottom < 0 || !seen.checkVisibility() || (width >= 24 && height >= 24) ? [] : [seen.outerHTML.slice(0, 120)];
+        });
+        return { over: document.documentElement.scrollWidth - innerWidth, small };
+      })()`);
+    await walk(page, en, async (view) => {
+      for (const width of [640, 320]) {
+        await page.setViewportSize({ width, height: 640 });
+        assert.deepEqual({ view, width, ...(await measure()) }, { view, width, over: 0, small: [] });
+      }
+    });
+    await finish();
+  });
+
+  test("is in the language of whoever looks", async () => {
+    const { page, allow, finish } = await visit({ locale: "de-AT", words: de, feeds: FEEDS });
+    allow(...EXPECTED);
+    const german = patterns(de);
+    const english = patterns(en).filter((pattern) => !german.some(({ source }) => source === pattern.source));
+    await walk(page, de, async (view) => {
+      const texts = await page.evaluate<string[]>(`(() => {
+        const texts = [document.title];
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+        while (walker.nextNode()) {
+          const { currentNode: node } = walker;
+          if (node.nodeType === Node.TEXT_NODE) texts.push(node.data);
+          else texts.push(node.ariaLabel, node.title, node.placeholder);
+        }
+        return texts.map((text) => text?.trim()).filter(Boolean);
+      })()`);
+      const left = texts.filter(
+        (text) => english.some((pattern) => pattern.test(text)) && !german.some((pattern) => pattern.test(text)),
+      );
+      assert.deepEqual({ view, left }, { view, left: [] });
+      assert.ok(texts.some((text) => german.some((pattern) => pattern.test(text))));
+    });
+    await finish();
+  });
+
+  test("stands still for those who want no motion", async () => {
+    const { page, finish } = await visit({ feeds: FEEDS });
+    const moving = () =>
+      page.evaluate<string[]>(`[...document.querySelectorAll("*")].flatMap((element) => {
+        const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);
+        const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
+        return moves.every((time) => time === "0s") ? [] : [element.className];
+      })`);
+    await button(page, en.list.remove("pod-3.example")).click();
+    await button(page, en.list.undo).waitFor();
+    assert.ok((await moving()).includes("notice"));
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    assert.deepEqual(await moving(), []);
+    await finish();
+  });
+
+  for (const size of ["phone", "desktop"] as const) {
+    test(`leaves room for letters that are set wider, on a ${size}`, async () => {
+      const { page, finish } = await visit({ size, feeds: FEEDS.slice(0, 4) });
+      await rows(page).first().waitFor();
+      await page.evaluate(`(() => {
+        const sheet = new CSSStyleSheet();
+        sheet.replaceSync(\`* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
+          word-spacing: 0.16em !important } p { margin-block-end: 2em !important }\`);
+        document.adoptedStyleSheets.push(sheet);
+      })()`);
+      const cut = await page.evaluate(`[...document.querySelectorAll("li")].flatMap((row) => {
+        const room = row.getBoundingClientRect();
+        const name = row.querySelector("strong");
+        const parts = [...row.querySelectorAll("strong, bdi, time, button")].map((part) => part.getBoundingClientRect());
+        const isIn = parts.every(({ top, bottom }) => top >= room.top && bottom <= room.bottom);
+        return isIn && name.scrollWidth <= name.clientWidth ? [] : [row.textContent];
+      })`);
+      assert.deepEqual(cut, []);
+      assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0);
+      await finish();
+    });
+  }
+});
+
+/** Every text of a language, as something that can be compared with what a page shows. */
+function patterns(words: object): RegExp[] {
+  const literal = (text: string) => text.replace(/[.*+?^$()[\]{}|\\]/g, "\\$&");
+  return Object.values(words).flatMap((value) => {
+    if (typeof value === "string") return [new RegExp(`^${literal(value)}$`)];
+    if (typeof value !== "function") return patterns(value);
+    const texts = [1, 2, "§"].map((first) => String(value(first, "§", "§")));
+    return texts.map((text) => new RegExp(`^${literal(text).replaceAll(/§|\d+/g, ".+")}$`));
+  });
+}
+
+describe("what a person chooses", { concurrency: 2 }, () => {
+  const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
+  const isDark = (page: Page) =>
+    page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
+
+  test("light or dark, is kept, and is there before anything is painted", async () => {
+    const { page, finish } = await visit({ theme: "light", feeds: FEEDS });
+    assert.deepEqual([await themeOf(page), await isDark(page)], ["system", false]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.equal(await isDark(page), true);
+    await page.emulateMedia({ colorScheme: "light" });
+    await button(page, en.settings.title).click();
+    await page.getByLabel(en.settings.dark).check();
+    assert.deepEqual([await themeOf(page), await isDark(page)], ["dark", true]);
+
+    const app = await hold(page, "**/assets/index-*.js");
+    await page.reload({ waitUntil: "commit" });
+    const script = await app.take();
+    await until(() => themeOf(page), "dark");
+    assert.equal(await page.evaluate("document.querySelector('#app')?.childElementCount ?? 0"), 0);
+    await script.continue();
+    await app.open();
+    await rows(page).first().waitFor();
+    assert.equal(await isDark(page), true);
+
+    await button(page, en.settings.title).click();
+    assert.equal(await page.getByLabel(en.settings.dark).isChecked(), true);
+    await page.getByLabel(en.settings.light).check();
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.deepEqual([await themeOf(page), await isDark(page)], ["light", false]);
+    await page.getByLabel(en.settings.system).check();
+    assert.deepEqual([await themeOf(page), await isDark(page)], ["system", true]);
+    await page.reload();
+    assert.equal(await themeOf(page), "system");
+    await finish();
+  });
+
+  const languages: readonly [locale: string, language: string, words: Words][] = [
+    ["de-AT", "de", de],
+    ["fr-CA", "fr", fr],
+    ["es-MX", "es", es],
+    ["zh-TW", "zh", zh],
+    ["nl-NL", "en", en],
+  ];
+  test("the browser to speak, is what the page speaks too", async () => {
+    const server = await startServer();
+    for (const [locale, language, words] of languages) {
+      const { page, finish } = await visit({ server, locale, words });
+      await page.getByRole("heading", { level: 1, name: words.list.title }).waitFor();
+      assert.equal(await page.evaluate("document.documentElement.lang"), language);
+      assert.equal(await page.title(), `${words.views.list} – Earmark`);
+      await finish();
+    }
+  });
+
+  test("to read, is kept", async () => {
+    const { page, finish } = await visit({ size: "phone", locale: "de-DE", words: de });
+    await button(page, de.settings.title).click();
+    for (const [, language, words] of languages) {
+      await page.locator("dialog select").selectOption(language);
+      await page.getByRole("dialog", { name: words.settings.title }).waitFor();
+      assert.equal(await page.evaluate("document.documentElement.lang"), language);
+    }
+    await page.locator("dialog select").selectOption("fr");
+    await page.getByRole("dialog", { name: fr.settings.title }).waitFor();
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: fr.list.title }).waitFor();
+    assert.equal(await page.evaluate("document.documentElement.lang"), "fr");
+    await finish();
+  });
+});
+
+describe("the page", { concurrency: 2 }, () => {
+  test("works below a base path", async () => {
+    const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
+    const { status, headers } = await server.call("GET", "/pods");
+    assert.ok(status >= 301 && status <= 308, String(status));
+    assert.equal(headers["location"], "/pods/");
+    const { page, allow, finish } = await visit({ server, basePath: "/pods", feeds: FEEDS });
+    allow(...EXPECTED);
+    const outside: string[] = [];
+    page.on("request", (request) => {
+      if (!new URL(request.url()).pathname.startsWith("/pods/")) outside.push(request.url());
+    });
+    await walk(page, en, async () => undefined);
+    const [download] = await Promise.all([page.waitForEvent("download"), link(page, en.list.export).click()]);
+    assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
+    const before = (await feedsOf(server)).length;
+    await button(page, en.list.remove("pod-1.example")).click();
+    await button(page, en.close).click();
+    await until(async () => (await feedsOf(server)).length, before - 1);
+    await link(page, en.views.apps).click();
+    await page.getByText(`${server.url}/pods`, { exact: true }).waitFor();
+    await page.goto("/pods");
+    await until(async () => (await hosts(page)).includes("pod-2.example"), true);
+    assert.equal(new URL(page.url()).pathname, "/pods/");
+    assert.deepEqual(
+      outside.filter((url) => new URL(url).pathname !== "/pods"),
+      [],
+    );
+    await finish();
+  });
+
+  test("brings no script and no style but its own, takes no text for one, and asks nobody else for anything", async () => {
+    const { page, server, allow, finish } = await visit({
+      feeds: FEEDS,
+      prepare: (page) =>
+        page.route("**/assets/theme.js", (route) =>
+          route.fulfill({
+            contentType: "text/javascript",
+            body: `
+              globalThis.tried = [
+                () => { document.createElement("div").innerHTML = "x"; },
+                () => { document.createElement("script").src = "/x.js"; },
+                () => { new Function("return 1")(); },
+                () => { setTimeout("1"); },
+              ].map((attempt) => { try { attempt(); return "done"; } catch ({ name }) { return name; } });`,
+          }),
+        ),
+    });
+    allow(/^policy: /);
+    const asked = new Set<string>();
+    page.on("request", (request) => asked.add(new URL(request.url()).origin));
+    await page.reload();
+    await until(() => hosts(page).then(({ length }) => length), FEEDS.length);
+    assert.deepEqual(await page.evaluate("tried"), ["TypeError", "TypeError", "EvalError", "TypeError"]);
+    const { text } = await server.call("GET", "/");
+    assert.doesNotMatch(text, /<style|\sstyle=|\son\w+=|javascript:/i);
+    for (const [tag] of text.matchAll(/<script[^>]*>/g)) assert.match(tag, /\ssrc="\.\//);
+    await page
+      .evaluate(`(() => {
+      const script = document.createElement("script");
+      script.append("globalThis.planted = true");
+      document.body.append(script);
+    })()`)
+      .catch(() => undefined);
+    assert.equal(await page.evaluate("typeof planted"), "undefined");
+    for (const view of ["add", "import", "apps", "list"] as const) await link(page, en.views[view]).click();
+    await rows(page).first().waitFor();
+    assert.deepEqual([...asked], [new URL(server.url).origin]);
+    await finish();
+  });
+});
