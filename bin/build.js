@@ -21,10 +21,15 @@ var wanted = hash.digest("hex");
 if (fs.existsSync(marker) && fs.readFileSync(marker, "utf8") === wanted) process.exit(0);
 
 console.error("Building the page; this happens once.");
-var npm = process.env.npm_execpath;
-var install = ["ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-if (npm) run(process.execPath, [npm].concat(install));
-else run("npm", install, process.platform === "win32");
+var lock = fs.readFileSync(path.join(web, "package-lock.json"), "utf8");
+var installed = path.join(web, "node_modules", ".installed-from");
+if (!fs.existsSync(installed) || fs.readFileSync(installed, "utf8") !== lock) {
+  var npm = process.env.npm_execpath;
+  var install = ["ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  if (npm) run(process.execPath, [npm].concat(install));
+  else run("npm", install, process.platform === "win32");
+  fs.writeFileSync(installed, lock);
+}
 // Aside, and put into its place when it is whole.
 var partial = path.join(web, `dist.${process.pid}`);
 var vite = path.join(web, "node_modules", "vite", "bin", "vite.js");
