@@ -21,22 +21,24 @@ var wanted = hash.digest("hex");
 if (fs.existsSync(marker) && fs.readFileSync(marker, "utf8") === wanted) process.exit(0);
 
 console.error("Building the page; this happens once.");
-var lock = fs.readFileSync(path.join(web, "package-lock.json"), "utf8");
-var installed = path.join(web, "node_modules", ".installed-from");
-if (!fs.existsSync(installed) || fs.readFileSync(installed, "utf8") !== lock) {
-  var npm = process.env.npm_execpath;
-  var install = ["ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-  if (npm) run(process.execPath, [npm].concat(install));
-  else run("npm", install, process.platform === "win32");
-  fs.writeFileSync(installed, lock);
-}
 // Aside, and put into its place when it is whole.
 var partial = path.join(web, `dist.${process.pid}`);
+var lock = fs.readFileSync(path.join(web, "package-lock.json"), "utf8");
+var installed = path.join(web, "node_modules", ".installed-from");
+if (!fs.existsSync(installed) || fs.readFileSync(installed, "utf8") !== lock) install();
 var vite = path.join(web, "node_modules", "vite", "bin", "vite.js");
 run(findNode() || process.execPath, [vite, "build", "--logLevel=error", "--outDir", partial, "--emptyOutDir"]);
 fs.writeFileSync(path.join(partial, "built-from"), wanted);
 fs.rmSync(built, { recursive: true, force: true });
 fs.renameSync(partial, built);
+
+function install() {
+  var npm = process.env.npm_execpath;
+  var args = ["ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  if (npm) run(process.execPath, [npm].concat(args));
+  else run("npm", args, process.platform === "win32");
+  fs.writeFileSync(installed, lock);
+}
 
 function add(place) {
   if (fs.statSync(place).isDirectory()) {
@@ -53,6 +55,7 @@ function add(place) {
 function run(program, args, shell) {
   var result = childProcess.spawnSync(program, args, { cwd: web, stdio: ["ignore", 2, 2], shell: shell === true });
   if (result.status === 0) return;
+  fs.rmSync(partial, { recursive: true, force: true });
   console.error(
     "earmark: the page could not be built; the message stands above. `node bin/earmark serve` serves the API without it.",
   );

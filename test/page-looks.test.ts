@@ -103,7 +103,7 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
         const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
         return moves.every((time) => time === "0s") ? [] : [element.className];
       })`);
-    await button(page, en.list.remove("pod-3.example")).click();
+    await button(page, en.list.remove("pod-3.example/feed.xml")).click();
     await button(page, en.list.undo).waitFor();
     assert.ok((await moving()).includes("notice"));
     await page.emulateMedia({ reducedMotion: "reduce" });
@@ -234,7 +234,7 @@ describe("the page", { concurrency: 2 }, () => {
     const [download] = await Promise.all([page.waitForEvent("download"), link(page, en.list.export).click()]);
     assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
     const before = (await feedsOf(server)).length;
-    await button(page, en.list.remove("pod-1.example")).click();
+    await button(page, en.list.remove("pod-1.example/feed.xml")).click();
     await button(page, en.close).click();
     await until(async () => (await feedsOf(server)).length, before - 1);
     await link(page, en.views.apps).click();

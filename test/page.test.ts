@@ -23,7 +23,9 @@ const THREE = ["https://one.example/feed", "https://two.example/feed", "https://
 const NAMES = ["one.example", "two.example", "three.example"];
 const NEWEST_FIRST = NAMES.toReversed();
 
-const removal = (page: Page, host: string) => button(page, en.list.remove(host));
+/** By which a feed of these tests is called on its buttons. */
+const named = (host: string) => `${host}/${host.startsWith("pod-") ? "feed.xml" : "feed"}`;
+const removal = (page: Page, host: string) => button(page, en.list.remove(named(host)));
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
 
 /** The methods and paths of what the page changes on the server, from now on. */
@@ -158,7 +160,7 @@ describe("the list", { concurrency: 3 }, () => {
   test("leads to a feed, and nowhere else", async () => {
     const feed = "https://ann:pw@feeds.example:8443/a%20b/?q=1&r=<x>#top";
     const { page, finish } = await visit({ feeds: [feed] });
-    const open = link(page, en.list.open("feeds.example"));
+    const open = link(page, en.list.open("feeds.example:8443/a%20b"));
     await open.waitFor();
     const attributes = await Promise.all(["href", "target", "rel"].map((name) => open.getAttribute(name)));
     assert.deepEqual(attributes, [feed, "_blank", "noreferrer"]);
@@ -174,13 +176,13 @@ describe("the list", { concurrency: 3 }, () => {
           page.addInitScript(isPlain ? `Object.defineProperty(navigator, "clipboard", { value: undefined })` : ""),
       });
       await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-      for (const [host, expected] of [
+      for (const [name, expected] of [
         ["other.example", "https://other.example/"],
-        ["copied.example", feed],
+        ["copied.example/feed", feed],
       ] as const) {
-        await button(page, en.list.copyAddress(host)).click();
+        await button(page, en.list.copyAddress(name)).click();
         await said(page, en.copied).waitFor({ state: "attached" });
-        assert.equal(await page.evaluate("document.activeElement.ariaLabel"), en.list.copyAddress(host));
+        assert.equal(await page.evaluate("document.activeElement.ariaLabel"), en.list.copyAddress(name));
         await search(page).focus();
         await search(page).press("Control+V");
         await until(() => search(page).inputValue(), expected);
@@ -275,7 +277,7 @@ describe("removing a subscription", { concurrency: 3 }, () => {
     await removal(page, "two.example").click();
     await until(() => hosts(page), ["three.example", "one.example"]);
     await page.getByText(en.count(2, "2"), { exact: true }).waitFor();
-    await said(page, en.list.removed(1, "two.example")).waitFor();
+    await said(page, en.list.removed(1, named("two.example"))).waitFor();
     assert.deepEqual(await feedsOf(server), THREE);
     await button(page, en.list.undo).click();
     await until(() => rows(page).allTextContents(), before);
@@ -289,11 +291,11 @@ describe("removing a subscription", { concurrency: 3 }, () => {
   test("reaches the server when its notice has gone", async () => {
     const { page, server, finish } = await visit({ feeds: THREE, prepare: installClock });
     await removal(page, "two.example").click();
-    const notice = said(page, en.list.removed(1, "two.example"));
+    const notice = said(page, en.list.removed(1, named("two.example")));
     await notice.waitFor();
     assert.deepEqual(await feedsOf(server), THREE);
     // Whoever points at it is not done with it.
-    await notice.getByText(en.list.removed(1, "two.example")).hover();
+    await notice.getByText(en.list.removed(1, named("two.example"))).hover();
     await page.clock.fastForward(60_000);
     assert.deepEqual(await feedsOf(server), THREE);
     await search(page).hover();
@@ -343,7 +345,7 @@ describe("removing a subscription", { concurrency: 3 }, () => {
     );
     await removal(page, "two.example").click();
     await button(page, en.close).click();
-    await said(page, en.list.notRemoved("two.example")).waitFor();
+    await said(page, en.list.notRemoved(named("two.example"))).waitFor();
     await until(() => hosts(page), NEWEST_FIRST);
     assert.deepEqual(await feedsOf(server), THREE);
     await finish();
@@ -356,7 +358,7 @@ describe("removing a subscription", { concurrency: 3 }, () => {
     await page.route("**/v1/**", (route) => route.abort());
     await removal(page, "two.example").click();
     await button(page, en.close).click();
-    await passTime(page, said(page, en.list.notRemoved("two.example")));
+    await passTime(page, said(page, en.list.notRemoved(named("two.example"))));
     await until(() => hosts(page), NEWEST_FIRST);
     await said(page, en.trouble.unreachable).waitFor();
     await page.unroute("**/v1/**");
@@ -410,7 +412,7 @@ describe("the keyboard", { concurrency: 3 }, () => {
     await page.keyboard.type("/?lai");
     await until(() => search(page).inputValue(), "/?lai");
     await search(page).fill("");
-    await button(page, en.list.remove("two.example")).press("Enter");
+    await button(page, en.list.remove(named("two.example"))).press("Enter");
     await until(() => hosts(page), ["three.example", "one.example"]);
     await page.keyboard.press("u");
     await until(() => hosts(page), NEWEST_FIRST);
@@ -470,7 +472,7 @@ describe("the keyboard", { concurrency: 3 }, () => {
     const press = async (key: string, by: number) => {
       at = Math.min(count, Math.max(1, at - by));
       await page.keyboard.press(key);
-      await until(() => focused(page), en.list.remove(`pod-${at}.example`));
+      await until(() => focused(page), en.list.remove(named(`pod-${at}.example`)));
       await until(() => isFocusSeen(page), true);
     };
     for (let times = 0; times < 12; times += 1) await press("ArrowDown", 1);
@@ -488,7 +490,7 @@ describe("the keyboard", { concurrency: 3 }, () => {
     await page.mouse.move(600, 400);
     await page.mouse.wheel(0, 20_000);
     await until(async () => (await hosts(page)).includes(`pod-${count - 290}.example`), true);
-    assert.equal(await focused(page), en.list.remove(`pod-${at}.example`));
+    assert.equal(await focused(page), en.list.remove(named(`pod-${at}.example`)));
     await press("ArrowDown", 1);
     await page.mouse.wheel(0, 20_000);
     await until(async () => (await hosts(page)).includes(`pod-${count - 290}.example`), true);
@@ -503,7 +505,7 @@ describe("the keyboard", { concurrency: 3 }, () => {
       await removal(page, "pod-60.example").focus();
       await page.keyboard.press("PageDown");
       await page.keyboard.press("PageDown");
-      await until(() => focused(page), en.list.remove("pod-40.example"));
+      await until(() => focused(page), en.list.remove(named("pod-40.example")));
       for (let presses = 0; presses < 45; presses += 1) {
         await page.keyboard.press("Shift+Tab");
         assert.ok(await isFocusSeen(page), `${await focused(page)} is hidden`);
@@ -533,9 +535,9 @@ describe("the keyboard", { concurrency: 3 }, () => {
       en.list.export,
       "search",
       `${en.list.newest}${en.list.oldest}`,
-      en.list.copyAddress("one.example"),
-      en.list.open("one.example"),
-      en.list.remove("one.example"),
+      en.list.copyAddress(named("one.example")),
+      en.list.open(named("one.example")),
+      en.list.remove(named("one.example")),
       en.api,
     ]);
     await page.reload();
@@ -552,9 +554,9 @@ describe("the keyboard", { concurrency: 3 }, () => {
     const { page, finish } = await visit({ feeds: THREE });
     await removal(page, "two.example").focus();
     await page.keyboard.press("Enter");
-    await until(() => focused(page), en.list.remove("one.example"));
+    await until(() => focused(page), en.list.remove(named("one.example")));
     await page.keyboard.press("Enter");
-    await until(() => focused(page), en.list.remove("three.example"));
+    await until(() => focused(page), en.list.remove(named("three.example")));
     await button(page, en.list.undo).press("Enter");
     await until(() => hosts(page), NEWEST_FIRST);
     await until(() => focused(page), "content");

@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
-import { hush, say } from "./notices.ts";
-import { Dialog, download, Field } from "./parts.tsx";
-import { client, door, explain, person, prompt } from "./server.ts";
+import { settle } from "./library.ts";
+import { say } from "./notices.ts";
+import { Dialog, download, Field, useFocusKept } from "./parts.tsx";
+import { client, door, explain, person, prompt, sayGoodbye } from "./server.ts";
 import { explainRefusal } from "./sign-in.tsx";
 import { useValue } from "./state.ts";
 import { formatDay, useWords } from "./words/index.ts";
@@ -45,12 +46,15 @@ export function AccountView() {
   );
 }
 
-/** Nothing of the person stays in this tab. */
+const SETTLE_MS = 3_000;
+
+/** Nothing of the person stays in this browser. */
 async function leave(): Promise<void> {
-  // What was removed and waits to be taken back is removed now: afterwards nobody may.
-  hush();
+  // What was removed and waits to be taken back is removed now: afterwards nobody may. Unless the server is gone.
+  await Promise.race([settle(), new Promise((resolve) => setTimeout(resolve, SETTLE_MS))]);
   try {
     await door.signOut();
+    sayGoodbye();
     location.replace("./");
   } catch (error) {
     say(explain(error));
@@ -77,6 +81,7 @@ function Sessions() {
     }
   };
   useEffect(() => void load(), []);
+  useFocusKept(sessions);
   const end = async (session: Access) => {
     try {
       await client.revoke(session);
@@ -153,6 +158,7 @@ function ChangePassword({ name }: { name: string }) {
   const [wrong, setWrong] = useState<{ isCurrent: boolean; text: string } | undefined>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     setWrong(undefined);
     try {
@@ -202,7 +208,7 @@ function ChangePassword({ name }: { name: string }) {
           onInput={({ currentTarget }) => setWanted(currentTarget.value)}
         />
         <p class="buttons">
-          <button type="submit" class="button main" disabled={isBusy}>
+          <button type="submit" class="button main" aria-disabled={isBusy}>
             {account.change}
           </button>
         </p>
@@ -219,15 +225,18 @@ function Delete({ name, onClose }: { name: string; onClose: () => void }) {
   const [error, setError] = useState<string | undefined>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     setError(undefined);
     try {
       // Who deletes must have signed in just now: a browser may have been left open.
       await door.signIn({ name, password });
       await prompt.deleteAccount();
+      sayGoodbye();
       location.reload();
     } catch (cause) {
-      setError(explainRefusal(cause).text);
+      const { member, text } = explainRefusal(cause);
+      setError(member === "password" ? account.notCurrent : text);
       setBusy(false);
     }
   };
@@ -246,7 +255,7 @@ function Delete({ name, onClose }: { name: string; onClose: () => void }) {
           onInput={({ currentTarget }) => setPassword(currentTarget.value)}
         />
         <p class="buttons">
-          <button type="submit" class="button bad" disabled={isBusy}>
+          <button type="submit" class="button bad" aria-disabled={isBusy}>
             {account.delete}
           </button>
           <button type="button" class="button" onClick={onClose}>

@@ -10,7 +10,7 @@ export interface Shown {
 }
 
 export function readAddress(text: string): Shown {
-  const url = URL.parse(text);
+  const url = parse(text);
   const authority = /^[a-z][a-z\d+.-]*:\/\/([^/?#\\]*)/i.exec(text);
   if (url === null || authority === null || !/^https?:$/.test(url.protocol)) {
     return { host: text, scheme: "", secret: "", rest: text };
@@ -21,8 +21,21 @@ export function readAddress(text: string): Shown {
   return { host, scheme: `${url.protocol}//`, secret, rest: url.host + text.slice(start.length) };
 }
 
+const NAME_LENGTH = 60;
+
+/** What tells a feed from the others, in few words and without its secrets. */
 export function shorten(text: string): string {
-  return readAddress(text).host;
+  const { rest } = readAddress(text);
+  const name = rest.replace(/[?#].*/s, "").replace(/^www\.|\/+$/g, "");
+  return name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH)}…` : name;
+}
+
+function parse(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
 }
 
 /** A line of text, as the address that was meant: apps hand out `feed:` and `pcast:`, and people leave `https://` out. */

@@ -1,4 +1,4 @@
-import type { ComponentChild } from "preact";
+import { Component, type ComponentChild, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AccountView } from "./account.tsx";
 import { AddView } from "./add.tsx";
@@ -6,11 +6,11 @@ import { AppsView } from "./apps.tsx";
 import { ImportView, look } from "./import.tsx";
 import { undo } from "./library.ts";
 import { ListView } from "./list.tsx";
-import { act, hush, notice, pause, resume, spoken } from "./notices.ts";
-import { Icon, IconButton } from "./parts.tsx";
+import { act, hush, notice, pause, resume, say, spoken } from "./notices.ts";
+import { Icon, IconButton, useFocusKept } from "./parts.tsx";
 import { accounts, address, isSignedOut, person, trouble } from "./server.ts";
 import { hasKeys, Settings } from "./settings.tsx";
-import { Door, SignInAgain } from "./sign-in.tsx";
+import { Door, isJoining, SignInAgain } from "./sign-in.tsx";
 import { useValue } from "./state.ts";
 import { useWords } from "./words/index.ts";
 
@@ -101,6 +101,11 @@ export function App() {
     document.title = `${title} – Earmark`;
   }, [title]);
 
+  useFocusKept(isInside);
+  useEffect(() => {
+    if (me !== undefined && isJoining) say(words.account.alreadyIn(me.name));
+  }, [me?.name]);
+
   const View = VIEWS[view];
   return (
     <>
@@ -118,7 +123,9 @@ export function App() {
       <Trouble />
       {isInside ? (
         <main id="content" ref={main} tabIndex={-1}>
-          <View />
+          <Safe key={view}>
+            <View />
+          </Safe>
         </main>
       ) : isOut ? (
         <Door />
@@ -134,6 +141,31 @@ export function App() {
       {isOut && isInside && <SignInAgain />}
       {isSettings && <Settings onClose={() => setSettings(false)} />}
     </>
+  );
+}
+
+/** What goes wrong in one view leaves the others. */
+class Safe extends Component<{ children: ComponentChildren }, { hasFailed: boolean }> {
+  override state = { hasFailed: false };
+
+  static override getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  render() {
+    return this.state.hasFailed ? <Failed /> : this.props.children;
+  }
+}
+
+function Failed() {
+  const { crashed, reload } = useWords().trouble;
+  return (
+    <div class="note bad" role="alert">
+      <p>{crashed}</p>
+      <button type="button" class="button" onClick={() => location.reload()}>
+        {reload}
+      </button>
+    </div>
   );
 }
 
@@ -167,7 +199,16 @@ function Trouble() {
   }, []);
   return (
     <div role="status">
-      {(isOffline || reason) && <p class="trouble">{isOffline ? words.offline : reason && words[reason]}</p>}
+      {(isOffline || reason) && (
+        <p class="trouble">
+          {isOffline ? words.offline : reason && words[reason]}
+          {reason === "blocked" && (
+            <button type="button" class="link" onClick={() => location.reload()}>
+              {words.reload}
+            </button>
+          )}
+        </p>
+      )}
     </div>
   );
 }

@@ -1,9 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
 import { say } from "./notices.ts";
-import { CopyButton, Dialog, Field, QrCode } from "./parts.tsx";
+import { CopyButton, Dialog, Field, QrCode, useFocusKept } from "./parts.tsx";
 import { accounts, address, client, explain } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
+
+/** A phone that is told this address would look for the server on itself. */
+const isHereOnly = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
 
 export function AppsView() {
   const { apps } = useWords();
@@ -24,7 +27,7 @@ export function AppsView() {
             <li>{hasAccounts ? apps.stepToken : apps.stepNoToken}</li>
           </ol>
         </div>
-        <QrCode text={address} label={apps.qr} />
+        {isHereOnly ? <p class="note">{apps.onlyHere}</p> : <QrCode text={address} label={apps.qr} />}
       </div>
       {hasAccounts && <Tokens />}
       <p class="quiet">
@@ -64,6 +67,7 @@ function Tokens() {
   };
   const load = async () => setTokens(await client.tokens());
   useEffect(() => void attempt(load), []);
+  useFocusKept(tokens);
 
   const revoke = (token: Access) =>
     attempt(async () => {
@@ -121,9 +125,13 @@ function Tokens() {
         }}
       />
       {made && (
-        <Dialog title={apps.made(made.label)} onClose={() => setMade(undefined)}>
+        <Dialog title={apps.made(made.label)}>
           <p>{apps.once}</p>
-          <QrCode text={`${address}/#${made.secret}`} label={apps.tokenQr} />
+          {isHereOnly ? (
+            <p class="note">{apps.onlyHere}</p>
+          ) : (
+            <QrCode text={`${address}/#${made.secret}`} label={apps.tokenQr} />
+          )}
           <Secret label={apps.address} text={address} />
           <Secret label={apps.token} text={made.secret} />
           <p class="buttons">
@@ -146,6 +154,7 @@ function NewToken({ onMade }: { onMade: (token: Access & { readonly secret: stri
 
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (isBusy || label.trim() === "") return;
     setBusy(true);
     setError(undefined);
     try {
@@ -179,7 +188,7 @@ function NewToken({ onMade }: { onMade: (token: Access & { readonly secret: stri
         ))}
       </fieldset>
       <p class="buttons">
-        <button type="submit" class="button main" disabled={isBusy || label.trim() === ""}>
+        <button type="submit" class="button main" aria-disabled={isBusy}>
           {apps.create}
         </button>
       </p>

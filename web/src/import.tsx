@@ -1,9 +1,9 @@
 import { EarmarkError, type ImportEntry } from "../../client/src/index.ts";
-import { spoken } from "./notices.ts";
+import { tell } from "./notices.ts";
 import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { Icon, useFocusKept } from "./parts.tsx";
 import { send } from "./sending.ts";
-import { client, explain } from "./server.ts";
+import { client, explain, isOver } from "./server.ts";
 import { createState, useValue } from "./state.ts";
 import { formatNumber, speech, useWords } from "./words/index.ts";
 
@@ -26,7 +26,7 @@ const change = (part: Partial<Importing>) => importing.update((now) => ({ ...now
 let stopping = new AbortController();
 
 addEventListener("beforeunload", (event) => {
-  if (importing.value.step === "running") event.preventDefault();
+  if (importing.value.step === "running" && !isOver()) event.preventDefault();
 });
 
 /** A first look: what would become of each feed. Nothing is changed. */
@@ -54,7 +54,7 @@ function explainFile(error: unknown): string {
   const words = speech.value.words.import;
   if (typeof error === "string") return error;
   if (error instanceof EarmarkError && error.status === 413) return words.tooLarge;
-  if (error instanceof EarmarkError && error.status === 422) return `${words.notOpml} (${error.detail ?? error.title})`;
+  if (error instanceof EarmarkError && error.status === 422) return words.notOpml;
   return explain(error);
 }
 
@@ -67,7 +67,7 @@ async function run(): Promise<void> {
   try {
     await send(lines, (now) => change({ lines: now }), stopping.signal);
     change({ step: "done" });
-    spoken.set(speech.value.words.import.done);
+    tell(speech.value.words.import.done);
   } catch (error) {
     if (stopping.signal.aborted) change({ step: "stopped" });
     else change({ step: "broken", failure: explain(error) });
@@ -100,7 +100,9 @@ export function ImportView() {
       )}
       {step === "reading" && (
         <div role="status">
-          <p>{words.import.reading(name)}</p>
+          <p>
+            <bdi>{words.import.reading(name)}</bdi>
+          </p>
           <progress aria-label={words.import.progress} />
         </div>
       )}
@@ -120,7 +122,7 @@ export function ImportView() {
               {words.import.other}
             </button>
           </p>
-          {counts.new === 0 && <p role="status">{words.import.nothing}</p>}
+          {counts.new === 0 && <p role="status">{lines.length === 0 ? words.import.empty : words.import.nothing}</p>}
         </>
       )}
       {step === "running" && (

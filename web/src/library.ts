@@ -23,6 +23,7 @@ const PAGE = 100;
 const AT_ONCE = 5;
 const RETRY_MS = 10_000;
 const SHOWN_EVERY_MS = 500;
+const MOST = 1_000_000;
 
 const change = (part: Partial<Library>) => library.update((now) => ({ ...now, ...part }));
 
@@ -44,10 +45,10 @@ export function load(): Promise<void> {
 }
 
 async function loadAll(): Promise<void> {
-  if (library.value.status === "failed") change({ status: "loading" });
   const before = changes;
   const first = await client.page({ size: PAGE });
   const { total } = first;
+  if (total > MOST) throw new Error("no person has so many");
   const items: (Subscription | undefined)[] = Array(total);
   const isFirstTime = library.value.items.length === 0;
   const firstSeen = isNewestFirst.value ? Math.ceil(total / PAGE) : 1;
@@ -75,7 +76,11 @@ async function loadAll(): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, loadSome));
 
   // Somebody else was at the list meanwhile, so that places have moved: this way is slower, and right.
-  const all = hasChanged ? await Array.fromAsync(client.subscriptions()) : items;
+  let all = items;
+  if (hasChanged) {
+    all = [];
+    for await (const item of client.subscriptions()) all.push(item);
+  }
   if (changes !== before) return loadAll();
   change({ items: all, status: "ready" });
 }

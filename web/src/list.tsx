@@ -1,20 +1,23 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
-import { readAddress } from "./address.ts";
+import { readAddress, shorten } from "./address.ts";
 import { isNewestFirst, library, load, remove } from "./library.ts";
-import { spoken } from "./notices.ts";
-import { CopyButton, Icon, IconButton } from "./parts.tsx";
+import { tell } from "./notices.ts";
+import { CopyButton, Icon, IconButton, useFocusKept } from "./parts.tsx";
 import { Rows, useNarrow } from "./rows.tsx";
 import { address } from "./server.ts";
-import { useValue } from "./state.ts";
+import { createState, useValue } from "./state.ts";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
+
+/** Outlives the view, like everything that is typed. */
+const search = createState("");
 
 export function ListView() {
   const words = useWords();
   const { items, hidden, status } = useValue(library);
   const isReversed = useValue(isNewestFirst);
   const isNarrow = useNarrow();
-  const [query, setQuery] = useState("");
+  const query = useValue(search);
   const [shown, setShown] = useState<ReadonlySet<string>>(new Set());
 
   const wanted = query.trim().toLowerCase();
@@ -34,9 +37,11 @@ export function ListView() {
   const found = words.list.found(seen.length, formatNumber(seen.length));
   useEffect(() => {
     if (wanted === "") return;
-    const timer = setTimeout(() => spoken.set(found), 500);
+    const timer = setTimeout(() => tell(found), 500);
     return () => clearTimeout(timer);
   }, [wanted, found]);
+
+  useFocusKept(wanted !== "" && seen.length === 0);
 
   const toggle = (id: string) => {
     const next = new Set(shown);
@@ -86,7 +91,7 @@ export function ListView() {
                 autocomplete="off"
                 spellcheck={false}
                 value={query}
-                onInput={({ currentTarget }) => setQuery(currentTarget.value)}
+                onInput={({ currentTarget }) => search.set(currentTarget.value)}
               />
             </label>
             {wanted !== "" && <span class="quiet">{found}</span>}
@@ -104,7 +109,7 @@ export function ListView() {
           {seen.length === 0 && (
             <div class="note">
               <p>{words.list.none(query.trim())}</p>
-              <button type="button" class="button" onClick={() => setQuery("")}>
+              <button type="button" class="button" onClick={() => search.set("")}>
                 {words.list.showAll}
               </button>
             </div>
@@ -136,6 +141,7 @@ function Row(props: { subscription: Subscription | undefined; isOpen: boolean; o
   const { feedUrl, subscribedAt } = subscription;
   const { host, scheme, secret, rest } = readAddress(feedUrl);
   const day = formatDay(subscribedAt);
+  const name = shorten(feedUrl);
   return (
     <div class="subscription">
       <Mark host={host} />
@@ -143,37 +149,45 @@ function Row(props: { subscription: Subscription | undefined; isOpen: boolean; o
         <strong class="line host">
           <bdi dir="ltr">{host}</bdi>
         </strong>
-        <bdi class="line address" dir="ltr" title={secret && !isOpen ? undefined : feedUrl}>
-          {scheme}
-          {secret && (isOpen ? secret : "•••@")}
-          {rest}
-        </bdi>
+        <span class="line address" title={secret && !isOpen ? undefined : feedUrl}>
+          <bdi dir="ltr">
+            {scheme}
+            {secret && (isOpen ? secret : "•••@")}
+            {rest}
+          </bdi>
+        </span>
       </div>
-      <time class="quiet" dateTime={subscribedAt.toISOString()} title={list.since(day)}>
+      <time
+        class="quiet"
+        dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
+        title={list.since(day)}
+      >
         {day}
       </time>
       <div class="actions">
         {secret && (
           <IconButton
+            key="show"
             icon={isOpen ? "hide" : "show"}
             label={isOpen ? list.hideSecret : list.showSecret}
             onClick={onToggle}
           />
         )}
-        <CopyButton isPlain text={feedUrl} label={list.copyAddress(host)} />
+        <CopyButton key="copy" isPlain text={feedUrl} label={list.copyAddress(name)} />
         {scheme && (
           <a
+            key="open"
             class="icon-button"
             href={feedUrl}
             target="_blank"
             rel="noreferrer"
-            aria-label={list.open(host)}
-            title={list.open(host)}
+            aria-label={list.open(name)}
+            title={list.open(name)}
           >
             <Icon name="open" />
           </a>
         )}
-        <IconButton icon="remove" label={list.remove(host)} onClick={() => remove(subscription)} />
+        <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove(subscription)} />
       </div>
     </div>
   );

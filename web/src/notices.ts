@@ -14,6 +14,15 @@ export interface Notice {
 export const notice = createState<Notice | undefined>(undefined);
 /** What was copied, or found: for those who hear the page. */
 export const spoken = createState("");
+const SPOKEN_MS = 1_500;
+let speaking: ReturnType<typeof setTimeout> | undefined;
+
+/** What is said twice must be heard twice, so it does not stay. */
+export function tell(text: string): void {
+  spoken.set(text);
+  clearTimeout(speaking);
+  speaking = setTimeout(() => spoken.set(""), SPOKEN_MS);
+}
 
 const SHOWN_MS = 6_000;
 /** An action needs time to be reached. */

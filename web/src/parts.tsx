@@ -1,7 +1,7 @@
 import { generate } from "lean-qr";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { say, spoken, toContent } from "./notices.ts";
+import { say, tell, toContent } from "./notices.ts";
 import { useWords } from "./words/index.ts";
 
 /** Drawn on a field of 24 by 24. */
@@ -79,7 +79,7 @@ export function CopyButton({ text, label, isPlain }: { text: string; label?: str
   const copy = async () => {
     const isDone = await copyText(text);
     if (isDone) setCopied(text);
-    if (isDone) spoken.set(words.copied);
+    if (isDone) tell(words.copied);
     else say(words.notCopied);
   };
   const icon = isCopied ? "check" : "copy";
@@ -95,9 +95,14 @@ export function CopyButton({ text, label, isPlain }: { text: string; label?: str
 /** When the control that had the focus goes with its step, whoever uses the keyboard goes on at the content. */
 export function useFocusKept(step: unknown): void {
   useEffect(() => {
-    if (document.activeElement === document.body) toContent();
+    if (hasFocused && document.activeElement === document.body) toContent();
   }, [step]);
 }
+/** Whoever has just come begins at the top. */
+let hasFocused = false;
+addEventListener("focusin", () => {
+  hasFocused = true;
+});
 
 export interface FieldProps {
   readonly label: string;
@@ -125,7 +130,7 @@ export function Field({ label, hint, error, ...input }: FieldProps & JSX.Intrins
       />
       {hint && <small id={`${id}-hint`}>{hint}</small>}
       {error && (
-        <small class="wrong" id={`${id}-error`}>
+        <small class="wrong" id={`${id}-error`} role="alert">
           {error}
         </small>
       )}
@@ -143,6 +148,9 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
+    // Where one writes, or at the beginning: a key that is still held down must not press a button.
+    const first = dialog?.querySelector<HTMLElement>("input:not([readonly], [type=radio], [type=checkbox])");
+    (first ?? dialog?.querySelector("h2"))?.focus();
     return () => dialog?.close();
   }, []);
   return (
@@ -160,7 +168,9 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
       }}
     >
       <header class="dialog-head">
-        <h2 id={id}>{title}</h2>
+        <h2 id={id} tabIndex={-1}>
+          {title}
+        </h2>
         {onClose && <IconButton icon="close" label={words.close} onClick={onClose} />}
       </header>
       {children}

@@ -13,7 +13,7 @@ export const person = createState<Me | undefined>(undefined);
 /** True while something waits for the person to sign in. */
 export const isSignedOut = createState(false);
 /** What keeps the server from answering just now. */
-export const trouble = createState<"unreachable" | "busy" | undefined>(undefined);
+export const trouble = createState<"unreachable" | "busy" | "blocked" | undefined>(undefined);
 
 /** A server that says nothing for so long is gone. */
 const SILENCE_MS = 60_000;
@@ -24,18 +24,21 @@ addEventListener("pagehide", () => {
 });
 addEventListener("pageshow", ({ persisted }) => {
   isLeaving = false;
-  if (!persisted || person.value === undefined) return;
-  // The browser had kept the page, and whoever comes back to it may be somebody else: nothing is shown until that is known.
-  person.set(undefined);
-  void greet();
+  // The browser had kept the page, and whoever comes back to it may be somebody else.
+  if (persisted) askAgain();
 });
 
 /** One request, and whatever is answered. */
 async function ask(url: string, init: RequestInit): Promise<Response> {
+  if (isOver()) throw new Error("the page is somebody else's now");
   const timeout = AbortSignal.timeout(SILENCE_MS);
   const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
   const response = await fetch(url, { ...init, signal, keepalive: isLeaving });
-  if (response.status < 500 && response.status !== 429) trouble.set(undefined);
+  // A proxy with a sign-in of its own sends a page, or sends elsewhere. Only the browser itself can follow.
+  const isPage = response.headers.get("content-type")?.startsWith("text/html");
+  if (response.type === "opaqueredirect" || isPage || (response.status === 401 && accounts === "off")) {
+    trouble.set("blocked");
+  } else if (response.status < 500 && response.status !== 429) trouble.set(undefined);
   return response;
 }
 
@@ -57,10 +60,14 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
+function blame(error: unknown): void {
+  if (trouble.value !== "blocked") trouble.set(error instanceof NetworkError ? "unreachable" : "busy");
+}
+
 export const client = createClient({
   url: address,
   fetch: request,
-  onRetry: ({ error }) => trouble.set(error instanceof NetworkError ? "unreachable" : "busy"),
+  onRetry: ({ error }) => blame(error),
 });
 
 /** For a person who waits: it says at once what is wrong, and leaves it to the person to try again. */
@@ -71,22 +78,48 @@ export const door = createClient({ url: address, fetch: ask, retries: 0 });
 
 /** Whose data is in this page, even while it is not shown. */
 let owner: string | undefined;
+let isSomebodyElses = false;
+/** True once somebody else has signed in: nothing more is sent from here, since it would be sent in their name. */
+export const isOver = (): boolean => isSomebodyElses;
 
 /** False for somebody else: nothing that one person has left here is for another, so the page starts over. */
 function isOwner(name: string): boolean {
   owner ??= name;
   if (owner === name) return true;
-  tabs.onmessage = null;
+  isSomebodyElses = true;
   location.reload();
   return false;
 }
 
-/** Tabs share one cookie: whoever signs in in one of them is signed in in all. */
-const tabs = new BroadcastChannel(`earmark ${address}`);
-tabs.onmessage = ({ data }) => owner !== undefined && isOwner(data);
+/** Nothing is shown until it is known who is here. */
+function askAgain(): void {
+  if (person.value === undefined) return;
+  person.set(undefined);
+  void greet();
+}
+
+/** Tabs share one cookie: whoever signs in or out in one of them does so in all. Some browsers forbid them to talk. */
+const tabs = openChannel();
+function openChannel(): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel(`earmark ${address}`);
+  } catch {
+    return undefined;
+  }
+}
+tabs?.addEventListener("message", ({ data: { name } }: MessageEvent<{ name?: string }>) => {
+  if (owner === undefined || isSomebodyElses) return;
+  if (name === undefined) askAgain();
+  else isOwner(name);
+});
+
+/** Tells the other tabs that the person has gone. */
+export function sayGoodbye(): void {
+  tabs?.postMessage({});
+}
 
 function receive(me: Me): boolean {
-  tabs.postMessage(me.name);
+  tabs?.postMessage({ name: me.name });
   if (!isOwner(me.name)) return false;
   person.set(me);
   return true;
@@ -99,7 +132,7 @@ export async function greet(): Promise<void> {
       receive(await client.me());
       return;
     } catch (error) {
-      trouble.set(error instanceof NetworkError ? "unreachable" : "busy");
+      blame(error);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }

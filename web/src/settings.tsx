@@ -1,3 +1,4 @@
+import { say } from "./notices.ts";
 import { Dialog } from "./parts.tsx";
 import { createState, memory, useValue } from "./state.ts";
 import { LANGUAGES, type Language, speak, speech, useWords } from "./words/index.ts";
@@ -46,9 +47,12 @@ export function Settings({ onClose }: { onClose: () => void }) {
           <select
             id="language"
             value={language}
-            onChange={({ currentTarget }) => {
-              memory.set("language", currentTarget.value);
-              void speak(currentTarget.value as Language);
+            onChange={async ({ currentTarget }) => {
+              const wanted = currentTarget.value as Language;
+              memory.set("language", wanted);
+              if (await speak(wanted)) return;
+              currentTarget.value = language;
+              say(settings.notLoaded);
             }}
           >
             {Object.entries(LANGUAGES).map(([code, name]) => (

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../client/src/index.ts";
+import { say } from "./notices.ts";
 import { Dialog, Field } from "./parts.tsx";
 import { accounts, door, enter, explain, person } from "./server.ts";
 import { formatNumber, speech, useWords } from "./words/index.ts";
@@ -7,10 +8,15 @@ import { formatNumber, speech, useWords } from "./words/index.ts";
 /** A secret is in the fragment of a link, which no server and no log ever sees. It leaves the address bar at once. */
 export const invitation = /\/join$/.test(location.pathname) ? location.hash.slice(1) : "";
 /** Whoever was sent here by a link is to make an account. */
-const isJoining = /\/join$/.test(location.pathname);
+export const isJoining = /\/join$/.test(location.pathname);
 if (isJoining) history.replaceState(null, "", "./");
-const hideToken = () => location.hash.startsWith("#emk_") && history.replaceState(null, "", "./");
-hideToken();
+const hideToken = () => {
+  if (!location.hash.startsWith("#emk_")) return;
+  history.replaceState(null, "", "./");
+  say(speech.value.words.account.codeForApp);
+};
+// When the language is known.
+setTimeout(hideToken);
 addEventListener("hashchange", hideToken);
 
 /** The whole page, until it is known who is here. */

@@ -33,13 +33,15 @@ export function preferredLanguage(): Language {
   return wanted.find(isLanguage) ?? "en";
 }
 
-export async function speak(language: Language): Promise<void> {
+/** False when the words cannot be had: the server is gone, or newer than this page. English is always there. */
+export async function speak(language: Language): Promise<boolean> {
   try {
     const words = language === "en" ? en : await OTHERS[language]();
     document.documentElement.lang = language;
     speech.set({ language, words });
+    return true;
   } catch {
-    // The server is gone just now; English is always there.
+    return false;
   }
 }
 
