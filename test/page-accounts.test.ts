@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
+import { guid } from "../client/src/index.ts";
 import { Accounts, isNotDone } from "../src/accounts.ts";
 import { everySubscription, type UserId } from "../src/subscriptions.ts";
 import { de } from "../web/src/words/de.ts";
@@ -745,6 +746,52 @@ describe("when a session ends in the middle", () => {
     await page.getByText("bob.example", { exact: true }).waitFor();
     assert.doesNotMatch(await everything(page), new RegExp(`ann\\.example|${ann.name}`));
     assert.deepEqual(await listOf(bob), ["https://bob.example/feed"]);
+    await finish();
+  });
+});
+
+describe("in two tabs", () => {
+  const SHARED = "https://shared.example/feed";
+
+  /** The id that the page gives a feed is the same for everyone. */
+  async function newSharer(): Promise<SignedIn> {
+    const person = await newPerson();
+    const body = JSON.stringify({ "atomic:operations": [add(guid(SHARED), SHARED)] });
+    const headers = { "Content-Type": ATOMIC, Accept: ATOMIC, Cookie: person.cookie };
+    await open.call("POST", "/v1/operations", { headers, body });
+    return person;
+  }
+
+  test("whoever signs out in one has gone from the other", async () => {
+    const ann = await newPerson(["https://ann.example/feed"]);
+    const { page, context, allow, finish } = await visit({ as: ann });
+    allow(/^answer: 401 /);
+    await page.getByText("ann.example", { exact: true }).waitFor();
+    const tab = await context.newPage();
+    await tab.goto("/#account");
+    await button(tab, account.signOut).click();
+    await heading(tab, account.signIn).waitFor();
+    await heading(page, account.signIn).waitFor();
+    assert.doesNotMatch(await everything(page), /ann\.example/);
+    await finish();
+  });
+
+  test("what waits for its undo is never carried out in the name of somebody who signs in meanwhile", async () => {
+    const [ann, bob] = [await newSharer(), await newSharer()];
+    const { page, context, allow, finish } = await visit({ as: ann });
+    allow(/^answer: 401 /);
+    await button(page, list.remove("shared.example/feed")).click();
+    await page.getByText(list.removed(1, "shared.example/feed")).hover();
+    const tab = await context.newPage();
+    // Somebody else's cookie is there before this page hears of it.
+    await context.addCookies([{ name: "earmark", value: bob.session, url: open.url, httpOnly: true }]);
+    await tab.goto("/");
+    await tab.getByText("shared.example", { exact: true }).waitFor();
+    await page.getByText("shared.example", { exact: true }).waitFor();
+    await go(page, "account");
+    await page.getByText(bob.name, { exact: true }).waitFor();
+    assert.deepEqual(await listOf(bob), [SHARED]);
+    assert.deepEqual(await listOf(ann), [SHARED]);
     await finish();
   });
 });

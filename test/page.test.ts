@@ -567,6 +567,59 @@ describe("the keyboard", { concurrency: 3 }, () => {
   });
 });
 
+test("whoever removes with the keyboard goes on removing, and reveals no password", async () => {
+  const secret = "https://ann:s3cret@private.example/feed";
+  const { page, finish } = await visit({ feeds: ["https://one.example/feed", secret, "https://two.example/feed"] });
+  const label = () => page.evaluate<string>("document.activeElement.ariaLabel");
+  await removal(page, "two.example").focus();
+  await page.keyboard.press("Enter");
+  await until(label, en.list.remove("private.example/feed"));
+  assert.equal(await page.getByText("s3cret").count(), 0);
+  await page.keyboard.press("Enter");
+  await until(label, en.list.remove("one.example/feed"));
+  assert.equal(await page.getByText("s3cret").count(), 0);
+  await finish();
+});
+
+test("a proxy that asks for a sign-in of its own is named as what it is", async () => {
+  const { page, allow, finish } = await visit({
+    feeds: THREE,
+    prepare: (page) =>
+      page.route("**/v1/**", (route) => route.fulfill({ status: 302, headers: { location: "/login" } })),
+  });
+  allow(/./);
+  await said(page, en.trouble.blocked).waitFor();
+  await page.unroute("**/v1/**");
+  await button(page, en.trouble.reload).click();
+  await until(() => hosts(page), NEWEST_FIRST);
+  await finish();
+});
+
+test("an older browser, or one that lets tabs not talk, has the whole list too", async () => {
+  const { page, finish } = await visit({
+    feeds: THREE,
+    prepare: (page) =>
+      page.addInitScript(
+        "delete URL.parse; delete Array.fromAsync; BroadcastChannel = class { constructor() { throw new Error(); } };",
+      ),
+  });
+  await until(() => hosts(page), NEWEST_FIRST);
+  await finish();
+});
+
+test("a language that cannot be loaded is not pretended to be there", async () => {
+  const { page, allow, finish } = await visit({
+    feeds: THREE,
+    prepare: (page) => page.route("**/assets/de-*.js", (route) => route.fulfill({ status: 404 })),
+  });
+  allow(/de-/);
+  await page.keyboard.press("?");
+  await page.getByLabel(en.settings.language).selectOption("de");
+  await page.getByText(en.settings.notLoaded).waitFor();
+  assert.equal(await page.getByLabel(en.settings.language).inputValue(), "en");
+  await finish();
+});
+
 describe("without a server", { concurrency: 2 }, () => {
   test("that is stopped and started again, the page waits and goes on by itself", async () => {
     const environment: Record<string, string> = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db` };
