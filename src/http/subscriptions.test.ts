@@ -305,7 +305,6 @@ test("every path knows its methods", async () => {
 test("a path that does not exist is not found, in a JSON:API document", async () => {
   const { call } = await serverWith(0);
   for (const path of [
-    "/",
     "/v1",
     "/v1/",
     "/V1/Operations",

@@ -193,6 +193,51 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
+    test("any drafts and removals, one after another or at once, are answered as by someone who does one at a time", async () => {
+      const someDraft = fc.tuple(fc.nat({ max: 30 }), fc.nat({ max: 30 })).map(([id, feed]) => draft(id, feed));
+      const command = fc.oneof(
+        { weight: 3, arbitrary: fc.array(someDraft, { maxLength: 4 }) },
+        { weight: 1, arbitrary: fc.nat({ max: 30 }) },
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.array(command, { minLength: 1, maxLength: 4 }), { maxLength: 12 }),
+          async (steps) => {
+            const user = newUser();
+            let model: Draft[] = [];
+            const addToModel = (wish: Draft) => {
+              if (model.some(({ feed }) => feed === wish.feed)) return "already-subscribed";
+              if (model.some(({ id }) => id === wish.id)) return "id-in-use";
+              model.push(wish);
+              return "added";
+            };
+            const removeFromModel = (gone: string) => {
+              const before = model.length;
+              model = model.filter(({ id }) => id !== gone);
+              return model.length < before;
+            };
+            for (const commands of steps) {
+              const expected = commands.map((one) =>
+                typeof one === "number" ? removeFromModel(draft(one, 0).id) : one.map(addToModel),
+              );
+              const answers = commands.map(async (one) =>
+                typeof one === "number"
+                  ? store.remove(user, draft(one, 0).id, NOW)
+                  : (await store.add(user, one, NOW)).map(wordOf),
+              );
+              assert.deepEqual(await Promise.all(answers), expected);
+            }
+            const expected = model.map(({ id, feedUrl }) => ({ id, feedUrl, subscribedAt: NOW }));
+            assert.deepEqual(await store.page(user, { offset: 0, size: 100 }), {
+              items: expected,
+              total: model.length,
+            });
+          },
+        ),
+        { numRuns: 60 },
+      );
+    });
+
     test("of many who add the same feed at once, one is told that it was added", async () => {
       const user = newUser();
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(index, "same"))));

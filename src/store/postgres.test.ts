@@ -5,7 +5,15 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
-import { type Draft, isRefusal, type Outcome, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import type { Store } from "../accounts.ts";
+import {
+  type Draft,
+  isRefusal,
+  type Outcome,
+  StoreUnavailable,
+  type SubscriptionStore,
+  UserGone,
+} from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
@@ -15,7 +23,7 @@ const NOW = new Date();
 const USER = 1;
 const server = await startPostgres(["max_connections=40"]);
 
-async function open(url: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
+async function open(url: string, options: Partial<StoreOptions> = {}): Promise<Store> {
   const store = await openStore(url, { maxWaiting: 50_000, connections: 5, ...options });
   after(() => store.close());
   return store;
@@ -23,8 +31,8 @@ async function open(url: string, options: Partial<StoreOptions> = {}): Promise<S
 
 /** A store that reaches its server over a wire that can be cut, and one that reaches it straight. */
 async function openOverProxy(): Promise<{
-  store: SubscriptionStore;
-  other: SubscriptionStore;
+  store: Store;
+  other: Store;
   proxy: Wire;
   url: string;
 }> {
@@ -95,45 +103,250 @@ test("a server that does not sync is refused, one that syncs late is warned abou
   assert.match(warnings.join(), /synchronous_commit=off/);
 });
 
-test("a batch takes as many statements as a single addition, and a page takes one", async () => {
+/** How many statements go over the wire while this is done. */
+async function statementsOf(proxy: Wire, work: () => Promise<unknown>): Promise<number> {
+  const before = proxy.statements();
+  await work();
+  return proxy.statements() - before;
+}
+
+/** Statements of a group that reads what is there before it writes, and of one that does not. */
+const READ_FIRST = 8;
+const UNREAD = 5;
+
+test("a batch takes as many statements as a single addition, and fewer while nothing stands against it", async () => {
   const { store, proxy } = await openOverProxy();
+  const adding = (from: number, count?: number) => statementsOf(proxy, () => store.add(USER, drafts(from, count), NOW));
   await store.add(USER, drafts(0), NOW);
-  const statementsOf = async (work: () => Promise<unknown>) => {
-    const before = proxy.statements();
-    await work();
-    return proxy.statements() - before;
+  assert.equal(await adding(1), UNREAD);
+  assert.equal(await adding(2, 5_000), UNREAD);
+  assert.equal(await adding(5_001, 2), UNREAD + READ_FIRST, "tried, taken back, and done again");
+  assert.equal(await adding(6_000, 5_000), READ_FIRST, "not tried after a conflict");
+  assert.equal(await adding(11_000), UNREAD, "tried again after a group without one");
+  assert.equal(await total(store), 10_004);
+});
+
+test("what collides with another of its batch, or comes with a removal, is not tried without reading", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  const [four, five, six] = drafts(4, 3) as [Draft, Draft, Draft];
+  const wished = [
+    four,
+    { ...five, feed: four.feed },
+    { ...six, id: four.id },
+    { ...six, ...drafts(0)[0], id: four.id },
+  ];
+  let outcomes: Outcome[] = [];
+  const statements = await statementsOf(proxy, async () => {
+    outcomes = await store.add(USER, wished, NOW);
+  });
+  assert.deepEqual(outcomes.map(wordOf), ["added", "already-subscribed", "id-in-use", "already-subscribed"]);
+  assert.equal(statements, READ_FIRST);
+  await store.add(USER, drafts(10), NOW);
+  const together = await statementsOf(proxy, async () => {
+    // The first goes by itself; the others wait together.
+    const answers = await Promise.all([
+      store.add(USER, drafts(11), NOW),
+      store.add(USER, drafts(12), NOW),
+      store.remove(USER, idOf(12), NOW),
+      store.add(USER, drafts(12), NOW),
+    ]);
+    assert.deepEqual(
+      answers.flat().map((answer) => (typeof answer === "boolean" ? answer : wordOf(answer))),
+      ["added", "added", true, "added"],
+    );
+  });
+  assert.equal(together, UNREAD + READ_FIRST + 2, "a removal and its gaps are two more");
+});
+
+test("what was tried without reading and taken back leaves no trace", async () => {
+  const { store, url } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  const wished = [...drafts(10, 2), ...drafts(1), ...drafts(12, 2), { ...(drafts(20)[0] as Draft), id: idOf(2) }];
+  const outcomes = await store.add(USER, wished, NOW);
+  assert.deepEqual(outcomes.map(wordOf), ["added", "added", "already-subscribed", "added", "added", "id-in-use"]);
+  await store.add(USER, drafts(30), NOW);
+  await store.add(USER, drafts(31, 2), NOW);
+  const name = new URL(url).pathname.slice(1);
+  assert.deepEqual(
+    await server.query("select sequence::int, id from earmark.subscriptions order by sequence", name),
+    [0, 1, 2, 10, 11, 12, 13, 30, 31, 32].map((number, index) => ({ sequence: index + 1, id: idOf(number) })),
+  );
+  assert.deepEqual(await server.query("select sequence::int, total::int from earmark.lists", name), [
+    { sequence: 10, total: 10 },
+  ]);
+});
+
+test("processes that add to one list at once add each feed once, number without holes, and keep the order of batches", async () => {
+  const url = await server.database();
+  const stores = [await open(url), await open(url), await open(url)];
+  for (const [index, store] of stores.entries()) await store.add(USER, drafts(index), NOW);
+  const added: string[][] = [];
+  await Promise.all(
+    stores.map(async (store, side) => {
+      for (let round = 0; round < 40; round += 1) {
+        // Mostly one's own, and some that the others want as well.
+        const isShared = round % 5 === 4;
+        const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
+        const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);
+        const outcomes = await store.add(USER, batch, NOW);
+        const taken = batch.filter((_, index) => wordOf(outcomes[index]) === "added").map(({ id }) => id);
+        if (!isShared) assert.equal(taken.length, 20);
+        added.push(taken);
+      }
+    }),
+  );
+  const rows = await server.query(
+    "select sequence::int, id from earmark.subscriptions order by sequence",
+    new URL(url).pathname.slice(1),
+  );
+  const places = new Map(rows.map(({ id }, index) => [String(id), index]));
+  assert.deepEqual(
+    rows.map(({ sequence }) => sequence),
+    rows.map((_, index) => index + 1),
+  );
+  assert.equal(rows.length, 3 + 3 * 32 * 20 + 8 * 20);
+  assert.equal(added.flat().length, rows.length - 3);
+  for (const ids of added) {
+    const [first = 0] = ids.map((id) => places.get(id));
+    assert.deepEqual(
+      ids.map((id) => places.get(id)),
+      ids.map((_, index) => first + index),
+    );
+  }
+  for (const store of stores) assert.equal(await total(store), rows.length);
+});
+
+test("a user whom another process deletes between two additions is gone, and nothing is left", async () => {
+  const { store, other, url } = await openOverProxy();
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const user = Number(await other.accounts.create(4_711, account, NOW));
+  await store.add(user, drafts(0, 3), NOW);
+  await store.add(user, drafts(3, 3), NOW);
+  assert.equal(await other.accounts.delete(user), true);
+  await assert.rejects(store.add(user, drafts(6, 3), NOW), UserGone);
+  const name = new URL(url).pathname.slice(1);
+  assert.deepEqual(await server.query("select * from earmark.subscriptions", name), []);
+  assert.deepEqual(await server.query("select sequence::int, total::int from earmark.lists", name), [
+    { sequence: -1, total: 0 },
+  ]);
+});
+
+test("a list that was there and is not any more is begun anew", async () => {
+  const { store, url } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(USER, drafts(3, 3), NOW);
+  await server.query("delete from earmark.subscriptions; delete from earmark.lists", new URL(url).pathname.slice(1));
+  assert.deepEqual((await store.add(USER, drafts(2, 3), NOW)).map(wordOf), ["added", "added", "added"]);
+  const { items } = await store.page(USER, { offset: 1, size: 10 });
+  assert.deepEqual(
+    items.map(({ id }) => id),
+    [idOf(3), idOf(4)],
+  );
+});
+
+test("a page takes one statement, and two after another process has removed something", async () => {
+  const { store, other, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 5_000), NOW);
+  let left = drafts(0, 5_000).map(({ id }) => id);
+  const reading = (offset: number) =>
+    statementsOf(proxy, async () => {
+      const page = await store.page(USER, { offset, size: 100 });
+      assert.deepEqual(
+        page.items.map(({ id }) => id),
+        left.slice(offset, offset + 100),
+      );
+      assert.equal(page.total, left.length);
+    });
+  const remove = async (from: SubscriptionStore, ...numbers: number[]) => {
+    for (const number of numbers) assert.equal(await from.remove(USER, idOf(number), NOW), true);
+    left = left.filter((id) => !numbers.some((number) => idOf(number) === id));
   };
-  const one = await statementsOf(() => store.add(USER, drafts(1), NOW));
-  assert.ok(one > 0 && one < 10, `${one} statements`);
-  assert.equal(await statementsOf(() => store.add(USER, drafts(0, 5_000), NOW)), one);
-  assert.equal(await statementsOf(() => store.page(USER, { offset: 4_000, size: 100 })), 1);
-  await store.remove(USER, idOf(7), NOW);
-  assert.equal(await statementsOf(() => store.page(USER, { offset: 4_000, size: 100 })), 2);
+  assert.equal(await reading(4_000), 1);
+  await remove(store, 7, 8, 4_500);
+  assert.equal(await reading(4_000), 1, "we know of our own removals");
+  await remove(other, 9, 300, 4_501);
+  assert.equal(await reading(4_000), 2);
+  assert.equal(await reading(2_000), 1);
+  await remove(other, 10);
+  assert.equal(await reading(0), 1, "the first page needs no gaps, and learns of them");
+  assert.equal(await reading(4_900), 1);
+  for (let offset = 0; offset < 5_000; offset += 100) assert.equal(await reading(offset), 1);
 });
 
-test("a commit that never reached the server is carried out again", async () => {
-  const { store, other, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
-  const cut = proxy.cutAtCommit("before");
-  assert.deepEqual((await store.add(USER, drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
-  await cut;
-  const again = proxy.cutAtCommit("before");
-  assert.equal(await store.remove(USER, idOf(0), NOW), true);
-  await again;
-  assert.equal(await total(other), 3);
+test("pages are right also when a list has fewer gaps than it had, as after a backup was restored", async () => {
+  const { store, other, url } = await openOverProxy();
+  const firstOf = async (from: SubscriptionStore, offset: number) =>
+    (await from.page(USER, { offset, size: 10 })).items[0]?.id;
+  await store.add(USER, drafts(0, 400), NOW);
+  await Promise.all(drafts(0, 300).map(({ id }) => store.remove(USER, id, NOW)));
+  for (const each of [store, other]) assert.equal(await firstOf(each, 50), idOf(350));
+  await server.query(
+    `delete from earmark.subscriptions; delete from earmark.gaps; delete from earmark.removals;
+     update earmark.lists set sequence = 400, total = 400;
+     insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+     select 1, number, ('00000000-0000-4000-8000-' || lpad(to_hex(number - 1), 12, '0'))::uuid, gen_random_uuid(), 0, 0, 'x'
+     from generate_series(1, 400) as number`,
+    new URL(url).pathname.slice(1),
+  );
+  assert.equal(await firstOf(store, 0), idOf(0));
+  assert.equal(await firstOf(other, 200), idOf(200));
 });
 
-test("a commit whose answer was lost is found to have happened, and not carried out again", async () => {
+for (const [way, from, words] of [
+  ["without reading", 3, ["added", "added"]],
+  ["after reading", 2, ["already-subscribed", "added"]],
+] as const) {
+  for (const isAlone of [true, false]) {
+    const whose = isAlone ? "" : ", though another process has written meanwhile,";
+    const add = async (store: SubscriptionStore, other: SubscriptionStore) => {
+      await store.add(USER, drafts(0, 3), NOW);
+      if (!isAlone) await other.add(USER, drafts(100, 7), NOW);
+    };
+    const expected = (isAlone ? 3 : 10) + words.filter((word) => word === "added").length;
+
+    test(`a commit ${way} that never reached the server is${whose} carried out again`, async () => {
+      const { store, other, proxy } = await openOverProxy();
+      await add(store, other);
+      const cut = proxy.cutAtCommit("before");
+      assert.deepEqual((await store.add(USER, drafts(from, 2), NOW)).map(wordOf), words);
+      await cut;
+      assert.equal(await total(other), expected);
+    });
+
+    test(`a commit ${way} whose answer was lost is${whose} found to have happened, and not carried out again`, async () => {
+      const { store, other, proxy } = await openOverProxy();
+      await add(store, other);
+      const cut = proxy.cutAtCommit("after");
+      assert.deepEqual((await store.add(USER, drafts(from, 2), NOW)).map(wordOf), words);
+      await cut;
+      assert.equal(await total(other), expected);
+    });
+  }
+}
+
+test("a connection that is lost while something is added without reading leaves nothing, and it is done again", async () => {
   const { store, other, proxy } = await openOverProxy();
   await store.add(USER, drafts(0, 3), NOW);
-  const cut = proxy.cutAtCommit("after");
-  assert.deepEqual((await store.add(USER, drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
-  await cut;
-  const again = proxy.cutAtCommit("after");
-  assert.equal(await store.remove(USER, idOf(0), NOW), true);
-  await again;
-  assert.equal(await total(other), 3);
-  assert.equal(await other.find(USER, idOf(0)), undefined);
+  proxy.mode = "stall";
+  setTimeout(() => {
+    proxy.mode = "refuse";
+    proxy.mode = "pass";
+  }, 100);
+  assert.deepEqual((await store.add(USER, drafts(3, 2), NOW)).map(wordOf), ["added", "added"]);
+  assert.equal(await total(other), 5);
+});
+
+test("a removal whose commit was lost is settled like an addition", async () => {
+  const { store, other, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  for (const [number, when] of (["before", "after"] as const).entries()) {
+    const cut = proxy.cutAtCommit(when);
+    assert.equal(await store.remove(USER, idOf(number), NOW), true);
+    await cut;
+    assert.equal(await other.find(USER, idOf(number)), undefined);
+  }
+  assert.equal(await total(other), 1);
 });
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {

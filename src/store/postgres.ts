@@ -1,5 +1,3 @@
-import { randomInt } from "node:crypto";
-import type { QueryResult } from "pg";
 import type { AccountStore, Store } from "../accounts.ts";
 import {
   type Draft,
@@ -7,17 +5,18 @@ import {
   type Page,
   StoreUnavailable,
   type Subscription,
-  UserGone,
   type UserId,
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import { DELETED, feedKey } from "./keys.ts";
+import { feedDigits } from "./keys.ts";
 import { nameOf, type StoreOptions } from "./opening.ts";
-import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
+import type { Answer, Job } from "./plan.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
-import { type Connection, InDoubt, isRefusedCommit, LOCK_MS, Postgres } from "./postgres-connection.ts";
+import { type Connection, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { ListWriter } from "./postgres-writer.ts";
+import { Recent } from "./recent.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
@@ -46,10 +45,18 @@ export async function preparePostgres(
   }
 }
 
+/** Memory for the gaps of lists. */
+const GAPS_BYTES = 8 * 1024 * 1024;
+/** What it takes to keep some besides their own bytes. */
+const GAPS_OVERHEAD = 250;
+
 class PostgresStore implements Store {
   readonly accounts: AccountStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
+  /** As they were last seen; a list without has none. */
+  readonly #gaps = new Recent<Gaps>(GAPS_BYTES, ({ byteLength }) => byteLength + GAPS_OVERHEAD);
+  readonly #writer: ListWriter;
   readonly #room: Room;
   /** One for each user who has something to write, so that a user takes one connection at most and waits for nobody else. */
   readonly #queues = new Map<UserId, WriteQueue<Job, readonly Answer[]>>();
@@ -59,6 +66,7 @@ class PostgresStore implements Store {
     this.#postgres = postgres;
     this.#options = options;
     this.#room = new Room(options.maxWaiting);
+    this.#writer = new ListWriter(postgres, this.#gaps);
     this.accounts = new PostgresAccounts(postgres);
   }
 
@@ -68,7 +76,7 @@ class PostgresStore implements Store {
 
   async add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
     if (drafts.length === 0) return [];
-    const items = drafts.map(({ id, feedUrl, feed }) => ({ id, feedUrl, feed: feedKey(feed).toString("hex") }));
+    const items = drafts.map(({ id, feedUrl, feed }) => ({ id, feedUrl, feed: feedDigits(feed) }));
     const answers = await this.#write(user, { kind: "add", at: at.getTime(), drafts: items }, drafts.length);
     return drafts.map((draft, index) => {
       const answer = answers[index];
@@ -94,7 +102,7 @@ class PostgresStore implements Store {
   }
 
   async page(user: UserId, window: Window): Promise<Page> {
-    return this.#postgres.persist((connection) => readPage(connection, user, window));
+    return this.#postgres.persist((connection) => readPage(connection, user, window, this.#gaps));
   }
 
   async knows(user: UserId, feeds: readonly string[]): Promise<boolean[]> {
@@ -102,7 +110,7 @@ class PostgresStore implements Store {
       const { rows } = await connection.query<{ known: boolean }>(
         `select exists (select 1 from earmark.subscriptions where user_id = $1 and feed = given.feed) as known
          from unnest($2::uuid[]) with ordinality as given (feed, place) order by place`,
-        [user, feeds.map((feed) => feedKey(feed).toString("hex"))],
+        [user, feeds.map(feedDigits)],
       );
       return rows.map(({ known }) => known);
     });
@@ -128,7 +136,7 @@ class PostgresStore implements Store {
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations);
     const queue = new WriteQueue<Job, readonly Answer[]>(
-      (jobs) => carryOut(this.#postgres, user, jobs),
+      (jobs) => this.#writer.carryOut(user, jobs),
       this.#room,
       this.#options.onCommit,
     );
@@ -147,187 +155,49 @@ class PostgresStore implements Store {
 
 interface PageRow {
   readonly total: string;
+  /** Whether the gaps are others than were assumed; then these, or none. */
+  readonly moved: boolean;
   readonly counts: Gaps | null;
   readonly items: readonly (readonly [id: string, feedUrl: string, subscribedAt: number])[] | null;
 }
 
 /**
  * Total, gaps and items in one statement, so that they are of one instant. Where to look follows from the gaps, which
- * are only known afterwards; so a list that has some is asked again, until they are still the same.
+ * are only known afterwards; so they are taken to be as they were last seen, and it is asked again where they are not.
  */
-async function readPage(connection: Connection, user: UserId, { offset, size }: Window): Promise<Page> {
-  let gaps: Gaps | undefined;
+async function readPage(
+  connection: Connection,
+  user: UserId,
+  { offset, size }: Window,
+  seen: Recent<Gaps>,
+): Promise<Page> {
+  // The first item is the first that there is, whatever the gaps.
+  const isFirst = offset === 0;
+  let gaps = seen.get(user);
   for (;;) {
-    const { from, skip } = locate(gaps, offset);
+    const { from, skip } = locate(isFirst ? undefined : gaps, offset);
     // An end to the search, so that no plan reads the rest of the list; the first page is right without it.
-    const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
+    const until = isFirst ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
     const { rows } = await connection.query<PageRow>(
-      `select lists.total, gaps.counts,
+      `select lists.total, gaps.counts is distinct from $6::bytea as moved, nullif(gaps.counts, $6::bytea) as counts,
          (select json_agg(json_build_array(id, feed_url, subscribed_at)) from (
             select id, feed_url, subscribed_at from earmark.subscriptions
             where user_id = $1 and sequence between $2 and $5 order by sequence limit $3 offset $4) as page) as items
        from earmark.lists left join earmark.gaps on gaps.user_id = lists.user_id
        where lists.user_id = $1`,
-      [user, from, size, skip, until],
+      [user, from, size, skip, until, gaps ?? null],
     );
     const [row] = rows;
     if (row === undefined) return { items: [], total: 0 };
-    const found = row.counts ?? undefined;
-    // The first item is the first that there is, whatever the gaps.
-    if (offset === 0 || isSame(found, gaps)) {
+    if (row.moved) {
+      gaps = row.counts === null ? undefined : new Uint8Array(row.counts);
+      if (gaps === undefined) seen.forget(user);
+      else seen.set(user, gaps);
+    }
+    if (isFirst || !row.moved) {
       requireWhole(row.items?.length ?? 0, { offset, size }, Number(row.total));
       const items = (row.items ?? []).map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) }));
       return { items, total: Number(row.total) };
     }
-    gaps = found;
   }
-}
-
-function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
-  if (one === undefined || other === undefined) return one === other;
-  return Buffer.compare(one, other) === 0;
-}
-
-/** Carries out the jobs of one user in one transaction: one turn to read, one to write, whatever their number. */
-async function carryOut(
-  postgres: Postgres,
-  user: UserId,
-  jobs: readonly Job[],
-): Promise<readonly (readonly Answer[])[]> {
-  const writer = randomInt(2 ** 48 - 1);
-  /** What an earlier attempt wrote whose commit was never confirmed. */
-  let doubt: Plan | undefined;
-  try {
-    return await postgres.persist(async (connection) => {
-      if (doubt !== undefined) {
-        if (await hasHappened(connection, user, writer, doubt)) return doubt.answers;
-        doubt = undefined;
-      }
-      const state = await lockList(connection, user, jobs);
-      const change = plan(state, jobs);
-      if (change.sequence === state.sequence) {
-        await connection.query("rollback");
-        return change.answers;
-      }
-      try {
-        await write(connection, user, writer, change);
-      } catch (error) {
-        if (error instanceof InDoubt) doubt = change;
-        throw error;
-      }
-      return change.answers;
-    });
-  } catch (error) {
-    if (doubt === undefined || !(error instanceof StoreUnavailable)) throw error;
-    throw new StoreUnavailable("it is not known whether PostgreSQL did it", { cause: error, unknown: true });
-  }
-}
-
-/**
- * Locks the user's list, so that its writers follow one another on all processes, and reads what the jobs concern. Each
- * key is looked up by itself: given a list of keys, the planner may read the user's whole list instead.
- */
-async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<ListState> {
-  const ids: string[] = [];
-  const feeds: string[] = [];
-  for (const job of jobs) {
-    if (job.kind === "remove") ids.push(job.id);
-    else for (const { id, feed } of job.drafts) ids.push(id) && feeds.push(feed);
-  }
-  for (;;) {
-    const [, , list, rows, gaps] = await Promise.all([
-      connection.query("begin"),
-      connection.query(`set local lock_timeout = ${LOCK_MS}`),
-      connection.query("select sequence, total from earmark.lists where user_id = $1 for update", [user]),
-      connection.query(
-        `select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
-         from unnest($2::uuid[]) as given (id) cross join lateral (
-           select sequence, id, feed from earmark.subscriptions where user_id = $1 and id = given.id limit 1) as s
-         union
-         select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
-         from unnest($3::uuid[]) as given (feed) cross join lateral (
-           select sequence, id, feed from earmark.subscriptions where user_id = $1 and feed = given.feed limit 1) as s`,
-        [user, ids, feeds],
-      ),
-      connection.query("select counts from earmark.gaps where user_id = $1", [user]),
-    ]);
-    const [row] = list.rows;
-    if (row !== undefined) {
-      if (Number(row.sequence) === DELETED) throw new UserGone();
-      return {
-        sequence: Number(row.sequence),
-        total: Number(row.total),
-        gaps: gaps.rows[0]?.counts,
-        rows: rows.rows.map(({ sequence, id, feed }) => ({ sequence: Number(sequence), id, feed })),
-      };
-    }
-    await connection.query("rollback");
-    await connection.query("insert into earmark.lists values ($1, 0, 0) on conflict do nothing", [user]);
-  }
-}
-
-async function write(connection: Connection, user: UserId, writer: number, change: Plan): Promise<void> {
-  const queries: Promise<unknown>[] = [];
-  const send = (sql: string, ...values: unknown[]) => queries.push(connection.query(sql, [user, ...values]));
-  const { inserts, deletes, removals, gaps } = change;
-  if (deletes.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deletes);
-  if (inserts.length > 0) {
-    send(
-      `insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
-       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::bigint[])`,
-      writer,
-      inserts.map(({ sequence }) => sequence),
-      inserts.map(({ id }) => id),
-      inserts.map(({ feed }) => feed),
-      inserts.map(({ feedUrl }) => feedUrl),
-      inserts.map(({ at }) => at),
-    );
-  }
-  if (removals.length > 0) {
-    send(
-      `insert into earmark.removals (user_id, written_by, sequence, id, removed_at)
-       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::bigint[])`,
-      writer,
-      removals.map(({ sequence }) => sequence),
-      removals.map(({ id }) => id),
-      removals.map(({ at }) => at),
-    );
-  }
-  if (gaps !== undefined) {
-    send("insert into earmark.gaps values ($1, $2) on conflict (user_id) do update set counts = excluded.counts", gaps);
-  }
-  send("update earmark.lists set sequence = $2, total = $3 where user_id = $1", change.sequence, change.total);
-  const settled = await Promise.allSettled([connection.query("commit"), ...queries]);
-  const [commit, ...failures] = settled as [PromiseSettledResult<QueryResult>, ...PromiseSettledResult<unknown>[]];
-  if (commit.status === "fulfilled" && commit.value.command === "COMMIT") return;
-  if (commit.status === "rejected" && !isRefusedCommit(commit.reason)) {
-    throw new InDoubt("the answer to a commit was lost", { cause: commit.reason });
-  }
-  throw failures.find((result) => result.status === "rejected")?.reason ?? new Error("PostgreSQL rolled back");
-}
-
-/**
- * Whether a commit happened whose answer was lost: then a row under one of its numbers bears its writer's mark. The lock
- * waits for a server that has not yet noticed that we are gone.
- */
-async function hasHappened(
-  connection: Connection,
-  user: UserId,
-  writer: number,
-  { inserts, removals }: Plan,
-): Promise<boolean> {
-  const numbers = [...inserts, ...removals].map(({ sequence }) => sequence);
-  const [, , , found] = await Promise.all([
-    connection.query("begin"),
-    connection.query(`set local lock_timeout = ${LOCK_MS}`),
-    connection.query("select 1 from earmark.lists where user_id = $1 for update", [user]),
-    connection.query(
-      `select 1 from earmark.subscriptions where user_id = $1 and sequence = any($2) and written_by = $3
-       union all
-       select 1 from earmark.removals where user_id = $1 and sequence = any($2) and written_by = $3`,
-      [user, numbers, writer],
-    ),
-    connection.query("rollback"),
-  ]);
-  return found.rows.length > 0;
 }
