@@ -7,6 +7,8 @@ const STEPS: readonly (readonly [name: string, command: string, ...rest: string[
   ["types", "tsc"],
   ["types of the page", "tsc", "-p", "web"],
   ["tests", "node", "--test", `--test-concurrency=${availableParallelism()}`, "src/**/*.test.ts", "test/**/*.test.ts"],
+  // By itself, since it compares how fast things are.
+  ["bench, in short", "node", "--test", "--test-concurrency=1", "bench/*.test.ts"],
 ];
 
 for (const [name, command, ...rest] of STEPS) {
