@@ -79,8 +79,10 @@ export function Rows({ count, label, height, row }: RowsProps) {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[key] ?? edge(key, target, count);
     if (item === null || step === 0) return;
     event.preventDefault();
-    const index = Math.max(0, Math.min(count - 1, Number(item.dataset["index"]) + step));
-    next.current = { index, control: controlOf(item, target) };
+    // Keys may come faster than rows are drawn.
+    const place = next.current ?? { index: Number(item.dataset["index"]), control: controlOf(item, target) };
+    const index = Math.max(0, Math.min(count - 1, place.index + step));
+    next.current = { ...place, index };
     setFocused(index);
     // To the middle, so that there is something to be seen on both sides.
     const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + index * pixels;
