@@ -5,10 +5,10 @@ import { Dialog, Field } from "./parts.tsx";
 import { accounts, door, enter, explain, person } from "./server.ts";
 import { formatNumber, speech, useWords } from "./words/index.ts";
 
-/** A secret is in the fragment of a link, which no server and no log ever sees. It leaves the address bar at once. */
-export const invitation = /\/join$/.test(location.pathname) ? location.hash.slice(1) : "";
 /** Whoever was sent here by a link is to make an account. */
 export const isJoining = /\/join$/.test(location.pathname);
+/** A secret is in the fragment of a link, which no server and no log ever sees. It leaves the address bar at once. */
+const invitation = isJoining ? location.hash.slice(1) : "";
 if (isJoining) history.replaceState(null, "", "./");
 const hideToken = () => {
   if (!location.hash.startsWith("#emk_")) return;
