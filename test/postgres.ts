@@ -19,13 +19,16 @@ export interface PostgresServer {
   standby(): Promise<PostgresServer>;
 }
 
+/** What has to be put away at the end, the latest first. */
+export type Later = (putAway: () => unknown) => void;
+
 /** A real server of its own for the tests of a file. */
-export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
+export async function startPostgres(settings: readonly string[] = [], later: Later = after): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), "earmark-postgres-"));
-  after(() => rmSync(home, { recursive: true, force: true }));
+  later(() => rmSync(home, { recursive: true, force: true }));
   const cluster = makeCluster(join(home, "cluster"));
   const certificate = settings.includes("ssl=on") ? placeCertificate(cluster.data) : [];
-  return runServer(cluster, [...settings, ...certificate]);
+  return runServer(cluster, [...settings, ...certificate], later);
 }
 
 function placeCertificate(data: string): string[] {
@@ -43,7 +46,7 @@ function placeCertificate(data: string): string[] {
   return settings;
 }
 
-async function runServer(cluster: Cluster, settings: readonly string[]): Promise<PostgresServer> {
+async function runServer(cluster: Cluster, settings: readonly string[], later: Later): Promise<PostgresServer> {
   const port = await freePort();
   let child: ChildProcess | undefined;
   const start = async () => {
@@ -55,7 +58,7 @@ async function runServer(cluster: Cluster, settings: readonly string[]): Promise
     child.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
     await ended;
   };
-  after(() => stop("immediate"));
+  later(() => stop("immediate"));
   await start();
   return {
     port,
@@ -71,7 +74,7 @@ async function runServer(cluster: Cluster, settings: readonly string[]): Promise
       chmodSync(copy, 0o700);
       await start();
       const follow = `primary_conninfo=host=127.0.0.1 port=${port} user=earmark`;
-      return runServer({ ...cluster, data: copy }, [...settings, follow]);
+      return runServer({ ...cluster, data: copy }, [...settings, follow], later);
     },
     database: () => createDatabase(urlOf(port, "postgres")),
   };

@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url";
 
 const EARMARK = fileURLToPath(new URL("../bin/earmark", import.meta.url));
 
+export const SERVE: readonly string[] = [process.execPath, EARMARK, "serve"];
+
 export interface RunningServer {
   readonly child: ChildProcess;
   readonly url: string;
@@ -42,30 +44,37 @@ export async function run(
   return { code: signal ?? code, stdout, stderr };
 }
 
-/** Starts the program as a user would, by default on a free port, and waits until it listens. `command` may wrap it. */
+/** Starts the program as a user would, and ends it with the tests of the file. */
 export async function start(
   settings: Readonly<Record<string, string>>,
-  command: readonly string[] = [process.execPath, EARMARK, "serve"],
+  command: readonly string[] = SERVE,
 ): Promise<RunningServer> {
+  const { child, listening } = launch(settings, command);
+  after(() => child.kill("SIGKILL"));
+  return listening;
+}
+
+/** The process at once, by default on a free port; the server when it listens. `command` may wrap it. */
+export function launch(
+  settings: Readonly<Record<string, string>>,
+  command: readonly string[] = SERVE,
+): { readonly child: ChildProcess; readonly listening: Promise<RunningServer> } {
   const [file = "", ...args] = command;
   const child = spawn(file, args, {
     env: cleanEnvironment({ PORT: "0", ...settings }),
     stdio: ["ignore", "pipe", "pipe"],
   });
-  after(() => child.kill("SIGKILL"));
   let output = "";
   const ended = once(child, "exit").then(([code, signal]) => signal ?? code);
-  const url = await new Promise<string>((resolve, reject) => {
+  const listening = new Promise<RunningServer>((resolve, reject) => {
     const read = (chunk: Buffer) => {
       output += chunk;
-      const found = /"url":"([^"]+)"/.exec(output)?.[1];
-      if (found !== undefined) resolve(found);
+      const url = /"url":"([^"]+)"/.exec(output)?.[1];
+      if (url !== undefined) resolve({ child, url, port: Number(new URL(url).port), output: () => output, ended });
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
     void ended.then((code) => reject(new Error(`the server ended with ${code}: ${output}`)));
   });
-  return { child, url, port: Number(new URL(url).port), output: () => output, ended };
+  return { child, listening };
 }
-
-export const SERVE: readonly string[] = [process.execPath, EARMARK, "serve"];

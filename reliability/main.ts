@@ -1,0 +1,42 @@
+import { parseArgs } from "node:util";
+import type { Proof } from "./proof.ts";
+import { draw, examine } from "./report.ts";
+
+/** In the order of docs/reliability.md. */
+const PROOFS: readonly Proof[] = [];
+
+const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
+
+  npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
+
+  --quick      a minute instead of half an hour
+  --only TEXT  only proofs whose name holds this
+  --seed N     the same chance again
+`;
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+    help: { type: "boolean", default: false },
+  },
+});
+
+if (values.help) process.stdout.write(USAGE);
+else {
+  const wanted = values.only.toLowerCase();
+  const chosen = PROOFS.filter(({ name }) => name.toLowerCase().includes(wanted));
+  if (chosen.length === 0) throw new Error(`there is no proof with "${values.only}" in its name`);
+  const seed = Number(values.seed);
+  const say = (words: string) => void (process.stderr.isTTY && process.stderr.write(`      ${words}\n`));
+  let broken = 0;
+  for (const proof of chosen) {
+    for (const line of await examine(proof, { isQuick: values.quick, seed, say })) {
+      process.stdout.write(draw(line, seed));
+      if (!line.isKept) broken += 1;
+    }
+  }
+  process.stdout.write(broken === 0 ? "every promise was kept\n" : `${broken} lines FAILED\n`);
+  process.exitCode = broken === 0 ? 0 : 1;
+}
