@@ -1,5 +1,6 @@
 import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -38,14 +39,18 @@ const WITH_ACCOUNTS = {
   EARMARK_OPERATIONS_PER_MINUTE: "100000000",
 };
 
-/** The program as it is installed, with its defaults; with accounts if there are tokens to show. */
+/** What `npm start` gives to Node. */
+const { scripts } = JSON.parse(readFileSync(at("../package.json"), "utf8")) as { scripts: { start: string } };
+const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
+
+/** The program as it is started by `npm start`, with its defaults; with accounts if there are tokens to show. */
 export async function startEarmark(
   place: string,
   nodeOptions: readonly string[] = [],
   tokens: readonly string[] = [],
 ): Promise<Server> {
   const settings = tokens.length === 0 ? {} : WITH_ACCOUNTS;
-  const server = await startServer([...nodeOptions, at("../bin/earmark"), "serve"], {
+  const server = await startServer([...START_OPTIONS, ...nodeOptions, at("../bin/earmark"), "serve"], {
     PORT: "0",
     DATABASE_URL: urlOf(place),
     ...settings,

@@ -31,7 +31,7 @@ const TABLE: readonly (readonly [file: string, from: string, allowed: boolean])[
   ["src/jsonapi/query.ts", "../subscriptions.ts", true],
   ["src/jsonapi/query.ts", "../http/server.ts", false],
   ["src/jsonapi/query.ts", "../store/open.ts", false],
-  ["src/jsonapi/query.ts", "fastify", false],
+  ["src/jsonapi/query.ts", "node:http", false],
   ["src/http/routes.ts", "../jsonapi/query.ts", true],
   ["src/http/routes.ts", "../store/open.ts", false],
   ["src/http/routes.ts", "node:sqlite", false],

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Credential, isAlive, isNotDone, MAX_TOKENS, type NotDone, SESSION_MS } from "../accounts.ts";
 import {
   accountResource,
@@ -21,6 +20,7 @@ import { everySubscription, type UserId } from "../subscriptions.ts";
 import { type Principal, tooManyRequests } from "./authenticate.ts";
 import { createJsonReader } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
+import type { Request, Response } from "./exchange.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
 import { downloadOf, respond, respondEmpty, respondInPieces, unauthorized } from "./respond.ts";
 
@@ -31,15 +31,15 @@ const FRESH_MS = 10 * 60 * 1_000;
 const MAX_AGENT = 200;
 
 /** Who am I, and everything about accounts. */
-export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "authenticate" | "metrics">): void {
+export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "metrics">): void {
   const { config, store, accounts, readClient, clock } = options;
   const { limits, basePath } = config;
   const readJson = createJsonReader(MAX_BODY_BYTES);
-  const readDocument = (request: FastifyRequest, reply: FastifyReply) => {
+  const readDocument = (request: Request, response: Response) => {
     requireContentType(request.headers["content-type"], PLAIN);
     requireAccept(request.headers.accept, PLAIN);
     requireNoQuery(queryOf(request));
-    return readJson(request, reply);
+    return readJson(request, response);
   };
   const listOf = async ({ user }: Principal, kind: "token" | "session") => {
     const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
@@ -61,24 +61,24 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
     ({
       PATCH: [
         "account",
-        async (request, reply, who) => {
-          const { current, wished } = readNewPassword(await readDocument(request, reply));
+        async (request, response, who) => {
+          const { current, wished } = readNewPassword(await readDocument(request, response));
           if (who.credential === undefined) throw noPassword();
           const { network } = readClient(request.raw);
           const change = { current, wished, session: who.credential.id, network };
           const refused = await accounts.changePassword(who.user, change, clock());
           if (refused !== undefined) throw explain(refused, "current_password");
-          respondEmpty(reply);
+          respondEmpty(response);
         },
       ],
       DELETE: [
         "account",
-        async (request, reply, who) => {
+        async (request, response, who) => {
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           if (clock().getTime() - who.since.getTime() > FRESH_MS) throw signInAgain();
           if (!(await accounts.store.delete(who.user))) throw unauthorized("invalid");
-          respondEmpty(reply, forget(request.raw));
+          respondEmpty(response, forget(request.raw));
         },
       ],
     } satisfies Parameters<AddResource>[2] | undefined);
@@ -87,7 +87,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   resource("/v1/me", PLAIN, {
     GET: [
       "read",
-      async (request, reply, who) => {
+      async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
         const [account, { total }, tokens, sessions] = await Promise.all([
@@ -98,7 +98,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         ]);
         const { credential } = who;
         respond(
-          reply,
+          response,
           200,
           PLAIN,
           writeOne(accountResource(account, basePath), {
@@ -122,35 +122,34 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   resource("/v1/me/export", PLAIN, {
     GET: [
       "account",
-      async (request, reply, who) => {
+      async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
         const list = everySubscription(store, who.user);
         const everything = writeEverything(await accountOf(who), credentials, list, basePath);
-        await respondInPieces(reply, everything, downloadOf(PLAIN.contentType, "earmark.json"));
+        await respondInPieces(request, response, everything, downloadOf(PLAIN.contentType, "earmark.json"));
       },
     ],
   });
 
   if (accounts === undefined) return;
 
-  const signIn = (request: FastifyRequest, secret: string) => ({
+  const signIn = (request: Request, secret: string) => ({
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(request.raw), basePath),
   });
-  const agentOf = ({ headers }: FastifyRequest) =>
-    (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_AGENT);
+  const agentOf = ({ headers }: Request) => (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_AGENT);
 
   resource("/v1/accounts", PLAIN, {
     POST: [
       "open",
-      async (request, reply) => {
-        const wish = readSignUp(await readDocument(request, reply));
+      async (request, response) => {
+        const wish = readSignUp(await readDocument(request, response));
         const { network } = readClient(request.raw);
         const opened = await accounts.signUp({ ...wish, network, label: agentOf(request) }, clock());
         if (isNotDone(opened)) throw explain(opened, "password");
         const data = accountResource(await accountOf(opened.credential), basePath);
-        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
+        respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
       },
     ],
   });
@@ -158,22 +157,22 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   resource("/v1/sessions", PLAIN, {
     GET: [
       "account",
-      async (request, reply, who) => {
+      async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         const query = readPageQuery(queryOf(request));
         const all = (await listOf(who, "session")).map((session) => show(session, who));
-        respond(reply, 200, PLAIN, writeMany(all, `${basePath}/v1/sessions`, query));
+        respond(response, 200, PLAIN, writeMany(all, `${basePath}/v1/sessions`, query));
       },
     ],
     POST: [
       "open",
-      async (request, reply) => {
-        const { name, password } = readSignIn(await readDocument(request, reply));
+      async (request, response) => {
+        const { name, password } = readSignIn(await readDocument(request, response));
         const { network } = readClient(request.raw);
         const opened = await accounts.signIn({ name, password, network, label: agentOf(request) }, clock());
         if (isNotDone(opened)) throw explain(opened, "password");
         const data = credentialResource(opened.credential, basePath, { current: true });
-        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
+        respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
       },
     ],
   });
@@ -181,21 +180,21 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   resource("/v1/tokens", PLAIN, {
     GET: [
       "account",
-      async (request, reply, who) => {
+      async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         const query = readPageQuery(queryOf(request));
         const all = (await listOf(who, "token")).map((token) => show(token, who));
-        respond(reply, 200, PLAIN, writeMany(all, `${basePath}/v1/tokens`, query));
+        respond(response, 200, PLAIN, writeMany(all, `${basePath}/v1/tokens`, query));
       },
     ],
     POST: [
       "account",
-      async (request, reply, who) => {
-        const wish = readNewToken(await readDocument(request, reply), clock());
+      async (request, response, who) => {
+        const wish = readNewToken(await readDocument(request, response), clock());
         const opened = await accounts.createToken(who.user, wish, clock());
         if (isNotDone(opened)) throw explain(opened, "token");
         const data = credentialResource(opened.credential, basePath, { token: opened.secret });
-        respond(reply, 201, PLAIN, writeOne(data), { location: data.links.self });
+        respond(response, 201, PLAIN, writeOne(data), { location: data.links.self });
       },
     ],
   });
@@ -204,23 +203,23 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
     resource(`/v1/${kind}s/:id`, PLAIN, {
       GET: [
         "account",
-        async (request, reply, who) => {
+        async (request, response, who) => {
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           const id = idOf(request);
           const found = (await listOf(who, kind)).find((credential) => credential.id === id);
           if (found === undefined) throw notFound(kind);
-          respond(reply, 200, PLAIN, writeOne(show(found, who)));
+          respond(response, 200, PLAIN, writeOne(show(found, who)));
         },
       ],
       DELETE: [
         "account",
-        async (request, reply, who) => {
+        async (request, response, who) => {
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           const id = idOf(request);
           if (!(await accounts.store.removeCredential(who.user, kind, id))) throw notFound(kind);
-          respondEmpty(reply, id === who.credential?.id ? forget(request.raw) : {});
+          respondEmpty(response, id === who.credential?.id ? forget(request.raw) : {});
         },
       ],
     });

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { parse } from "secure-json-parse";
 import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
+import type { Request, Response } from "./exchange.ts";
 import { unavailable } from "./respond.ts";
 
 /** How deep a document may be nested; ours are five levels deep. */
@@ -12,8 +12,8 @@ interface Budget {
   readonly max: number;
 }
 
-export type ReadBody = (request: FastifyRequest, reply: FastifyReply) => Promise<Buffer>;
-export type ReadJson = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+export type ReadBody = (request: Request, response: Response) => Promise<Buffer>;
+export type ReadJson = (request: Request, response: Response) => Promise<unknown>;
 
 /**
  * Reads bodies, each of at most `maxBytes`. All bodies that are being received share one budget of memory: when it is
@@ -22,7 +22,7 @@ export type ReadJson = (request: FastifyRequest, reply: FastifyReply) => Promise
 export function createBodyReader(maxBytes: number): ReadBody {
   const budget: Budget = { spent: 0, max: Math.max(64 * 1024 * 1024, 4 * maxBytes) };
 
-  return async (request, reply) => {
+  return async (request, response) => {
     const { headers } = request.raw;
     const encoding = headers["content-encoding"];
     if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
@@ -34,7 +34,7 @@ export function createBodyReader(maxBytes: number): ReadBody {
       });
     }
     if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-    if (headers.expect !== undefined && request.raw.httpVersion === "1.1") reply.raw.writeContinue();
+    if (headers.expect !== undefined && request.raw.httpVersion === "1.1") response.writeContinue();
     return readBytes(request, maxBytes, budget);
   };
 }
@@ -42,27 +42,30 @@ export function createBodyReader(maxBytes: number): ReadBody {
 /** Reads bodies as JSON. */
 export function createJsonReader(maxBytes: number): ReadJson {
   const readBody = createBodyReader(maxBytes);
-  return async (request, reply) => readJson(await readBody(request, reply));
+  return async (request, response) => readJson(await readBody(request, response));
 }
 
-function readBytes({ raw }: FastifyRequest, maxBytes: number, budget: Budget): Promise<Buffer> {
+function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const body = new Body(budget);
+    let isSettled = false;
     const settle = (failure: Error | undefined) => {
-      raw.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
+      isSettled = true;
       const bytes = body.take();
       if (failure === undefined) resolve(bytes);
       else reject(failure);
     };
-    const onData = (chunk: Buffer) => {
-      body.append(chunk);
-      if (body.length > maxBytes) settle(tooLarge(maxBytes));
-      else if (budget.spent > budget.max) settle(unavailable("The server is receiving more than it can hold."));
-    };
-    const onEnd = () => settle(undefined);
-    // The client went away, or its framing broke: nothing is carried out.
-    const onLost = () => settle(malformedDocument("The body ended early."));
-    raw.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
+    // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
+    raw
+      .on("data", (chunk: Buffer) => {
+        if (isSettled) return;
+        body.append(chunk);
+        if (body.length > maxBytes) settle(tooLarge(maxBytes));
+        else if (budget.spent > budget.max) settle(unavailable("The server is receiving more than it can hold."));
+      })
+      .on("end", () => isSettled || settle(undefined))
+      // The client went away, or its framing broke: nothing is carried out.
+      .on("close", () => isSettled || settle(malformedDocument("The body ended early.")));
   });
 }
 

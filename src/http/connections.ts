@@ -8,7 +8,7 @@ import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
 
-export const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
 /** How long a connection may stand still in the middle of an answer. */
 const STALLED_MS = 30_000;
 /** Longer than a reverse proxy keeps its idle connections (at most two minutes is usual), so that we never close first. */
@@ -27,7 +27,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 /** What may be done with a path, and how it answers; undefined where there is nothing. */
 export type Allowed = (path: string) => { readonly allow: string; readonly media: MediaType } | undefined;
 
-/** The server below the framework: what holds for every connection, whatever is asked over it. */
+/** The server below the routes: what holds for every connection, whatever is asked over it. */
 export function createHttpServer(handler: Handler, limits: Limits, allowed: Allowed): Server {
   const lines = new Lines();
   const server = createServer({

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { FastifyReply } from "fastify";
 import type { Allowed } from "./connections.ts";
+import type { Response } from "./exchange.ts";
 import { headersOf } from "./respond.ts";
 
 /** How long a browser may remember that it was allowed. */
@@ -13,27 +13,25 @@ const MAX_AGE_S = "600";
 export function createCors(
   origins: readonly string[],
   allowed: Allowed,
-): (request: IncomingMessage, reply: FastifyReply) => boolean {
+): (request: IncomingMessage, response: Response) => boolean {
   if (origins.length === 0) return () => false;
   const known = new Set(origins);
 
-  return ({ method, url, headers }, reply) => {
+  return ({ method, url, headers }, response) => {
     const { origin } = headers;
     if (origin === undefined || !known.has(origin)) return false;
-    const { raw } = reply;
-    raw.setHeader("access-control-allow-origin", origin);
-    raw.setHeader("access-control-expose-headers", "Location, Retry-After, WWW-Authenticate");
+    response.setHeader("access-control-allow-origin", origin);
+    response.setHeader("access-control-expose-headers", "Location, Retry-After, WWW-Authenticate");
     const offer = allowed((url ?? "").replace(/\?.*/s, ""));
     if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined || offer === undefined)
       return false;
-    reply.hijack();
-    raw.writeHead(204, {
-      ...headersOf(reply),
+    response.writeHead(204, {
+      ...headersOf(response),
       "access-control-allow-methods": offer.allow,
       "access-control-allow-headers": "Accept, Authorization, Content-Type",
       "access-control-max-age": MAX_AGE_S,
     });
-    raw.end();
+    response.end();
     return true;
   };
 }

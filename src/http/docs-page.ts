@@ -23,9 +23,9 @@ export function addDocs(resource: AddResource, facts: Facts): void {
     resource(path, PLAIN, {
       GET: [
         "open",
-        async (_request, reply) => {
+        async (_request, response) => {
           made ??= make(facts);
-          respondText(reply, type, (await made)[name], headers);
+          respondText(response, type, (await made)[name], headers);
         },
       ],
     });

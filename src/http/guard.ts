@@ -18,14 +18,20 @@ export function createGuard(
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
   const isAnyHost = hasAccounts && allowed.size === 0;
-  let last: { readonly host: string | undefined; readonly name: string | undefined } = {
+  let last: { host: string | undefined; name: string | undefined; isServed: boolean } = {
     host: undefined,
     name: undefined,
+    isServed: false,
   };
-  /** Nearly every request names the same host. */
-  const nameOf = (host: string) => {
-    if (last.host !== host) last = { host, name: hostname(`http://${host}`) };
-    return last.name;
+  /** The name in a Host header, and whether this server goes by it. Nearly every request names the same host. */
+  const read = (host: string) => {
+    if (last.host !== host) {
+      const name = hostname(`http://${host}`);
+      const isServed =
+        isAnyHost || name === "localhost" || isIP(name?.replace(/^\[|\]$/g, "") ?? "") > 0 || allowed.has(name ?? "");
+      last = { host, name, isServed };
+    }
+    return last;
   };
 
   const refuseOtherSites = (raw: IncomingMessage, name: string) => {
@@ -87,7 +93,7 @@ export function createGuard(
       throw new RequestFailure({ status: 417, title: "Expectation Failed", source: { header: "Expect" } });
     }
     if (host === undefined && raw.httpVersion === "1.0") return;
-    const name = nameOf(host ?? "");
+    const { name, isServed } = read(host ?? "");
     if (host === undefined || host === "" || name === undefined) {
       throw new RequestFailure({
         status: 400,
@@ -96,7 +102,7 @@ export function createGuard(
         source: { header: "Host" },
       });
     }
-    if (!isAnyHost && name !== "localhost" && !isIP(name.replace(/^\[|\]$/g, "")) && !allowed.has(name)) {
+    if (!isServed) {
       throw new RequestFailure({
         status: 421,
         title: "Misdirected Request",

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from "fastify";
 import { importFeeds } from "../imports.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import { writeImported } from "../jsonapi/imports.ts";
@@ -10,6 +9,7 @@ import { OpmlParser, TooManyFiles } from "../opml/parser.ts";
 import { writeOpml } from "../opml/write.ts";
 import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
 import { createBodyReader } from "./body.ts";
+import type { Request } from "./exchange.ts";
 import { type AddResource, queryOf, type RouteOptions } from "./resource.ts";
 import { downloadOf, respondInPieces, unavailable } from "./respond.ts";
 
@@ -28,10 +28,10 @@ export function addImportRoutes(
   resource("/v1/subscriptions.opml", PLAIN, {
     GET: [
       "read",
-      async (request, reply, { user }) => {
+      async (request, response, { user }) => {
         requireNoQuery(queryOf(request));
         const file = writeOpml(everySubscription(store, user), clock());
-        await respondInPieces(reply, file, downloadOf(OPML_TYPE, "earmark.opml"));
+        await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
     ],
   });
@@ -39,11 +39,11 @@ export function addImportRoutes(
   resource("/v1/imports", PLAIN, {
     POST: [
       "write",
-      async (request, reply, { user, spend }) => {
+      async (request, response, { user, spend }) => {
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        const feeds = await parser.parse(await readBody(request, reply), user).catch((error: unknown) => {
+        const feeds = await parser.parse(await readBody(request, response), user).catch((error: unknown) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
           if (error instanceof TooManyFiles) throw unavailable("Too many files are being imported at this moment.");
           throw error;
@@ -57,14 +57,16 @@ export function addImportRoutes(
           if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
           throw error;
         });
-        await respondInPieces(reply, writeImported(imported, dryRun), { "content-type": PLAIN.contentType });
+        await respondInPieces(request, response, writeImported(imported, dryRun), {
+          "content-type": PLAIN.contentType,
+        });
       },
     ],
   });
 }
 
 /** The store failed half-way: what is said of any other request, that nothing was done, would not be true. */
-function brokenOff(done: number, { id, log }: FastifyRequest, cause: StoreUnavailable): RequestFailure {
+function brokenOff(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
   log.error({ reqId: id, err: cause }, "an import broke off");
   const detail = `The store failed after ${done} feeds of the file, which stay as they are. Send the file again for the rest.`;
   return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, { "retry-after": "1" });

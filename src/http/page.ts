@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
-import { type AddResource, pathOf } from "./resource.ts";
+import type { Request, Response } from "./exchange.ts";
+import { type AddResource, relativeTo } from "./resource.ts";
 import { noSuchPath, respondFile, respondMoved, respondUnchanged } from "./respond.ts";
 
 const FOLDER = new URL("../../web/dist/", import.meta.url);
@@ -49,11 +49,11 @@ export function addPage(resource: AddResource, { accounts, basePath }: Pick<Conf
     resource(path, PLAIN, {
       GET: [
         "open",
-        async (request, reply) => {
+        async (request, response) => {
           // Links in the page are relative, and would lead past it.
-          const [path] = pathOf(request.originalUrl).split("?");
-          if (basePath !== "" && path === basePath) respondMoved(reply, `${basePath}/`);
-          else send(request, reply, document);
+          const [path] = relativeTo(request.originalUrl).split("?");
+          if (basePath !== "" && path === basePath) respondMoved(response, `${basePath}/`);
+          else send(request, response, document);
         },
       ],
     });
@@ -61,10 +61,10 @@ export function addPage(resource: AddResource, { accounts, basePath }: Pick<Conf
   resource("/assets/:name", PLAIN, {
     GET: [
       "open",
-      async (request, reply) => {
-        const file = files.get((request.params as { name: string }).name);
+      async (request, response) => {
+        const file = files.get(request.parameter);
         if (file === undefined) throw noSuchPath();
-        send(request, reply, file);
+        send(request, response, file);
       },
     ],
   });
@@ -90,16 +90,16 @@ function describe(name: string, bytes: Buffer, compressed: File["forms"] = []): 
   };
 }
 
-function send({ headers }: FastifyRequest, reply: FastifyReply, { type, tag, cache, plain, forms }: File): void {
+function send({ headers }: Request, response: Response, { type, tag, cache, plain, forms }: File): void {
   const common = { "cache-control": cache, etag: tag, vary: "Accept-Encoding", "content-security-policy": POLICY };
   if (headers["if-none-match"]?.split(",").some((known) => known.trim() === tag)) {
-    respondUnchanged(reply, common);
+    respondUnchanged(response, common);
     return;
   }
   const accepted = acceptedCodings(headers["accept-encoding"]);
   const [coding, bytes] = forms.find(([name]) => accepted.has(name)) ?? ["", plain];
   const encoding = coding === "" ? {} : { "content-encoding": coding };
-  respondFile(reply, bytes, { ...common, ...encoding, "content-type": type });
+  respondFile(response, bytes, { ...common, ...encoding, "content-type": type });
 }
 
 /** Codings that are named and not refused; nobody sends more for a page. */

@@ -1,11 +1,10 @@
-import { STATUS_CODES } from "node:http";
 import type { Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
-import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { StoreUnavailable, UserGone } from "../subscriptions.ts";
+import type { Request, Response } from "./exchange.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
 /** A body up to this length is read to its end after an early answer, so that its connection can go on. */
@@ -13,80 +12,62 @@ const MAX_DISCARDED_BYTES = 64 * 1024;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */
 export const LINGER_MS = 1_000;
 
-declare module "fastify" {
-  interface FastifyContextConfig {
-    media?: MediaType;
-  }
-}
-
-/** The dialect of the route that was asked for. */
-export function mediaOf(request: FastifyRequest): MediaType {
-  return request.routeOptions.config.media ?? PLAIN;
-}
-
 type Headers = Readonly<Record<string, string>>;
 
-/**
- * Sends a document, past the framework: that would add a charset to text, and send bytes apart from their headers. In one
- * piece they are one write to the socket.
- */
+/** Sends a document. Headers and body are one write to the socket. */
 export function respond(
-  reply: FastifyReply,
+  response: Response,
   status: number,
   media: MediaType,
   document: string,
   headers?: Headers,
 ): void {
-  send(reply, status, document, { ...headers, "content-type": media.contentType });
+  send(response, status, document, { ...headers, "content-type": media.contentType });
 }
 
-export function respondText(reply: FastifyReply, contentType: string, text: string, headers?: Headers): void {
-  send(reply, 200, text, { ...headers, "content-type": contentType });
+export function respondText(response: Response, contentType: string, text: string, headers?: Headers): void {
+  send(response, 200, text, { ...headers, "content-type": contentType });
 }
 
-export function respondFile(reply: FastifyReply, bytes: Buffer, headers: Headers): void {
-  send(reply, 200, bytes, headers);
+export function respondFile(response: Response, bytes: Buffer, headers: Headers): void {
+  send(response, 200, bytes, headers);
 }
 
-export function respondMoved(reply: FastifyReply, location: string): void {
-  reply.hijack();
-  reply.raw.writeHead(308, { ...headersOf(reply), location, "content-length": 0 }).end();
+export function respondMoved(response: Response, location: string): void {
+  response.writeHead(308, { ...headersOf(response), location, "content-length": 0 }).end();
 }
 
 /** The client has what it asks for already. */
-export function respondUnchanged(reply: FastifyReply, headers: Headers): void {
-  reply.hijack();
-  reply.raw.writeHead(304, { ...headersOf(reply), ...headers }).end();
+export function respondUnchanged(response: Response, headers: Headers): void {
+  response.writeHead(304, { ...headersOf(response), ...headers }).end();
 }
 
-export function respondEmpty(reply: FastifyReply, headers: Headers = {}): void {
-  reply.hijack();
-  reply.raw.writeHead(204, { ...headersOf(reply), ...headers }).end();
+export function respondEmpty(response: Response, headers: Headers = {}): void {
+  response.writeHead(204, { ...headersOf(response), ...headers }).end();
 }
 
 /** Sends a long text piece by piece, no faster than it is read; between two pieces others get their turn. */
 export async function respondInPieces(
-  reply: FastifyReply,
+  request: Request,
+  response: Response,
   pieces: AsyncGenerator<string>,
   headers: Headers,
 ): Promise<void> {
   // What fails before the first two pieces, the first of which is often ready, is still answered as a failure.
   const start = [await pieces.next(), await pieces.next()];
-  reply.hijack();
-  const { raw } = reply;
-  raw.writeHead(200, { ...headersOf(reply), ...headers });
+  response.writeHead(200, { ...headersOf(response), ...headers });
   try {
-    for (const { value } of start) if (value !== undefined) raw.write(value);
+    for (const { value } of start) if (value !== undefined) response.write(value);
     for await (const piece of pieces) {
-      if (raw.write(piece)) await setImmediate();
-      else await drained(raw);
-      if (raw.destroyed) return;
+      if (response.write(piece)) await setImmediate();
+      else await drained(response);
+      if (response.destroyed) return;
     }
-    raw.end();
+    response.end();
   } catch (error) {
     // The client must not take what it has for the whole.
-    raw.destroy();
-    reply.request.log.error({ reqId: reply.request.id, err: error }, "an answer broke off");
+    response.destroy();
+    request.log.error({ reqId: request.id, err: error }, "an answer broke off");
   }
 }
 
@@ -106,10 +87,9 @@ export function downloadOf(contentType: string, name: string): Headers {
   return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
-function send(reply: FastifyReply, status: number, text: string | Buffer, headers: Headers): void {
-  reply.hijack();
+function send(response: Response, status: number, text: string | Buffer, headers: Headers): void {
   const length = Buffer.byteLength(text);
-  reply.raw.writeHead(status, { ...headersOf(reply), ...headers, "content-length": length }).end(text);
+  response.writeHead(status, { ...headersOf(response), ...headers, "content-length": length }).end(text);
 }
 
 export const COMMON_HEADERS = {
@@ -124,31 +104,24 @@ export const COMMON_HEADERS = {
 const CROSS_ORIGIN_HEADERS = { ...COMMON_HEADERS, vary: "Accept, Origin" } as const;
 
 /** What every answer says; one that is meant for a web app elsewhere says that it is for that one alone. */
-export function headersOf({ raw }: FastifyReply): Headers {
-  return raw.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
+export function headersOf(response: Response): Headers {
+  return response.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
 }
 
 /** Whatever was thrown, as an error document. What was not thrown on purpose is logged, and says nothing of itself. */
-export function respondToFailure(
-  thrown: unknown,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  media: MediaType,
-): void {
+export function respondToFailure(thrown: unknown, request: Request, response: Response, media: MediaType): void {
   const { error, headers } = toFailure(thrown, request);
   const document = writeFailure(error, media);
   if (!isStillSending(request)) {
-    respond(reply, error.status, media, document, headers);
+    respond(response, error.status, media, document, headers);
     return;
   }
 
   // Closing a connection that still receives would destroy the answer on its way. So the answer is sent whole, what
   // comes in is thrown away, and the connection is closed when the client has stopped, or after a moment.
-  reply.hijack();
-  const { raw: response } = reply;
   const body = Buffer.from(document);
   response.writeHead(error.status, {
-    ...headersOf(reply),
+    ...headersOf(response),
     ...headers,
     "content-type": media.contentType,
     "content-length": body.length,
@@ -163,7 +136,7 @@ export function respondToFailure(
     .once("end", end);
 }
 
-function isStillSending({ raw }: FastifyRequest): boolean {
+function isStillSending({ raw }: Request): boolean {
   if (raw.complete) return false;
   const { "content-length": length, "transfer-encoding": encoding, expect } = raw.headers;
   return encoding !== undefined || expect !== undefined || Number(length ?? 0) > MAX_DISCARDED_BYTES;
@@ -171,7 +144,7 @@ function isStillSending({ raw }: FastifyRequest): boolean {
 
 function toFailure(
   thrown: unknown,
-  request: FastifyRequest,
+  request: Request,
 ): { error: ErrorObject; headers: Readonly<Record<string, string>> } {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
@@ -181,16 +154,6 @@ function toFailure(
   }
   if (thrown instanceof UserGone) return unauthorized("invalid");
   if (thrown instanceof TooManyPasswords) return unavailable("Too many people are signing in at this moment.");
-  const { code, statusCode } = thrown as { code?: string; statusCode?: number };
-  if (code === "FST_ERR_BAD_URL") {
-    return {
-      error: { status: 400, title: "Bad Request", detail: "The path is not percent-encoded UTF-8." },
-      headers: {},
-    };
-  }
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return { error: { status: statusCode, title: STATUS_CODES[statusCode] ?? "Bad Request" }, headers: {} };
-  }
   request.log.error({ reqId: request.id, err: thrown }, "unexpected failure");
   const detail = "Something went wrong here. The log of the server tells more, under this error's id.";
   return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
@@ -202,6 +165,10 @@ export function methodNotAllowed(allow: string): RequestFailure {
 
 export function noSuchPath(): RequestFailure {
   return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
+}
+
+export function unreadablePath(): RequestFailure {
+  return new RequestFailure({ status: 400, title: "Bad Request", detail: "The path is not percent-encoded UTF-8." });
 }
 
 /** The same for every credential that opens nothing, whatever is wrong with it. */

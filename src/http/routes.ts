@@ -1,4 +1,3 @@
-import type { FastifyInstance } from "fastify";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
@@ -10,40 +9,38 @@ import { isRefusal, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
 import { createJsonReader } from "./body.ts";
 import { addDocs } from "./docs-page.ts";
+import type { Logger } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
-import { type AddResource, addResource, idOf, type Offer, queryOf, type RouteOptions } from "./resource.ts";
+import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
 import { respond, respondEmpty, respondText, unavailable } from "./respond.ts";
 
 const NO_PAGE =
   "The page was not built, so that there is nothing at /. `npm run build` builds it; the API does not need it.";
 
 /** Every route of the server, top to bottom. */
-export function createRoutes(
-  app: FastifyInstance,
+export function addRoutes(
+  resource: AddResource,
   options: RouteOptions,
+  log: Logger,
   state: { readonly draining: boolean },
-): readonly Offer[] {
+): void {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
   const readJson = createJsonReader(limits.maxBodyBytes);
-  const offers: Offer[] = [];
-  const resource: AddResource = (url, media, handlers) => {
-    offers.push(addResource(app, options.authenticate, url, media, handlers));
-  };
 
   resource("/v1/operations", ATOMIC, {
     POST: [
       "write",
-      async (request, reply, { user, spend }) => {
+      async (request, response, { user, spend }) => {
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const attempts = readOperations(await readJson(request, reply), limits.maxOperations, basePath);
+        const attempts = readOperations(await readJson(request, response), limits.maxOperations, basePath);
         await spend(attempts.length);
         const outcomes = await subscribe(store, user, attempts, clock());
         metrics?.countOutcomes(outcomes);
-        respond(reply, 200, ATOMIC, writeResults(outcomes, basePath));
+        respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
       },
     ],
   });
@@ -51,27 +48,29 @@ export function createRoutes(
   resource("/v1/subscriptions", PLAIN, {
     GET: [
       "read",
-      async (request, reply, { user }) => {
+      async (request, response, { user }) => {
         requireAccept(request.headers.accept, PLAIN);
         const query = readListQuery(queryOf(request));
         const page = await store.page(user, { offset: (query.number - 1) * query.size, size: query.size });
-        respond(reply, 200, PLAIN, writePage(page, query, basePath));
+        respond(response, 200, PLAIN, writePage(page, query, basePath));
       },
     ],
     POST: [
       "write",
-      async (request, reply, { user, spend }) => {
+      async (request, response, { user, spend }) => {
         requireContentType(request.headers["content-type"], PLAIN);
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
-        const draft = readSubscription(await readJson(request, reply));
+        const draft = readSubscription(await readJson(request, response));
         await spend(1);
         const outcomes = await subscribe(store, user, [draft], clock());
         metrics?.countOutcomes(outcomes);
         const [outcome] = outcomes;
         if (outcome === undefined) throw new Error("no outcome for the draft");
         if (isRefusal(outcome)) throw refusedSubscription(outcome);
-        respond(reply, 201, PLAIN, writeSubscription(outcome, basePath), { location: selfLink(outcome.id, basePath) });
+        respond(response, 201, PLAIN, writeSubscription(outcome, basePath), {
+          location: selfLink(outcome.id, basePath),
+        });
       },
     ],
   });
@@ -79,43 +78,43 @@ export function createRoutes(
   resource("/v1/subscriptions/:id", PLAIN, {
     GET: [
       "read",
-      async (request, reply, { user }) => {
+      async (request, response, { user }) => {
         requireAccept(request.headers.accept, PLAIN);
         const fields = readFieldsQuery(queryOf(request));
         const subscription = await store.find(user, idOf(request));
         if (subscription === undefined) throw notFound();
-        respond(reply, 200, PLAIN, writeSubscription(subscription, basePath, fields));
+        respond(response, 200, PLAIN, writeSubscription(subscription, basePath, fields));
       },
     ],
     DELETE: [
       "write",
-      async (request, reply, { user, spend }) => {
+      async (request, response, { user, spend }) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
         const id = idOf(request);
         await spend(1);
         if (!(await store.remove(user, id, clock()))) throw notFound();
-        respondEmpty(reply);
+        respondEmpty(response);
       },
     ],
   });
 
   addImportRoutes(resource, options);
   addAccountRoutes(resource, options);
-  if (!addPage(resource, options.config)) app.log.warn(NO_PAGE);
+  if (!addPage(resource, options.config)) log.warn(NO_PAGE);
   addDocs(resource, options.config);
 
   resource("/healthz", PLAIN, {
-    GET: ["open", async (_request, reply) => respond(reply, 200, PLAIN, writeStatus("ok"))],
+    GET: ["open", async (_request, response) => respond(response, 200, PLAIN, writeStatus("ok"))],
   });
 
   resource("/readyz", PLAIN, {
     GET: [
       "open",
-      async (_request, reply) => {
+      async (_request, response) => {
         if (state.draining) throw unavailable("The server is shutting down.");
         await store.ready();
-        respond(reply, 200, PLAIN, writeStatus("ready"));
+        respond(response, 200, PLAIN, writeStatus("ready"));
       },
     ],
   });
@@ -124,15 +123,13 @@ export function createRoutes(
     resource("/metrics", PLAIN, {
       GET: [
         "metrics",
-        async (_request, reply) => {
+        async (_request, response) => {
           const text = await metrics.collect();
-          respondText(reply, metrics.contentType, text);
+          respondText(response, metrics.contentType, text);
         },
       ],
     });
   }
-
-  return offers;
 }
 
 function notFound(): RequestFailure {

@@ -1,22 +1,21 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { METHODS } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
+import { pino } from "pino";
 import { Accounts, type Store } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { createClientReader } from "./client-address.ts";
-import { type Allowed, createHttpServer, drainConnections, MAX_HEADER_BYTES } from "./connections.ts";
+import { createHttpServer, drainConnections } from "./connections.ts";
 import { createCors } from "./cors.ts";
+import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
-import { type Offer, pathOf } from "./resource.ts";
-import { mediaOf, noSuchPath, respondToFailure } from "./respond.ts";
-import { createRoutes } from "./routes.ts";
+import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
+import { respondToFailure } from "./respond.ts";
+import { addRoutes } from "./routes.ts";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -27,7 +26,7 @@ export interface ServerOptions {
 }
 
 export interface Server {
-  readonly log: FastifyBaseLogger;
+  readonly log: Logger;
   /** Every path that there is, and who may do what with it. */
   readonly offers: readonly Offer[];
   /** Resolves to the address under which the server can be reached. */
@@ -36,77 +35,18 @@ export interface Server {
   drain(): Promise<void>;
 }
 
-/** Documents are read in jsonapi/. Unless told so, the framework loads two compilers for schemas that nobody gives it. */
-const neverCalled = () => {
-  throw new Error("no route has a schema");
-};
-const NO_SCHEMAS = { buildValidator: neverCalled, buildSerializer: neverCalled };
-
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   const state = { draining: false };
   const isVerbose = config.logLevel === "debug";
-  let offers: readonly Offer[] = [];
-  const withoutBase = createBasePath(config.basePath);
-  const offerAt: Allowed = (path) => offers.find(({ pattern }) => pattern.test(path));
-  const allowed: Allowed = (path) => offerAt(withoutBase(path));
-  const app: FastifyInstance = fastify({
-    logger: { level: config.logLevel, stream: options.logStream },
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: createRequestIds(),
-    // A logger for each request would be made for thousands that log nothing; the few lines name their request themselves.
-    childLoggerFactory: (logger) => logger,
-    serverFactory: (handler) => createHttpServer(handler, config.limits, allowed),
-    exposeHeadRoutes: false,
-    schemaController: { compilersFactory: NO_SCHEMAS },
-    rewriteUrl: ({ url = "/" }) => withoutBase(pathOf(url).replace(/^(?!\/)/, "/")),
-    routerOptions: { maxParamLength: MAX_HEADER_BYTES, querystringParser: () => ({}) },
-    frameworkErrors: (error, request, reply) => {
-      if (isVerbose) request.log.debug({ reqId: request.id, method: request.method, route: "none" }, "request");
-      respondToFailure(error, request, reply, PLAIN);
-    },
-    clientErrorHandler: () => undefined, // answered below the framework: connections.ts
-  });
-
-  // No body is read before a handler asks for it, and every method that the parser knows is answered, with 405 if need be.
-  for (const method of METHODS) {
-    if (method !== "CONNECT") app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  }
-
-  // Hooks that call back: a promise for each would cost every request some microseconds.
+  const log = pino({ level: config.logLevel }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
-    app.log.warn(
+    log.warn(
       "X-Forwarded-For was ignored. If it is from your reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; until then all people seem to come from one place, and cookies are not secure.",
     ),
   );
-  const guard = createGuard(config, readClient);
-  const allowOrigin = createCors(config.corsOrigins, offerAt);
-  app.addHook("onRequest", ({ raw }, reply, done) => {
-    // After an offer to switch protocols the parser loses what comes next in the same packet.
-    if (raw.headers.upgrade !== undefined) reply.raw.setHeader("connection", "close");
-    const isPreflight = allowOrigin(raw, reply);
-    if (isPreflight) return;
-    guard(raw);
-    done();
-  });
-  app.addHook("onResponse", (request, reply, done) => {
-    const { elapsedTime: ms, statusCode: status } = reply;
-    const route = request.routeOptions.url ?? "none";
-    metrics?.observeRequest(request.method, route, status, ms / 1000);
-    const isSlow = ms >= config.slowRequestMs;
-    if (isSlow || isVerbose) {
-      const line = { reqId: request.id, method: request.method, route, status, ms };
-      if (isSlow) request.log.warn(line, "slow request");
-      else request.log.debug(line, "request");
-    }
-    done();
-  });
-  app.setErrorHandler((error, request, reply) => respondToFailure(error, request, reply, mediaOf(request)));
-  app.setNotFoundHandler(() => {
-    throw noSuchPath();
-  });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
-  const onTrouble = (error: unknown) => app.log.warn({ err: error }, "the identity provider cannot be reached");
+  const onTrouble = (error: unknown) => log.warn({ err: error }, "the identity provider cannot be reached");
   const authenticate =
     accounts === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
@@ -119,20 +59,64 @@ export function createServer(options: ServerOptions): Server {
           basePath: config.basePath,
           clock,
         });
-  offers = createRoutes(app, { config, store, accounts, metrics, authenticate, readClient, clock }, state);
+  const routes = new Routes(authenticate);
+  addRoutes(
+    (url, media, handlers) => routes.add(url, media, handlers),
+    { config, store, accounts, metrics, readClient, clock },
+    log,
+    state,
+  );
+  const withoutBase = createBasePath(config.basePath);
+  const guard = createGuard(config, readClient);
+  const allowOrigin = createCors(config.corsOrigins, (path) => routes.find(path));
+
+  const carryOut = async (request: Request, response: Response) => {
+    const { raw } = request;
+    // After an offer to switch protocols the parser loses what comes next in the same packet.
+    if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
+    const isPreflight = allowOrigin(raw, response);
+    if (isPreflight) return;
+    guard(raw);
+    await routes.carryOut(request, response);
+  };
+  const observe = (request: Request, { statusCode: status }: Response, ms: number) => {
+    const isSlow = ms >= config.slowRequestMs;
+    if (metrics === undefined && !isSlow && !isVerbose) return;
+    const { method } = request;
+    const route = routes.find(pathOf(request.raw))?.url ?? "none";
+    metrics?.observeRequest(method, route, status, ms / 1000);
+    const line = { reqId: request.id, method, route, status, ms };
+    if (isSlow) log.warn(line, "slow request");
+    else if (isVerbose) log.debug(line, "request");
+  };
+  const server = createHttpServer(
+    (raw, response) => {
+      const started = performance.now();
+      const request = new Request(raw, log);
+      raw.url = withoutBase(relativeTo(request.originalUrl).replace(/^(?!\/)/, "/"));
+      response.once("close", () => observe(request, response, performance.now() - started));
+      carryOut(request, response)
+        .catch((error) => respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN))
+        .catch((error) => {
+          log.error({ reqId: request.id, err: error }, "an answer broke off");
+          response.destroy();
+        });
+    },
+    config.limits,
+    (path) => routes.find(withoutBase(path)),
+  );
 
   return {
-    log: app.log,
-    offers,
+    log,
+    offers: routes.offers,
     async listen(host, port) {
-      await app.ready();
-      await once(app.server.listen(port, host), "listening");
-      const { address, port: taken } = app.server.address() as AddressInfo;
+      await once(server.listen(port, host), "listening");
+      const { address, port: taken } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
     },
     async drain() {
       state.draining = true;
-      await drainConnections(app.server);
+      await drainConnections(server);
     },
   };
 }
@@ -147,11 +131,4 @@ function createBasePath(basePath: string): (path: string) => string {
     const rest = path.startsWith(basePath) ? path.slice(basePath.length) : path;
     return /^[/?]/.test(rest) ? rest.replace(/^\?/, "/?") : rest === "" ? "/" : path;
   };
-}
-
-/** Short, and unlike those of any other process: a 500 shows it to the client, and the log line bears it. */
-function createRequestIds(): () => string {
-  const process = randomBytes(6).toString("hex");
-  let count = 0;
-  return () => `${process}-${(count++).toString(36)}`;
 }

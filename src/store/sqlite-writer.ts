@@ -34,7 +34,7 @@ export const NOT_THERE = 2;
 /** The user was deleted while the job was on its way. */
 export const USER_GONE = 4;
 
-const CACHE_KIB = 48 * 1024;
+const CACHE_KIB = 16 * 1024;
 /** How long a group waits for another process that is writing to the file. */
 const WAITING_MS = 10_000;
 

@@ -1,7 +1,11 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { StoreUnavailable } from "../subscriptions.ts";
 
 /** A group takes jobs until it has this many operations, so that nobody waits long behind the others. */
 const GROUP_OPERATIONS = 2_000;
+
+/** As long as so few wait, those whose requests have come in already are let in as well. */
+const FEW = 64;
 
 /** Carries out a group of jobs in one transaction; answer N is that of job N. Rejects when nothing of it was done. */
 export type CarryOut<Job, Answer> = (jobs: readonly Job[]) => Promise<readonly Answer[]>;
@@ -74,7 +78,10 @@ export class WriteQueue<Job, Answer> {
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) await this.#carryOutNext();
+    while (this.#queue.length > 0) {
+      if (this.#queue.length < FEW) await endOfTurn();
+      await this.#carryOutNext();
+    }
     this.#running = undefined;
   }
 
