@@ -90,6 +90,7 @@ const PAGE_BYTES = 4_096;
 /** How long a start waits for whoever else holds the file. */
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
 /** A file up to this size is looked through at start, which takes some tens of milliseconds. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -231,6 +232,10 @@ export function touch(database: DatabaseSync): void {
 
 export function isBusy(error: unknown): boolean {
   return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+}
+
+export function isFull(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === SQLITE_FULL;
 }
 
 function readNumber(database: DatabaseSync, pragma: string): number {
