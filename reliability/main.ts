@@ -1,9 +1,11 @@
 import { parseArgs } from "node:util";
+import { KILL } from "./kill.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
+import { STEPS } from "./steps.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [];
+const PROOFS: readonly Proof[] = [KILL, STEPS];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
