@@ -50,7 +50,7 @@ function standBeforeSqlite(around: Around): void {
           carryOut: (instead) =>
             instead === undefined || database === undefined
               ? carryOut.apply(this, values)
-              : prepare.call(database, instead).get(),
+              : Reflect.apply(get, prepare.call(database, instead), []),
           fail: failAsDisk,
         });
       },

@@ -28,7 +28,20 @@ export interface Faults {
 
 /** The settings that change a program as planted.ts says. */
 export function planting(plant: Plant): Record<string, string> {
-  return { ...preloading("planted.ts"), RELIABILITY_PLANT: plant };
+  return { ...preloading("planted.ts"), ...named(plant) };
+}
+
+/** The settings that write a trace as recorder.ts says, of a program that is changed besides if a plant is named. */
+export function recording(trace: string, plant?: Plant): Record<string, string> {
+  return { ...preloading("recorder.ts", ...changed(plant)), ...named(plant), RELIABILITY_TRACE: trace };
+}
+
+function changed(plant: Plant | undefined): string[] {
+  return plant === undefined ? [] : ["planted.ts"];
+}
+
+function named(plant: Plant | undefined): Record<string, string> {
+  return plant === undefined ? {} : { RELIABILITY_PLANT: plant };
 }
 
 /** The settings that load files of this folder before the program, in all its threads. */
@@ -49,11 +62,7 @@ export function createFaults(run: Run, plant?: Plant): Faults {
   };
   lay("0");
   return {
-    settings: {
-      ...preloading("faults.ts", ...(plant === undefined ? [] : ["planted.ts"])),
-      RELIABILITY_PLAN: plan,
-      ...(plant === undefined ? {} : { RELIABILITY_PLANT: plant }),
-    },
+    settings: { ...preloading("faults.ts", ...changed(plant)), ...named(plant), RELIABILITY_PLAN: plan },
     arm: (step, how) => lay(`${step} ${how}`),
     disarm: () => lay("0"),
     seen() {

@@ -1,11 +1,12 @@
 import { parseArgs } from "node:util";
 import { KILL } from "./kill.ts";
+import { POWER } from "./power.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 import { STEPS } from "./steps.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [KILL, STEPS];
+const PROOFS: readonly Proof[] = [KILL, STEPS, POWER];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
