@@ -18,16 +18,22 @@ export async function call(
   return callServer(port, method, path, sent).catch(() => undefined);
 }
 
-/** The ids of the whole list in its order, page by page. */
-export async function readList(port: number): Promise<string[]> {
+/** The ids of the whole list in its order, page by page; or the first answer that is no page, undefined when none came. */
+export async function walkList(port: number): Promise<readonly string[] | { readonly refused: Answer | undefined }> {
   const ids: string[] = [];
   for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
-    const { status, json, text }: Answer = await callServer(port, "GET", next);
-    if (status !== 200) throw new Error(`the list was answered ${status}: ${text}`);
-    for (const { id } of json.data) ids.push(id);
-    next = json.links.next;
+    const answer: Answer | undefined = await call(port, "GET", next);
+    if (answer?.status !== 200) return { refused: answer };
+    for (const { id } of answer.json.data) ids.push(id);
+    next = answer.json.links.next;
   }
   return ids;
+}
+
+export async function readList(port: number): Promise<readonly string[]> {
+  const list = await walkList(port);
+  if ("refused" in list) throw new Error(`the list was answered ${list.refused?.status}: ${list.refused?.text}`);
+  return list;
 }
 
 /** Words that only an engine or its driver would use. */

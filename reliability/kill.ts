@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { add, callServer, newId } from "../test/harness.ts";
+import { callServer } from "../test/harness.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
-import { call, deniesAll, post, readList, wrongRefusal } from "./api.ts";
+import { readList } from "./api.ts";
 import { type Plant, planting } from "./faulty.ts";
+import { Ledger } from "./ledger.ts";
 import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import { together } from "./together.ts";
 
 const CLIENTS = 8;
-const BATCH = 100;
 /** A kill comes somewhere in this time. */
 const EARLIEST_MS = 60;
 const LATEST_MS = 1_500;
@@ -94,78 +94,6 @@ export async function killAgainAndAgain(
   const whose = databaseKills === 0 ? "" : ` (${databaseKills} of the database)`;
   const figures = `${place.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
   return { figures, violations };
-}
-
-/** What a client knows of a batch: without an answer, nothing; a refusal may say that none of it was done. */
-type Fate = "unknown" | "acknowledged" | "denied";
-
-/** What clients have sent, and what they know of it. */
-export class Ledger {
-  readonly acknowledged = new Set<string>();
-  readonly wrongAnswers: string[] = [];
-  readonly lost = new Set<string>();
-  readonly neverSent = new Set<string>();
-  readonly torn = new Set<readonly string[]>();
-  readonly #batches = new Map<readonly string[], Fate>();
-  readonly #sent = new Set<string>();
-  /** Removals that were sent; true when they were answered. */
-  readonly #removals = new Map<string, boolean>();
-
-  noteBatch(ids: readonly string[], fate: Fate): void {
-    this.#batches.set(ids, fate);
-    for (const id of ids) {
-      this.#sent.add(id);
-      if (fate === "acknowledged") this.acknowledged.add(id);
-    }
-  }
-
-  /** Undefined when no answer came; no ids when it was refused. */
-  async sendBatch(port: number): Promise<readonly string[] | undefined> {
-    const ids = Array.from({ length: BATCH }, newId);
-    this.noteBatch(ids, "unknown");
-    const answer = await post(
-      port,
-      ids.map((id) => add(id, `https://feeds.example/${id}`)),
-    );
-    if (answer?.status === 200) {
-      const results: readonly { data?: { id: string } }[] = answer.json["atomic:results"];
-      if (results.map(({ data }) => data?.id).join() === ids.join()) this.noteBatch(ids, "acknowledged");
-      else this.wrongAnswers.push(`new feeds were answered ${answer.text.slice(0, 200)}`);
-      return ids;
-    }
-    const wrong = answer && wrongRefusal(answer);
-    if (wrong !== undefined) this.wrongAnswers.push(wrong);
-    if (answer !== undefined && deniesAll(answer)) this.noteBatch(ids, "denied");
-    return answer && [];
-  }
-
-  async sendRemoval(port: number, id: string): Promise<void> {
-    this.#removals.set(id, false);
-    const answer = await call(port, "DELETE", `/v1/subscriptions/${id}`);
-    if (answer?.status === 204) this.#removals.set(id, true);
-  }
-
-  /** Looks for what is missing, was never sent, is there though it was removed or denied, or is there in part. */
-  compare(list: readonly string[]): string[] {
-    const found = new Set(list);
-    const wrong: string[] = [];
-    const lost = [...this.acknowledged].filter((id) => !found.has(id) && !this.#removals.has(id));
-    const neverSent = list.filter((id) => !this.#sent.has(id));
-    const back = list.filter((id) => this.#removals.get(id) === true);
-    const torn = [...this.#batches].filter(([ids, fate]) => {
-      const there = ids.filter((id) => found.has(id) || this.#removals.has(id)).length;
-      return fate === "denied" ? there > 0 : there > 0 && there < ids.length;
-    });
-    if (list.length !== found.size) wrong.push("something is in the list twice");
-    if (lost.length > 0) wrong.push(`${lost.length} acknowledged items are lost`);
-    if (neverSent.length > 0) wrong.push(`${neverSent.length} items were never sent`);
-    if (back.length > 0) wrong.push(`${back.length} removed items are there again`);
-    if (torn.length > 0) wrong.push(`${torn.length} batches are there in part, or though they were denied`);
-    for (const id of lost) this.lost.add(id);
-    for (const id of neverSent) this.neverSent.add(id);
-    for (const [ids] of torn) this.torn.add(ids);
-    return wrong;
-  }
 }
 
 /** Clients that add batch after batch, and now and then remove something, until the server is gone or they are stopped. */

@@ -4,9 +4,10 @@ import { POWER } from "./power.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 import { STEPS } from "./steps.ts";
+import { STORAGE } from "./storage.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [KILL, STEPS, POWER];
+const PROOFS: readonly Proof[] = [KILL, STEPS, POWER, STORAGE];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 

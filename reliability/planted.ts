@@ -30,7 +30,7 @@ export const PLANTS = {
 
 const plant = process.env["RELIABILITY_PLANT"] as keyof typeof PLANTS | undefined;
 if (plant !== undefined) {
-  if (plant === "500 for 503" && isMainThread) answerWith500();
+  if (isMainThread && (plant === "500 for 503" || process.env["RELIABILITY_500"] !== undefined)) answerWith500();
   await standAtTheEdge(PLANTS[plant]);
 }
 
