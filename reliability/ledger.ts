@@ -28,8 +28,8 @@ export class Ledger {
   }
 
   /** Undefined when no answer came; no ids when it was refused. */
-  async sendBatch(port: number): Promise<readonly string[] | undefined> {
-    const ids = Array.from({ length: BATCH }, newId);
+  async sendBatch(port: number, size = BATCH): Promise<readonly string[] | undefined> {
+    const ids = Array.from({ length: size }, newId);
     this.noteBatch(ids, "unknown");
     const answer = await post(
       port,

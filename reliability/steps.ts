@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
 import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
+import { failingCalls } from "./calls.ts";
 import { createFaults, type Failing, type Faults, type Plant } from "./faulty.ts";
 import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
@@ -33,6 +34,7 @@ export const STEPS: Proof = {
     return together([
       faultsAtEveryStep(run, placeInFile(`${run.folder}/earmark.db`), OF_SQLITE),
       faultsAtEveryStep(run, await placeOnPostgres(server), OF_POSTGRES),
+      failingCalls(run),
     ]);
   },
   control: {

@@ -33,7 +33,8 @@ export const STORAGE: Proof = {
   promises: ["P2", "P6", "P10"],
   async prove(run) {
     const server = await startPostgres(["max_connections=20"], run.later);
-    return together([troublesOfFiles(run), troublesOfPostgres(run, server), refusedStarts(run, server)]);
+    const starts = await refusedStarts(run, server);
+    return together([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
   },
   control: {
     name: "a server that takes it for a fault of its own",
