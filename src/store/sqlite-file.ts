@@ -111,11 +111,15 @@ export function claimFile(path: string): () => void {
       throw error;
     }
   } catch (error) {
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure(
-      `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
-    );
+    throw cannotOpen(path, error);
   }
+}
+
+export function cannotOpen(path: string, error: unknown): StartFailure {
+  if (error instanceof StartFailure) return error;
+  return new StartFailure(
+    `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
+  );
 }
 
 /** One at a time: asked for all at once, Node never comes back from places like /proc. */

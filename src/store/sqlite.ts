@@ -16,7 +16,7 @@ import { type Gaps, locate } from "./gaps.ts";
 import { feedKey, idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { cannotOpen, claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import {
   ADDED,
   type Answers,
@@ -40,7 +40,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
     release();
-    throw error;
+    throw cannotOpen(path, error);
   }
 }
 
