@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { POWER } from "./power.ts";
 import type { Proof } from "./proof.ts";
@@ -7,7 +8,7 @@ import { STEPS } from "./steps.ts";
 import { STORAGE } from "./storage.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [KILL, STEPS, POWER, STORAGE];
+const PROOFS: readonly Proof[] = [KILL, STEPS, INTERRUPTED, POWER, STORAGE];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
