@@ -57,8 +57,11 @@ export function* readCalls(trace: string): Generator<Call> {
     const resumed = /^<\.\.\. (\w+) resumed>(.*)$/.exec(rest);
     const [, name = "", given = ""] = /^(\w+)\((.*)$/.exec(rest) ?? [];
     const result = / = (-?\w+.*)$/.exec(rest)?.[1] ?? "";
-    if (resumed !== null) yield { thread, ...(begun.get(thread) ?? { name, given }), moment: "ends", result };
-    else if (name !== "") {
+    if (resumed !== null) {
+      // What was read is told at its end.
+      const { name: called, given: before } = begun.get(thread) ?? { name, given };
+      yield { thread, name: called, given: before + resumed[2], moment: "ends", result };
+    } else if (name !== "") {
       begun.set(thread, { name, given });
       yield { thread, name, given, moment: "begins", result: "" };
       if (!rest.endsWith("<unfinished ...>")) yield { thread, name, given, moment: "ends", result };
