@@ -38,7 +38,8 @@ export async function failingCalls(run: Run): Promise<Findings> {
       run.say(`${inject}, call ${at}`);
       const file = join(run.folder, `${inject}-${at}.db`);
       copyFileSync(empty, file);
-      const found = await workWithFailure(run, file, `${inject}:when=${at}`);
+      // Half of them are killed at once, before anything else is written over what was refused.
+      const found = await workWithFailure(run, file, `${inject}:when=${at}`, at % 2 === 0);
       if (!found.isFelt) break;
       faults += 1;
       acknowledged += found.ledger.acknowledged.size;
@@ -58,6 +59,7 @@ async function workWithFailure(
   run: Run,
   file: string,
   inject: string,
+  endsWithRefusal: boolean,
 ): Promise<{ isFelt: boolean; ledger: Ledger; violations: string[] }> {
   const place = placeInFile(file);
   const trace = `${file}-calls`;
@@ -66,7 +68,8 @@ async function workWithFailure(
   const settings = { DATABASE_URL: place.url, ...planting("small log") };
   try {
     const server = await serveTraced(run, settings, trace, ["-e", SEEN, "-e", `inject=${inject}`]);
-    for (let request = 0; request < REQUESTS; request += 1) await ledger.sendBatch(server.port, 2);
+    for (let request = 0; request < REQUESTS && !(endsWithRefusal && ledger.refusals > 0); request += 1)
+      await ledger.sendBatch(server.port, 2);
     if (!inject.includes("signal")) violations.push(...ledger.compare(await readList(server.port)));
     server.signal("SIGKILL");
     await server.ended;

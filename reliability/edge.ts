@@ -4,7 +4,7 @@ import sqlite, { type DatabaseSync } from "node:sqlite";
 import { isMainThread } from "node:worker_threads";
 import type pg from "pg";
 
-/** One thing that a store asks of what keeps its data: a statement, a copy, a sync or a new name of a file. */
+/** One thing that a store asks of what keeps its data: a statement, a sync or a new name of a file. */
 export interface Step {
   readonly sql: string;
   /** The connection it is asked of, where that is SQLite's. */
@@ -56,13 +56,11 @@ function standBeforeSqlite(around: Around): void {
       },
     });
   }
-  const { backup } = sqlite;
   const { renameSync, fsyncSync } = fs;
   const fileStep =
     <Values extends unknown[]>(sql: string, carryOut: (...values: Values) => unknown) =>
     (...values: Values) =>
       around({ sql, carryOut: () => carryOut(...values), fail: failAsDisk });
-  Object.assign(sqlite, { backup: fileStep("copy", backup) });
   Object.assign(fs, { renameSync: fileStep("rename", renameSync), fsyncSync: fileStep("sync", fsyncSync) });
   syncBuiltinESMExports();
 }

@@ -78,7 +78,7 @@ async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
   let kills = 0;
   for (const from of run.isQuick ? [old] : [undefined, old]) {
     const target = join(run.folder, from === undefined ? "new.db" : "migrated.db");
-    kills += await killAtEveryStep(run, { quick: [8, 20], stride: 1 }, async (step) => {
+    kills += await killAtEveryStep(run, { quick: [6, 11], stride: 1 }, async (step) => {
       for (const rest of ["", "-wal", "-shm", "-journal"]) rmSync(target + rest, { force: true });
       if (from !== undefined) copyFileSync(from, target);
       const place = placeInFile(target);
@@ -181,7 +181,7 @@ async function backups(run: Run, file: string): Promise<Findings> {
   const backUp = (settings: Readonly<Record<string, string>>) =>
     runProgram(["backup", copy], { DATABASE_URL: `file:${file}`, ...settings });
   mkdirSync(dirname(copy));
-  const kills = await killAtEveryStep(run, { quick: [4, 12], stride: 1 }, async (step) => {
+  const kills = await killAtEveryStep(run, { quick: [4, 8], stride: 1 }, async (step) => {
     faults.arm(step, "kill-before");
     const isKilled = (await backUp(faults.settings)).code === "SIGKILL";
     if (existsSync(copy) && (await placeInFile(copy).look()).ids.join() !== expected)
