@@ -193,50 +193,6 @@ test("a second signal ends the server at once", async () => {
   open.destroy();
 });
 
-test("killed in the middle of writing, the server has everything it had acknowledged, and nothing that was not sent", async () => {
-  const folder = temporaryFolder();
-  const settings = { DATABASE_URL: `file:${folder}/earmark.db` };
-  const sent = new Set<string>();
-  const acknowledged = new Set<string>();
-  for (let round = 0; round < 3; round += 1) {
-    const server = await start(settings);
-    const client = async () => {
-      for (;;) {
-        const operations = batch(50) as { data: { id: string } }[];
-        for (const { data } of operations) sent.add(data.id);
-        const answer = await post(server.port, operations);
-        assert.equal(answer.status, 200);
-        for (const result of answer.json["atomic:results"]) acknowledged.add(result.data.id);
-      }
-    };
-    const clients = Promise.allSettled(Array.from({ length: 4 }, client));
-    await sleep(200 + round * 150);
-    server.child.kill("SIGKILL");
-    await clients;
-  }
-  const server = await start(settings);
-  const found = new Set<string>();
-  for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
-    const { json }: { json: { data: { id: string }[]; links: { next: string | null } } } = await callServer(
-      server.port,
-      "GET",
-      next,
-    );
-    for (const { id } of json.data) found.add(id);
-    next = json.links.next;
-  }
-  assert.ok(acknowledged.size > 500, `only ${acknowledged.size} acknowledged`);
-  assert.deepEqual(
-    [...acknowledged].filter((id) => !found.has(id)),
-    [],
-  );
-  assert.deepEqual(
-    [...found].filter((id) => !sent.has(id)),
-    [],
-  );
-  assert.equal(await total(server.port), found.size);
-});
-
 test("when the disk is full, writing is refused whole and reading goes on; with room again nothing is missing", async () => {
   const folder = temporaryFolder();
   const settings = { DATABASE_URL: `file:${folder}/earmark.db` };

@@ -69,12 +69,19 @@ export class ListWriter {
     const { answers, inserts } = plan(EMPTY, group.jobs);
     // Any other answer depends on what the list holds.
     if (answers.some((each) => each.some((answer) => answer !== "added"))) return undefined;
-    const before = await insertAll(connection, group, inserts);
-    if (before === undefined) {
+    const written = (before: number) => ({ answers, numbers: inserts.map(({ sequence }) => before + sequence) });
+    const [began, inserted] = await insertAll(connection, group, inserts);
+    if (began.status === "rejected") {
+      // Then the rest was carried out as well, each statement by itself: it may be stored.
+      if (inserted.status === "fulfilled" && inserted.value !== undefined) group.doubt = written(inserted.value);
+      throw began.reason;
+    }
+    if (inserted.status === "rejected" && codeOf(inserted.reason) !== TAKEN) throw inserted.reason;
+    if (inserted.status === "rejected" || inserted.value === undefined) {
       await connection.query("rollback");
       return undefined;
     }
-    await commit(connection, group, { answers, numbers: inserts.map(({ sequence }) => before + sequence) });
+    await commit(connection, group, written(inserted.value));
     return answers;
   }
 
@@ -101,38 +108,34 @@ function begin(connection: Connection) {
 }
 
 /**
- * Locks the user's list and inserts all at its end, in one turn. Returns the number after which they stand; undefined
- * when a unique index refuses one, or there is no list. The indexes are the judge, and not the count of what was
- * inserted: a cluster may not tell it right (citusdata/citus#3377).
+ * Locks the user's list and inserts all at its end, in one turn: whether the transaction began, and the number after which
+ * they stand; undefined when there is no list. The unique indexes are the judge, and not the count of what was inserted:
+ * a cluster may not tell it right (citusdata/citus#3377). List and items are one statement, so that they are written
+ * together even where the transaction did not begin, of which we hear too late.
  */
 async function insertAll(
   connection: Connection,
   { user, writer }: Group,
   inserts: Plan["inserts"],
-): Promise<number | undefined> {
-  try {
-    const [, , lists] = await Promise.all([
-      ...begin(connection),
-      connection.query(
-        `update earmark.lists set sequence = sequence + $2, total = total + $2
-         where user_id = $1 and sequence <> ${DELETED} returning sequence - $2 as before`,
-        [user, inserts.length],
-      ),
-      connection.query(
-        `insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
-         select lists.user_id, $2::bigint, lists.sequence - $3 + place, id, feed, feed_url, at
-         from earmark.lists cross join unnest($4::uuid[], $5::uuid[], $6::text[], $7::bigint[])
-           with ordinality as given (id, feed, feed_url, at, place)
-         where lists.user_id = $1`,
+): Promise<[PromiseSettledResult<unknown>, PromiseSettledResult<number | undefined>]> {
+  return Promise.allSettled([
+    Promise.all(begin(connection)),
+    connection
+      .query(
+        `with list as (
+           update earmark.lists set sequence = sequence + $3, total = total + $3
+           where user_id = $1 and sequence <> ${DELETED} returning user_id, sequence - $3 as before
+         ), added as (
+           insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
+           select list.user_id, $2::bigint, list.before + place, id, feed, feed_url, at
+           from list cross join unnest($4::uuid[], $5::uuid[], $6::text[], $7::bigint[])
+             with ordinality as given (id, feed, feed_url, at, place)
+         )
+         select before from list`,
         [user, writer, inserts.length, ...columnsOf(inserts)],
-      ),
-    ]);
-    const [list] = lists.rows;
-    return list && Number(list.before);
-  } catch (error) {
-    if (codeOf(error) === TAKEN) return undefined;
-    throw error;
-  }
+      )
+      .then(({ rows: [list] }) => list && Number(list.before)),
+  ]);
 }
 
 /**

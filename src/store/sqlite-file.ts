@@ -90,6 +90,7 @@ const PAGE_BYTES = 4_096;
 /** How long a start waits for whoever else holds the file. */
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
 /** A file up to this size is looked through at start, which takes some tens of milliseconds. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -110,11 +111,15 @@ export function claimFile(path: string): () => void {
       throw error;
     }
   } catch (error) {
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure(
-      `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
-    );
+    throw cannotOpen(path, error);
   }
+}
+
+export function cannotOpen(path: string, error: unknown): StartFailure {
+  if (error instanceof StartFailure) return error;
+  return new StartFailure(
+    `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
+  );
 }
 
 /** One at a time: asked for all at once, Node never comes back from places like /proc. */
@@ -231,6 +236,10 @@ export function touch(database: DatabaseSync): void {
 
 export function isBusy(error: unknown): boolean {
   return (error as { errcode?: number }).errcode === SQLITE_BUSY;
+}
+
+export function isFull(error: unknown): boolean {
+  return (error as { errcode?: number }).errcode === SQLITE_FULL;
 }
 
 function readNumber(database: DatabaseSync, pragma: string): number {

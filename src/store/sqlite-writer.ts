@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey } from "./keys.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
-import { isBusy, openConnection, sleep, touch } from "./sqlite-file.ts";
+import { isBusy, isFull, openConnection, sleep, touch } from "./sqlite-file.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -19,7 +19,8 @@ export type Job =
 
 /** One byte for each operation of the group: an addition's or a removal's is below, a change of accounts has its own. */
 export type Answers = Uint8Array;
-export type GroupAnswer = { readonly answers: Answers } | { readonly failure: Error };
+/** A failure is in doubt when the group may be stored all the same. */
+export type GroupAnswer = { readonly answers: Answers } | { readonly failure: Error; readonly inDoubt: boolean };
 
 export function operationsOf(job: Job): number {
   if (job.kind === "probe") return 0;
@@ -56,6 +57,7 @@ class Writer {
   readonly #readList: StatementSync;
   readonly #writeList: StatementSync;
   readonly #accounts: AccountWriter;
+  #isCommitting = false;
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
@@ -108,8 +110,18 @@ class Writer {
       at += operationsOf(job);
     }
     this.#writeLists(lists);
+    this.#isCommitting = true;
     this.#commit.run();
+    this.#isCommitting = false;
     return answers;
+  }
+
+  /**
+   * Whether what failed may be stored all the same: a commit whose sync failed stands in the log, and whoever reads the
+   * log after a crash finds it whole. On a full disk it does not stand there.
+   */
+  isInDoubt(error: unknown): boolean {
+    return this.#isCommitting && !isFull(error);
   }
 
   close(): void {
@@ -189,7 +201,7 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
       writer ??= new Writer(path);
       answer = { answers: writer.carryOut(jobs) };
     } catch (error) {
-      answer = { failure: error as Error };
+      answer = { failure: error as Error, inDoubt: writer?.isInDoubt(error) ?? false };
       writer?.close();
       writer = undefined;
     }

@@ -16,7 +16,7 @@ import { type Gaps, locate } from "./gaps.ts";
 import { feedKey, idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { cannotOpen, claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import {
   ADDED,
   type Answers,
@@ -40,7 +40,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
     release();
-    throw error;
+    throw cannotOpen(path, error);
   }
 }
 
@@ -160,8 +160,8 @@ class Reader {
 
   /** Total, gaps and items in one transaction, so that they are of one instant. */
   page(user: UserId, { offset, size }: Window): Page {
-    this.#begin.run();
     try {
+      this.#begin.run();
       const list = this.#list.get(user) as unknown as [total: number, gaps: Gaps | null] | undefined;
       const [total, gaps] = list ?? [0, null];
       const { from, skip } = locate(gaps ?? undefined, Math.min(offset, total));
@@ -169,7 +169,16 @@ class Reader {
       requireWhole(rows.length, { offset, size }, total);
       return { items: rows.map(toSubscription), total };
     } finally {
-      this.#end.run();
+      this.#leave();
+    }
+  }
+
+  /** A transaction that stayed open would keep its instant: nothing newer would ever be read. */
+  #leave(): void {
+    try {
+      if (this.database.isTransaction) this.#end.run();
+    } finally {
+      if (this.database.isTransaction) this.database.exec("rollback");
     }
   }
 
@@ -207,21 +216,20 @@ class WriterThread {
   }
 
   async carryOut(jobs: readonly Job[]): Promise<readonly Answers[]> {
-    try {
-      const worker = this.#worker ?? (await this.#startWorker());
-      worker.postMessage(jobs);
-      const answers = await answerOf(worker);
-      this.#hasFailed = false;
-      let at = 0;
-      return jobs.map((job) => {
-        const start = at;
-        at += operationsOf(job);
-        return answers.subarray(start, at);
-      });
-    } catch (cause) {
-      this.#hasFailed = true;
-      throw new StoreUnavailable("the database cannot be written", { cause });
+    const answer = await this.#ask(jobs);
+    this.#hasFailed = "failure" in answer;
+    if ("failure" in answer) {
+      const words = answer.inDoubt
+        ? "it is not known whether the database was written"
+        : "the database cannot be written";
+      throw new StoreUnavailable(words, { cause: answer.failure, unknown: answer.inDoubt });
     }
+    let at = 0;
+    return jobs.map((job) => {
+      const start = at;
+      at += operationsOf(job);
+      return answer.answers.subarray(start, at);
+    });
   }
 
   /** Whether the last group failed. */
@@ -236,6 +244,16 @@ class WriterThread {
     await once(worker, "exit");
   }
 
+  async #ask(jobs: readonly Job[]): Promise<GroupAnswer> {
+    try {
+      const worker = this.#worker ?? (await this.#startWorker());
+      worker.postMessage(jobs);
+      return await answerOf(worker);
+    } catch (error) {
+      return { failure: error as Error, inDoubt: false };
+    }
+  }
+
   async #startWorker(): Promise<Worker> {
     const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), {
       workerData: this.#path,
@@ -247,22 +265,22 @@ class WriterThread {
     worker.once("exit", () => {
       if (this.#worker === worker) this.#worker = undefined;
     });
-    await answerOf(worker);
+    const answer = await answerOf(worker);
+    if ("failure" in answer) throw answer.failure;
     this.#worker = worker;
     return worker;
   }
 }
 
-/** The next message of the worker; rejects with what it reports, or when it ends. */
-function answerOf(worker: Worker): Promise<Answers> {
-  return new Promise((resolve, reject) => {
+/** The next message of the worker. When it ends instead, nobody knows how far it had come. */
+function answerOf(worker: Worker): Promise<GroupAnswer> {
+  return new Promise((resolve) => {
     const onMessage = (answer: GroupAnswer) => settle(answer);
-    const onError = (error: Error) => settle({ failure: error });
-    const onExit = () => settle({ failure: new Error("the writer ended") });
+    const onError = (failure: Error) => settle({ failure, inDoubt: true });
+    const onExit = () => settle({ failure: new Error("the writer ended"), inDoubt: true });
     const settle = (answer: GroupAnswer) => {
       worker.off("message", onMessage).off("error", onError).off("exit", onExit);
-      if ("failure" in answer) reject(answer.failure);
-      else resolve(answer.answers);
+      resolve(answer);
     };
     worker.on("message", onMessage).on("error", onError).on("exit", onExit);
   });

@@ -1,0 +1,236 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { add, newId } from "../test/harness.ts";
+import { type PostgresServer, startPostgres } from "../test/postgres.ts";
+import { run as runProgram } from "../test/process.ts";
+import { call, post, readList } from "./api.ts";
+import { createFaults, type Plant } from "./faulty.ts";
+import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { together } from "./together.ts";
+
+/** Feeds of a file that is imported in more than one transaction, and how many are in one. */
+const IMPORTED = 150;
+const AT_A_TIME = 100;
+
+export const INTERRUPTED: Proof = {
+  name: "killed in a migration, a backup, an import",
+  promises: ["P2", "P9", "P10"],
+  async prove(run) {
+    const server = await startPostgres([], run.later);
+    const file = await filledFile(run);
+    return together([
+      migrationsOfFiles(run, file),
+      migrationsOnPostgres(run, server),
+      backups(run, file),
+      imports(run),
+      failedStarts(run, file),
+    ]);
+  },
+  control: {
+    name: "a server that stores a batch in pieces",
+    prove: (run) => imports(run, "torn batch"),
+  },
+};
+
+/** Steps between which a kill comes in short, once; otherwise it comes at every `stride`-th step that there is. */
+interface Steps {
+  readonly quick: readonly [first: number, last: number];
+  readonly stride: number;
+}
+
+/** Does something again and again, each time killed at another step. `attempt` is false when there was no such step. */
+async function killAtEveryStep(
+  run: Run,
+  { quick: [first, last], stride }: Steps,
+  attempt: (step: number) => Promise<boolean>,
+): Promise<number> {
+  if (run.isQuick) return (await attempt(first + Math.floor(run.random() * (last - first + 1)))) ? 1 : 0;
+  let kills = 0;
+  for (let step = 1 + Math.floor(run.random() * stride); await attempt(step); step += stride) kills += 1;
+  return kills;
+}
+
+/** A file of the newest version with a list in it, which nobody has open. */
+async function filledFile(run: Run): Promise<string> {
+  const file = join(run.folder, "filled.db");
+  const server = await serve(run, { DATABASE_URL: `file:${file}` });
+  await post(
+    server.port,
+    Array.from({ length: 20 }, (_, place) => add(newId(), `https://feeds.example/${place}`)),
+  );
+  server.child.kill("SIGTERM");
+  await server.ended;
+  return file;
+}
+
+/** From nothing, and from the version before accounts. */
+async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
+  const old = join(run.folder, "old.db");
+  copyFileSync(file, old);
+  const database = new DatabaseSync(old);
+  database.exec(`drop table accounts; drop table identities; drop table credentials;
+    pragma user_version = 1; pragma wal_checkpoint(truncate)`);
+  database.close();
+  const expected = (await placeInFile(old).look()).ids;
+  const violations: string[] = [];
+  let kills = 0;
+  for (const from of run.isQuick ? [old] : [undefined, old]) {
+    const target = join(run.folder, from === undefined ? "new.db" : "migrated.db");
+    kills += await killAtEveryStep(run, { quick: [6, 11], stride: 1 }, async (step) => {
+      for (const rest of ["", "-wal", "-shm", "-journal"]) rmSync(target + rest, { force: true });
+      if (from !== undefined) copyFileSync(from, target);
+      const place = placeInFile(target);
+      const isKilled = await killWhileStarting(run, place, step);
+      violations.push(...(await startAgain(run, place, from === undefined ? [] : expected)));
+      return isKilled;
+    });
+  }
+  return { figures: `SQLite: ${kills} migrations killed, ${violations.length} not whole`, violations };
+}
+
+async function migrationsOnPostgres(run: Run, server: PostgresServer): Promise<Findings> {
+  const violations: string[] = [];
+  let kills = 0;
+  for (const isOld of run.isQuick ? [false] : [false, true]) {
+    kills += await killAtEveryStep(run, { quick: [2, 8], stride: 1 }, async (step) => {
+      const place = await placeOnPostgres(server);
+      let expected: readonly string[] = [];
+      if (isOld) expected = await makeOld(run, server, place);
+      const isKilled = await killWhileStarting(run, place, step);
+      violations.push(...(await startAgain(run, place, expected)));
+      return isKilled;
+    });
+  }
+  return { figures: `PostgreSQL: ${kills} migrations killed, ${violations.length} not whole`, violations };
+}
+
+async function makeOld(run: Run, server: PostgresServer, place: Place): Promise<readonly string[]> {
+  const first = await serve(run, { DATABASE_URL: place.url });
+  const ids = [newId(), newId()];
+  await post(
+    first.port,
+    ids.map((id) => add(id, `https://feeds.example/${id}`)),
+  );
+  first.child.kill("SIGKILL");
+  await first.ended;
+  await server.query(
+    `drop table earmark.accounts, earmark.identities, earmark.credentials, earmark.limits;
+     update earmark.schema set version = 1`,
+    new URL(place.url).pathname.slice(1),
+  );
+  return ids;
+}
+
+/** False when it has no such step: then it has started. */
+async function killWhileStarting(run: Run, place: Place, step: number): Promise<boolean> {
+  const faults = createFaults(run);
+  faults.arm(step, "kill-before");
+  const started = await serve(run, { DATABASE_URL: place.url, ...faults.settings }).catch(() => undefined);
+  started?.child.kill("SIGKILL");
+  await started?.ended;
+  return started === undefined;
+}
+
+/** A start that fails at any of its steps ends with a message for people, and the next one works. */
+async function failedStarts(run: Run, file: string): Promise<Findings> {
+  const violations: string[] = [];
+  const place = placeInFile(join(run.folder, "failing.db"));
+  copyFileSync(file, join(run.folder, "failing.db"));
+  const expected = (await place.look()).ids;
+  const starts = await killAtEveryStep(run, { quick: [1, 12], stride: 1 }, async (step) => {
+    const faults = createFaults(run);
+    faults.arm(step, "error-before");
+    try {
+      const server = await serve(run, { DATABASE_URL: place.url, ...faults.settings });
+      server.child.kill("SIGKILL");
+      await server.ended;
+      if (faults.seen() !== undefined) violations.push(`it started though step ${step} failed (${faults.seen()})`);
+      return false;
+    } catch (error) {
+      const { message } = error as Error;
+      if (!/ended with 1: earmark: [A-Z].*\.\n$/.test(message))
+        violations.push(`step ${step} (${faults.seen()}): ${message}`);
+      return true;
+    }
+  });
+  violations.push(...(await startAgain(run, place, expected)));
+  return { figures: `${starts} starts failed, ${violations.length} without a message`, violations };
+}
+
+/** What is wrong after a start that nothing disturbs: the list, the accounts, the tables. */
+async function startAgain(run: Run, place: Place, expected: readonly string[]): Promise<string[]> {
+  const server = await serve(run, { DATABASE_URL: place.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
+  if (server instanceof Error) return [`${place.engine}, started again after a kill: ${server.message}`];
+  const ready = await call(server.port, "GET", "/readyz");
+  const rows = await place.look();
+  server.child.kill("SIGKILL");
+  await server.ended;
+  const wrong = tornRows(rows);
+  if (ready?.status !== 200) wrong.push(`/readyz answers ${ready?.status}`);
+  if (rows.ids.join() !== expected.join()) wrong.push(`the list has ${rows.ids.length} items, not ${expected.length}`);
+  return wrong.map((what) => `${place.engine}, started again after a kill: ${what}`);
+}
+
+/** A backup that was killed is not there, or it is whole; and the next one is made all the same. */
+async function backups(run: Run, file: string): Promise<Findings> {
+  const copy = join(run.folder, "backups", "copy.db");
+  const violations: string[] = [];
+  const expected = (await placeInFile(file).look()).ids.join();
+  const faults = createFaults(run);
+  const backUp = (settings: Readonly<Record<string, string>>) =>
+    runProgram(["backup", copy], { DATABASE_URL: `file:${file}`, ...settings });
+  mkdirSync(dirname(copy));
+  const kills = await killAtEveryStep(run, { quick: [4, 8], stride: 1 }, async (step) => {
+    faults.arm(step, "kill-before");
+    const isKilled = (await backUp(faults.settings)).code === "SIGKILL";
+    if (existsSync(copy) && (await placeInFile(copy).look()).ids.join() !== expected)
+      violations.push(`backup killed at step ${step}: a file that is not whole has the name of a backup`);
+    rmSync(copy, { force: true });
+    const { code, stderr } = await backUp({});
+    const left = readdirSync(dirname(copy)).filter((name) => name !== basename(copy));
+    if (code !== 0 || (await placeInFile(copy).look()).ids.join() !== expected)
+      violations.push(`backup after one killed at step ${step}: ${code} ${stderr}`);
+    if (left.length > 0) violations.push(`backup after one killed at step ${step}: ${left} was left`);
+    rmSync(copy, { force: true });
+    return isKilled;
+  });
+  return { figures: `${kills} backups killed, ${violations.length} wrong`, violations };
+}
+
+/** An import is written so many at a time; killed, it is there up to the end of one of these, and can be repeated. */
+async function imports(run: Run, plant?: Plant): Promise<Findings> {
+  const violations: string[] = [];
+  const outlines = Array.from(
+    { length: IMPORTED },
+    (_, place) => `<outline type="rss" text="x" xmlUrl="https://feeds.example/imported/${place}"/>`,
+  );
+  const opml = `<opml version="2.0"><body>${outlines.join("")}</body></opml>`;
+  let imports = 0;
+  const kills = await killAtEveryStep(run, { quick: [30, 90], stride: 25 }, async (step) => {
+    imports += 1;
+    const place = placeInFile(join(run.folder, `import-${imports}.db`));
+    const faults = createFaults(run, plant);
+    const server = await serve(run, { DATABASE_URL: place.url, ...faults.settings });
+    faults.arm(step, "kill-before");
+    const answer = await call(server.port, "POST", "/v1/imports", opml, "text/x-opml");
+    const isKilled = answer === undefined;
+    if (!isKilled) server.child.kill("SIGKILL");
+    await server.ended;
+    faults.disarm();
+    const again = await serve(run, { DATABASE_URL: place.url });
+    const { length } = await readList(again.port).catch(() => ({ length: -1 }));
+    if (![0, AT_A_TIME, IMPORTED].includes(length))
+      violations.push(`import killed at step ${step}: ${length} are there`);
+    violations.push(...tornRows(await place.look()).map((what) => `import killed at step ${step}: ${what}`));
+    const repeated = await call(again.port, "POST", "/v1/imports", opml, "text/x-opml");
+    const { added, already_subscribed: known } = repeated?.json?.meta?.counts ?? {};
+    if (added !== IMPORTED - length || known !== length)
+      violations.push(`import after one killed at step ${step}: ${added} were added, ${known} known`);
+    again.child.kill("SIGKILL");
+    await again.ended;
+    return isKilled;
+  });
+  return { figures: `${kills} imports killed, ${violations.length} wrong`, violations };
+}

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { callServer } from "../test/harness.ts";
+import { type PostgresServer, startPostgres } from "../test/postgres.ts";
+import type { RunningServer } from "../test/process.ts";
+import { readList } from "./api.ts";
+import { type Plant, planting } from "./faulty.ts";
+import { Ledger } from "./ledger.ts";
+import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { together } from "./together.ts";
+
+const CLIENTS = 8;
+/** A kill comes somewhere in this time. */
+const EARLIEST_MS = 60;
+const LATEST_MS = 1_500;
+const QUICK_LATEST_MS = 400;
+const READY_MS = 2_000;
+
+export const KILL: Proof = {
+  name: "kill -9 under bulk load",
+  promises: ["P1", "P2"],
+  async prove(run) {
+    const server = await startPostgres([], run.later);
+    return together([
+      killAgainAndAgain(run, placeInFile(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
+        leastAcknowledged: run.isQuick ? 1 : 50_000,
+      }),
+      killAgainAndAgain(run, await placeOnPostgres(server), run.isQuick ? 2 : 10, { server }),
+    ]);
+  },
+  control: {
+    name: "a server that answers before its commit",
+    prove: (run) =>
+      killAgainAndAgain(run, placeInFile(`${run.folder}/earmark.db`), 1, { plant: "answer before the commit" }),
+  },
+};
+
+interface Options {
+  readonly leastAcknowledged?: number;
+  readonly plant?: Plant;
+  /** Where the database has a server of its own, every third round kills that one instead. */
+  readonly server?: PostgresServer;
+}
+
+/** Kills the server in the middle of its work, round after round, and looks each time at what is there. */
+export async function killAgainAndAgain(
+  run: Run,
+  place: Place,
+  rounds: number,
+  { leastAcknowledged = 1, plant, server: database }: Options = {},
+): Promise<Findings> {
+  const ledger = new Ledger();
+  const violations: string[] = [];
+  const readyMs: number[] = [];
+  let [kills, databaseKills] = [0, 0];
+  const start = async (round: number) => {
+    // Every other round copies the log all the time, so that a kill meets that as well.
+    const change = plant ?? (round % 2 === 1 ? "small log" : undefined);
+    const started = performance.now();
+    const server = await serve(run, { DATABASE_URL: place.url, ...(change === undefined ? {} : planting(change)) });
+    await callServer(server.port, "GET", "/readyz");
+    readyMs.push(performance.now() - started);
+    return server;
+  };
+  let server = await start(0);
+  for (let round = 1; round <= rounds || ledger.acknowledged.size < leastAcknowledged; round += 1) {
+    run.say(`${place.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
+    const before = ledger.acknowledged.size;
+    const load = startLoad(server, ledger);
+    kills += 1;
+    // On a busy machine nothing may be under way yet.
+    while (ledger.acknowledged.size === before && server.child.exitCode === null) await sleep(5);
+    await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
+    if (database !== undefined && round % 3 === 2) {
+      databaseKills += 1;
+      await database.stop("immediate");
+      await database.start();
+      await sleep(EARLIEST_MS);
+      load.stop();
+      await load.ended;
+    } else {
+      server.child.kill("SIGKILL");
+      await Promise.all([load.ended, server.ended]);
+      server = await start(round);
+    }
+    const rows = await place.look();
+    const list = await readList(server.port);
+    if (rows.ids.join() !== list.join()) violations.push(`round ${round}: the list and the tables differ`);
+    violations.push(...[...tornRows(rows), ...ledger.compare(list)].map((what) => `round ${round}: ${what}`));
+  }
+  const slowest = Math.max(...readyMs.slice(1));
+  if (!run.isQuick && slowest > READY_MS) violations.push(`ready only after ${Math.round(slowest)} ms`);
+  violations.push(...ledger.wrongAnswers);
+  const whose = databaseKills === 0 ? "" : ` (${databaseKills} of the database)`;
+  const figures = `${place.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
+  return { figures, violations };
+}
+
+/** Clients that add batch after batch, and now and then remove something, until the server is gone or they are stopped. */
+function startLoad(server: RunningServer, ledger: Ledger): { stop: () => void; ended: Promise<unknown> } {
+  let isStopped = false;
+  const client = async () => {
+    for (let turn = 1; !isStopped; turn += 1) {
+      const ids = await ledger.sendBatch(server.port);
+      if (ids === undefined) {
+        if (!server.child.killed) ledger.wrongAnswers.push("no whole answer came, though the server is there");
+        return;
+      }
+      const [first] = ids;
+      if (first !== undefined && turn % 4 === 0) await ledger.sendRemoval(server.port, first);
+    }
+  };
+  const ended = Promise.all(Array.from({ length: CLIENTS }, client));
+  return {
+    stop: () => {
+      isStopped = true;
+    },
+    ended,
+  };
+}

@@ -1,0 +1,78 @@
+import { add, newId } from "../test/harness.ts";
+import { call, deniesAll, post, wrongRefusal } from "./api.ts";
+
+const BATCH = 100;
+
+/** What a client knows of a batch: without an answer, nothing; a refusal may say that none of it was done. */
+type Fate = "unknown" | "acknowledged" | "denied";
+
+/** What clients have sent, and what they know of it. */
+export class Ledger {
+  readonly acknowledged = new Set<string>();
+  readonly wrongAnswers: string[] = [];
+  refusals = 0;
+  readonly lost = new Set<string>();
+  readonly neverSent = new Set<string>();
+  readonly torn = new Set<readonly string[]>();
+  readonly #batches = new Map<readonly string[], Fate>();
+  readonly #sent = new Set<string>();
+  /** Removals that were sent; true when they were answered. */
+  readonly #removals = new Map<string, boolean>();
+
+  noteBatch(ids: readonly string[], fate: Fate): void {
+    this.#batches.set(ids, fate);
+    for (const id of ids) {
+      this.#sent.add(id);
+      if (fate === "acknowledged") this.acknowledged.add(id);
+    }
+  }
+
+  /** Undefined when no answer came; no ids when it was refused. */
+  async sendBatch(port: number, size = BATCH): Promise<readonly string[] | undefined> {
+    const ids = Array.from({ length: size }, newId);
+    this.noteBatch(ids, "unknown");
+    const answer = await post(
+      port,
+      ids.map((id) => add(id, `https://feeds.example/${id}`)),
+    );
+    if (answer?.status === 200) {
+      const results: readonly { data?: { id: string } }[] = answer.json["atomic:results"];
+      if (results.map(({ data }) => data?.id).join() === ids.join()) this.noteBatch(ids, "acknowledged");
+      else this.wrongAnswers.push(`new feeds were answered ${answer.text.slice(0, 200)}`);
+      return ids;
+    }
+    if (answer !== undefined) this.refusals += 1;
+    const wrong = answer && wrongRefusal(answer);
+    if (wrong !== undefined) this.wrongAnswers.push(wrong);
+    if (answer !== undefined && deniesAll(answer)) this.noteBatch(ids, "denied");
+    return answer && [];
+  }
+
+  async sendRemoval(port: number, id: string): Promise<void> {
+    this.#removals.set(id, false);
+    const answer = await call(port, "DELETE", `/v1/subscriptions/${id}`);
+    if (answer?.status === 204) this.#removals.set(id, true);
+  }
+
+  /** Looks for what is missing, was never sent, is there though it was removed or denied, or is there in part. */
+  compare(list: readonly string[]): string[] {
+    const found = new Set(list);
+    const wrong: string[] = [];
+    const lost = [...this.acknowledged].filter((id) => !found.has(id) && !this.#removals.has(id));
+    const neverSent = list.filter((id) => !this.#sent.has(id));
+    const back = list.filter((id) => this.#removals.get(id) === true);
+    const torn = [...this.#batches].filter(([ids, fate]) => {
+      const there = ids.filter((id) => found.has(id) || this.#removals.has(id)).length;
+      return fate === "denied" ? there > 0 : there > 0 && there < ids.length;
+    });
+    if (list.length !== found.size) wrong.push("something is in the list twice");
+    if (lost.length > 0) wrong.push(`${lost.length} acknowledged items are lost`);
+    if (neverSent.length > 0) wrong.push(`${neverSent.length} items were never sent`);
+    if (back.length > 0) wrong.push(`${back.length} removed items are there again`);
+    if (torn.length > 0) wrong.push(`${torn.length} batches are there in part, or though they were denied`);
+    for (const id of lost) this.lost.add(id);
+    for (const id of neverSent) this.neverSent.add(id);
+    for (const [ids] of torn) this.torn.add(ids);
+    return wrong;
+  }
+}

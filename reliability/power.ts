@@ -1,0 +1,125 @@
+import { appendFileSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { add, newId } from "../test/harness.ts";
+import { startPostgres } from "../test/postgres.ts";
+import type { RunningServer } from "../test/process.ts";
+import { post } from "./api.ts";
+import { type Plant, recording } from "./faulty.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
+import { together } from "./together.ts";
+
+const REQUESTS = 200;
+const QUICK_REQUESTS = 25;
+const BEGUN = "begun";
+
+export const POWER: Proof = {
+  name: "power loss",
+  promises: ["P1"],
+  async prove(run) {
+    const url = `file:${join(run.folder, "earmark.db")}`;
+    const server = await startPostgres([], run.later);
+    return together([
+      watchStatements(run, "SQLite", url),
+      watchStatements(run, "PostgreSQL", await server.database()),
+      watchSystemCalls(run, join(run.folder, "traced", "earmark.db")),
+    ]);
+  },
+  control: {
+    name: "synchronous=NORMAL; synchronous_commit=off",
+    async prove(run) {
+      const server = await startPostgres(["synchronous_commit=off"], run.later);
+      const parts = [
+        watchStatements(run, "SQLite", `file:${join(run.folder, "earmark.db")}`, "weak sync"),
+        watchStatements(run, "PostgreSQL", await server.database()),
+        ...(isStraceHere() ? [watchSystemCalls(run, join(run.folder, "traced", "earmark.db"), "weak sync")] : []),
+      ];
+      // Each of them has to notice.
+      for (const { figures, violations } of await Promise.all(parts))
+        if (violations.length === 0) return { figures, violations };
+      return together(parts);
+    },
+  },
+};
+
+let traces = 0;
+
+/** By statements, on any machine: the commit of an answer has returned before its first byte, on a connection that syncs. */
+export async function watchStatements(run: Run, engine: string, url: string, plant?: Plant): Promise<Findings> {
+  traces += 1;
+  const trace = join(run.folder, `statements-${traces}`);
+  const server = await serve(run, { DATABASE_URL: url, ...recording(trace, plant) });
+  // What was committed while it started is no request's.
+  appendFileSync(trace, `${BEGUN}\n`);
+  const count = await requestOneByOne(run, server);
+  const violations = unsafeAnswers(readFileSync(trace, "utf8"), count);
+  return { figures: `${engine}: ${count} requests by their statements, ${violations.length} unsafe`, violations };
+}
+
+/** What of a recorder's trace stands against the promise, when requests came one after another: each has a commit of its own. */
+export function unsafeAnswers(trace: string, requests: number): string[] {
+  const violations: string[] = [];
+  const [, work = ""] = trace.split(`${BEGUN}\n`);
+  let [commits, answers] = [0, 0];
+  for (const line of work.split("\n")) {
+    const [what, word = ""] = line.split(" ");
+    if (what === "committed") {
+      commits += 1;
+      if (!/^(2|3|on|local|remote_apply|remote_write)$/.test(word))
+        violations.push(`answer ${commits} rests on a commit that does not sync (${word})`);
+    }
+    if (what !== "answered") continue;
+    answers += 1;
+    if (commits < answers) violations.push(`answer ${answers} began before its commit had returned`);
+  }
+  if (answers !== requests) violations.push(`${answers} answers were seen of ${requests}`);
+  return violations;
+}
+
+/** By system calls, where strace may look: the log is synced after its last byte and before the answer's first. */
+export async function watchSystemCalls(run: Run, file: string, plant?: Plant): Promise<Findings> {
+  if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
+  const trace = `${dirname(file)}-calls`;
+  const settings = { DATABASE_URL: `file:${file}`, ...(plant === undefined ? {} : recording(`${trace}-words`, plant)) };
+  const calls = "trace=pwrite64,fdatasync,fsync,read,recvfrom,write,writev,sendto,sendmsg";
+  const server = await serveTraced(run, settings, trace, ["-e", calls]);
+  const count = await requestOneByOne(run, server);
+  server.signal("SIGTERM");
+  await server.ended;
+  const violations = unsyncedAnswers(readFileSync(trace, "utf8"), dirname(file), count);
+  return { figures: `${count} by their system calls, ${violations.length} unsafe`, violations };
+}
+
+/** The same of strace's. The folder has to be synced as well, or a new log could be gone with all that is in it. */
+export function unsyncedAnswers(trace: string, folder: string, requests: number): string[] {
+  const violations: string[] = [];
+  let [isWritten, isSynced, isFolderSynced, answers] = [false, false, false, 0];
+  for (const { name, given, moment, result } of readCalls(trace)) {
+    const isSync = name === "fdatasync" || name === "fsync";
+    if (name === "pwrite64" && given.includes("-wal>")) [isWritten, isSynced] = [true, false];
+    if (isSync && moment === "ends" && result === "0") {
+      if (given.includes("-wal>")) isSynced = true;
+      if (given.includes(`<${folder}>`)) isFolderSynced = true;
+    }
+    // What was written before it was asked for belongs to something else.
+    if (given.includes('"POST /v1/')) [isWritten, isSynced] = [false, false];
+    if (moment === "ends" || !given.includes('"HTTP/1.1 ')) continue;
+    answers += 1;
+    if (!isWritten) violations.push(`answer ${answers} began before anything of it was written`);
+    else if (!isSynced) violations.push(`answer ${answers} began before the log was synced`);
+    else if (!isFolderSynced) violations.push(`answer ${answers} began before the folder was synced`);
+    [isWritten, isSynced] = [false, false];
+  }
+  if (answers !== requests) violations.push(`${answers} answers were seen of ${requests}`);
+  return violations;
+}
+
+/** One after another, so that whatever is written belongs to the next answer. */
+async function requestOneByOne(run: Run, server: RunningServer): Promise<number> {
+  const count = run.isQuick ? QUICK_REQUESTS : REQUESTS;
+  for (let request = 0; request < count; request += 1) {
+    const answer = await post(server.port, [add(newId(), `https://feeds.example/${request}`)]);
+    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${answer?.text}`);
+  }
+  return count;
+}

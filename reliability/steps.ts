@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { startPostgres } from "../test/postgres.ts";
+import type { RunningServer } from "../test/process.ts";
+import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
+import { failingCalls } from "./calls.ts";
+import { createFaults, type Failing, type Faults, type Plant } from "./faulty.ts";
+import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { together } from "./together.ts";
+import { createWork, type Request } from "./work.ts";
+
+/** How long a server may take to do again what it refused in passing. */
+const AGAIN_MS = 5_000;
+
+const OF_SQLITE: readonly Failing[] = [
+  "error-before",
+  "error-after",
+  "writer-ends-before",
+  "writer-ends-after",
+  "kill-before",
+  "kill-after",
+];
+const OF_POSTGRES: readonly Failing[] = ["error-before", "error-after", "error-said", "kill-before", "kill-after"];
+
+/** In short, every so many of the steps only; fewer of those after which the process is gone, since each costs a start. */
+const QUICK_STRIDE = 14;
+const QUICK_KILL_STRIDE = 40;
+
+export const STEPS: Proof = {
+  name: "a fault at every step",
+  promises: ["P1", "P2", "P6"],
+  async prove(run) {
+    const server = await startPostgres([], run.later);
+    return together([
+      faultsAtEveryStep(run, placeInFile(`${run.folder}/earmark.db`), OF_SQLITE),
+      faultsAtEveryStep(run, await placeOnPostgres(server), OF_POSTGRES),
+      failingCalls(run),
+    ]);
+  },
+  control: {
+    name: "a server that takes it for a fault of its own",
+    prove: (run) => faultsAtEveryStep(run, placeInFile(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
+  },
+};
+
+/** Lets the n-th step of the work fail in each of the ways, for every n until the work has no such step. */
+export async function faultsAtEveryStep(
+  run: Run,
+  place: Place,
+  ways: readonly Failing[],
+  plant?: Plant,
+): Promise<Findings> {
+  const faults = createFaults(run, plant);
+  const site = new Site(run, place, faults);
+  await site.start();
+  let done = 0;
+  for (const how of ways) {
+    const quickStride = how.startsWith("kill") ? QUICK_KILL_STRIDE : QUICK_STRIDE;
+    const stride = run.isQuick ? quickStride : 1;
+    for (let step = 1 + Math.floor(run.random() * stride); ; step += stride) {
+      run.say(`${place.engine}: ${how}, step ${step}`);
+      if (!(await site.workWithFault(step, how))) break;
+      done += 1;
+    }
+  }
+  const { refusals, restarts, violations } = site;
+  const figures = `${place.engine}: ${done} faults, ${refusals} answers 503, ${restarts} restarts, ${violations.length} wrong`;
+  return { figures, violations };
+}
+
+/** A server that is started again when it was killed, and what is known of its list. */
+class Site {
+  readonly violations: string[] = [];
+  refusals = 0;
+  restarts = -1;
+  readonly #run: Run;
+  readonly #place: Place;
+  readonly #faults: Faults;
+  #server: RunningServer | undefined;
+  #works = 0;
+  #words = "";
+  #seen: string | undefined;
+
+  constructor(run: Run, place: Place, faults: Faults) {
+    this.#run = run;
+    this.#place = place;
+    this.#faults = faults;
+  }
+
+  async start(): Promise<void> {
+    this.#server = await serve(this.#run, { DATABASE_URL: this.#place.url, ...this.#faults.settings });
+    this.restarts += 1;
+  }
+
+  /** False when the work has no step with this number. */
+  async workWithFault(step: number, how: Failing): Promise<boolean> {
+    this.#works += 1;
+    const work = createWork(this.#works);
+    this.#seen = undefined;
+    this.#faults.arm(step, how);
+    let before: readonly string[] = [];
+    for (const request of work) {
+      this.#words = `${this.#place.engine}, ${how} at step ${step}, ${request.name}`;
+      await this.#request(request, before, how);
+      before = request.after;
+    }
+    const seen = this.#disarm();
+    this.#words = `${this.#place.engine}, ${how} at step ${step} (${seen})`;
+    const ready = await call(this.#port, "GET", "/readyz");
+    if (ready?.status !== 200) this.#violate(`/readyz answers ${ready?.status} when all is over`);
+    await this.#expectList([before]);
+    for (const torn of tornRows(await this.#place.look())) this.#violate(torn);
+    for (const id of (await this.#place.look()).ids) await call(this.#port, "DELETE", `/v1/subscriptions/${id}`);
+    return seen !== undefined;
+  }
+
+  /** What the step was that failed. A plan is counted for by one process alone. */
+  #disarm(): string | undefined {
+    this.#seen ??= this.#faults.seen();
+    this.#faults.disarm();
+    return this.#seen;
+  }
+
+  get #port(): number {
+    return this.#server?.port ?? 0;
+  }
+
+  #violate(what: string): void {
+    this.violations.push(`${this.#words}: ${what}`);
+  }
+
+  async #request(request: Request, before: readonly string[], how: Failing): Promise<void> {
+    const answer = await request.send(this.#port);
+    if (answer === undefined) return this.#requestLost(request, before, how);
+    if (request.read(answer) === request.clean) return;
+    const wrong = wrongRefusal(answer);
+    if (wrong !== undefined) return this.#violate(wrong);
+    this.refusals += 1;
+    const isDenied = deniesAll(answer);
+    await this.#expectList(isDenied ? [before] : [before, request.after]);
+    await this.#repeat(request, isDenied ? [request.clean] : [request.clean, request.repeated]);
+  }
+
+  /** Without an answer, the request was carried out whole or not at all. */
+  async #requestLost(request: Request, before: readonly string[], how: Failing): Promise<void> {
+    if (!how.startsWith("kill")) this.#violate("no whole answer came");
+    await this.#server?.ended;
+    this.#disarm();
+    await this.start();
+    for (const torn of tornRows(await this.#place.look())) this.#violate(torn);
+    await this.#expectList([before, request.after]);
+    await this.#repeat(request, [request.clean, request.repeated]);
+  }
+
+  async #repeat(request: Request, expected: readonly string[]): Promise<void> {
+    const until = performance.now() + AGAIN_MS;
+    for (;;) {
+      const answer = await request.send(this.#port);
+      const words = answer === undefined ? "nothing" : request.read(answer);
+      if (expected.includes(words)) return;
+      if (answer?.status !== 503 || performance.now() > until)
+        return this.#violate(`sent again, it is answered ${words} and not ${expected.join(" or ")}`);
+      await sleep(50);
+    }
+  }
+
+  /** The list is one of these, and nothing in between. */
+  async #expectList(expected: readonly (readonly string[])[]): Promise<void> {
+    const list = (await readList(this.#port).catch((error) => [String(error)])).join(" ");
+    if (!expected.some((ids) => ids.join(" ") === list))
+      this.#violate(`the list is [${list}], which is neither as before nor as after`);
+  }
+}
