@@ -123,6 +123,8 @@ test("an Accept header that admits none of them is refused, and the answer names
     "*/*;q=0",
     "application/*;q=0, */*",
     `${TYPE};ext="${URI}`,
+    `${TYPE};q=0;q=1`,
+    "*/*;q=1;q=1",
   ]) {
     assert.equal(accept(header), 406, header);
   }
