@@ -70,7 +70,7 @@ export function serve(
 }
 
 /** A row of numbers that looks like chance (mulberry32). */
-function randomFrom(seed: number): () => number {
+export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
