@@ -63,7 +63,7 @@ export const opmlFiles: Target = {
     } catch (error) {
       if (!(error instanceof NotOpml)) throw error;
       if (files % 500 === 0) await assert.rejects(parser.parse(bytes, "fuzz"), NotOpml);
-      return error.message;
+      return error.message.replace(/\(.*/s, "");
     }
     checkEntries(entries, input);
     const expected = readClean(input);
@@ -94,6 +94,7 @@ async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
   }
   let text = "";
   for await (const piece of writeOpml(lists(), new Date(0))) text += piece;
+  assert.match(text, WELL_FORMED);
   const again = readOpml(Buffer.from(text)).map(({ feedUrl }) => feedUrl);
   assert.deepEqual(
     again,
@@ -102,6 +103,8 @@ async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
   );
 }
 
+const WELL_FORMED =
+  /^[\s\S]*<body>\n( {4}<outline( [a-zA-Z]+="([^<>&"]|&(amp|lt|gt|quot);)*")+\/>\n)* {2}<\/body>\n<\/opml>\n$/;
 const ENVELOPE = /^(?:<\?xml version="1.0"\?>)?<opml version="2.0">(?:<head\/>)?<body>(.*)<\/body><\/opml>$/s;
 const TAG = /<outline((?: [a-zA-Z]+="[!-%'-;=-~]+")*) ?(\/?)>|(<\/outline>)/y;
 

@@ -71,15 +71,19 @@ class Fuzzer {
     }
   }
 
-  async shorten(input: string): Promise<string> {
-    return shorten(input, async (shorter) => {
+  /** In as few characters as it takes to find something, which need not be the same. */
+  async shorten(found: Finding): Promise<Finding> {
+    let shortest = found;
+    await shorten(found.input, async (shorter) => {
       try {
         await this.#read(shorter);
         return false;
-      } catch {
+      } catch (error) {
+        if (error instanceof Finding) shortest = error;
         return true;
       }
     });
+    return shortest;
   }
 
   #variant(): string {
@@ -172,7 +176,7 @@ try {
   await fuzzer.run(task.seconds);
 } catch (error) {
   if (!(error instanceof Finding)) throw error;
-  const input = await fuzzer.shorten(error.input);
-  tell({ ...fuzzer.progress, finding: { input, words: error.message } });
+  const { input, message } = await fuzzer.shorten(error);
+  tell({ ...fuzzer.progress, finding: { input, words: message } });
 }
 await target.close?.();

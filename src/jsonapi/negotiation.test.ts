@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/properties.ts";
+import { fc, runs } from "../../test/properties.ts";
 import { RequestFailure } from "./failure.ts";
 import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
 import { requireAccept, requireContentType } from "./negotiation.ts";
@@ -162,6 +162,6 @@ test("no header can make the reader fail in another way", () => {
       assert.ok([200, 415].includes(contentType(text)));
       assert.ok([200, 406].includes(accept(text)));
     }),
-    { numRuns: 10_000 },
+    { numRuns: runs(10_000) },
   );
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/properties.ts";
+import { fc, runs } from "../../test/properties.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { NotOpml } from "./entry.ts";
 import { OpmlParser } from "./parser.ts";
@@ -171,7 +171,7 @@ test("whatever the bytes, there are feeds or there is a reason", () => {
         }
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -197,7 +197,7 @@ test("what is written is read back as it was", async () => {
       for await (const piece of writeOpml(lists(), new Date())) text += piece;
       assert.deepEqual(addresses(text), urls);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
