@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
+import { badInput } from "./bad-input.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [];
+const PROOFS: readonly Proof[] = [badInput];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
