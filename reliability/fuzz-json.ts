@@ -3,11 +3,31 @@ import { EventEmitter } from "node:events";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createJsonReader, MAX_DEPTH } from "../src/http/body.ts";
 import { RequestFailure } from "../src/jsonapi/failure.ts";
+import { mutateJson } from "./fuzz-mutate.ts";
 import type { Target } from "./fuzz-target.ts";
 
 const MAX_BYTES = 32_768;
 const readJson = createJsonReader(MAX_BYTES);
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
+/** What a reader that counts brackets and quotes might stumble over. */
+const values: readonly unknown[] = [
+  ...[
+    1,
+    "",
+    "\\",
+    "\\\\",
+    '"',
+    '\\"',
+    "[[",
+    "]]",
+    "é",
+    [],
+    {},
+    { constructor: { prototype: 1 } },
+    { constructor: null },
+  ],
+  ...[8, MAX_DEPTH - 2, MAX_DEPTH - 1, MAX_DEPTH].map((levels) => JSON.parse("[".repeat(levels) + "]".repeat(levels))),
+];
 const nested = (levels: number) => `${"[".repeat(levels)}"\\"]"${"]".repeat(levels)}`;
 
 export const jsonBodies: Target = {
@@ -56,6 +76,11 @@ export const jsonBodies: Target = {
       '\\"',
     ])
     .concat(["[".repeat(64), "]".repeat(64), '{"a":', "\\ud800", " ", "\n"]),
+
+  mutate: (input, { random }) =>
+    bytes(
+      mutateJson(Buffer.from(input, "latin1").toString(), { random, values, members: ["a", "__proto__", "\\", '"'] }),
+    ),
 
   async check(input) {
     const body = Buffer.from(input, "latin1");

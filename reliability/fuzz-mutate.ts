@@ -64,6 +64,40 @@ function change(text: string, { random, corpus, words, maxLength, maxCharacter }
   }
 }
 
+export interface JsonMaterial {
+  readonly random: () => number;
+  readonly values: readonly unknown[];
+  readonly members: readonly string[];
+}
+
+/** A variant that follows the form of a document: a value in it is replaced, left out, repeated or added. */
+export function mutateJson(text: string, material: JsonMaterial): string {
+  try {
+    return JSON.stringify(changeValue(JSON.parse(text), material));
+  } catch {
+    return text;
+  }
+}
+
+function changeValue(value: unknown, material: JsonMaterial): unknown {
+  const { random, values, members } = material;
+  const any = <Item>(items: readonly Item[]) => items[Math.floor(items.length * random())];
+  if (typeof value !== "object" || value === null || random() < 0.15) {
+    if (typeof value !== "string" || random() < 0.5) return any(values);
+    const at = Math.floor(value.length * random());
+    return value.slice(0, at) + any(["", "/", "\u0000", "a", "0", "\ud800", " ", '"', "\\"]) + value.slice(at + 1);
+  }
+  const entries = Object.entries(value);
+  const chosen = Math.floor(entries.length * random());
+  const way = random();
+  const [key = any(members) ?? "", inner] = entries[chosen] ?? [];
+  if (way < 0.1) entries.splice(chosen, 1);
+  else if (way < 0.2) entries.push(Array.isArray(value) ? ["", any(values)] : [any(members) ?? "", any(values)]);
+  else if (way < 0.25) entries.push(...entries);
+  else entries[chosen] = [key, changeValue(inner, material)];
+  return Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries);
+}
+
 /** The shortest text that is still of the kind, by leaving out ever smaller pieces. */
 export async function shorten(text: string, isOfTheKind: (shorter: string) => Promise<boolean>): Promise<string> {
   let shortest = text;

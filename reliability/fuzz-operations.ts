@@ -4,7 +4,7 @@ import { RequestFailure } from "../src/jsonapi/failure.ts";
 import { readOperations, writeResults } from "../src/jsonapi/operations.ts";
 import { isObject } from "../src/jsonapi/resource.ts";
 import type { Draft, Malformed, Outcome } from "../src/subscriptions.ts";
-import type { Material } from "./fuzz-mutate.ts";
+import { mutateJson } from "./fuzz-mutate.ts";
 import type { Target } from "./fuzz-target.ts";
 
 const MAX_OPERATIONS = 20;
@@ -89,33 +89,8 @@ export const operations: Target = {
       .join();
   },
 
-  /** Follows the form of the document: a value somewhere in it is replaced, left out, repeated or added. */
-  mutate(input, material) {
-    try {
-      return JSON.stringify(change(JSON.parse(input), material));
-    } catch {
-      return input;
-    }
-  },
+  mutate: (input, { random }) => mutateJson(input, { random, values, members }),
 };
-
-function change(value: unknown, material: Material): unknown {
-  const any = <Item>(items: readonly Item[]) => items[Math.floor(items.length * material.random())];
-  if (typeof value !== "object" || value === null || material.random() < 0.15) {
-    if (typeof value !== "string" || material.random() < 0.5) return any(values);
-    const at = Math.floor(value.length * material.random());
-    return value.slice(0, at) + any(["", "/", "\u0000", "a", "0", "\ud800", " "]) + value.slice(at + 1);
-  }
-  const entries = Object.entries(value);
-  const chosen = Math.floor(entries.length * material.random());
-  const way = material.random();
-  const [key = any(members) ?? "", inner] = entries[chosen] ?? [];
-  if (way < 0.1) entries.splice(chosen, 1);
-  else if (way < 0.2) entries.push(Array.isArray(value) ? ["", any(values)] : [any(members) ?? "", any(values)]);
-  else if (way < 0.25) entries.push(...entries);
-  else entries[chosen] = [key, change(inner, material)];
-  return Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries);
-}
 
 function statusOfEnvelope(document: unknown): number {
   if (typeof document !== "object" || document === null || Array.isArray(document)) return 400;
