@@ -106,7 +106,7 @@ async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
 const WELL_FORMED =
   /^[\s\S]*<body>\n( {4}<outline( [a-zA-Z]+="([^<>&"]|&(amp|lt|gt|quot);)*")+\/>\n)* {2}<\/body>\n<\/opml>\n$/;
 const ENVELOPE = /^(?:<\?xml version="1.0"\?>)?<opml version="2.0">(?:<head\/>)?<body>(.*)<\/body><\/opml>$/s;
-const TAG = /<outline((?: [a-zA-Z]+="[!-%'-;=-~]+")*) ?(\/?)>|(<\/outline>)/y;
+const TAG = /<outline((?: [a-zA-Z]+="[!#-%'-;=-~]+")*) ?(\/?)>|(<\/outline>)/y;
 
 /** The feeds of a file that is in no way odd, by regular expressions; undefined when it is odd. */
 function readClean(text: string): Entry[] | undefined {

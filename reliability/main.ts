@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
+import { access } from "./access.ts";
 import { badInput } from "./bad-input.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [badInput];
+const PROOFS: readonly Proof[] = [badInput, access];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
