@@ -4,7 +4,7 @@ import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
 import { startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
 import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type Proof, preloading, type Run, serve } from "./proof.ts";
 
 const [QUICK, FULL] = [200, 10_000];
 const AT_ONCE = 16;
@@ -49,14 +49,13 @@ export const badInput: Proof = {
 
 /** What makes a server fail at every request whose target holds `text`. */
 function breaking(text: string): string {
-  const code = `import { Server } from "node:http";
+  return preloading(`import { Server } from "node:http";
 const { emit } = Server.prototype;
 Server.prototype.emit = function (name, request, response) {
   if (name !== "request" || !request.url.includes("${text}")) return emit.apply(this, arguments);
   response.writeHead(500).end();
   return true;
-};`;
-  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
+};`);
 }
 
 async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], where = ""): Promise<Findings> {

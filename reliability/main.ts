@@ -3,9 +3,10 @@ import { access } from "./access.ts";
 import { badInput } from "./bad-input.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
+import { start } from "./start.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [badInput, access];
+const PROOFS: readonly Proof[] = [badInput, access, start];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
