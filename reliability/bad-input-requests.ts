@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { ATOMIC, PLAIN } from "../bench/requests.ts";
 import { oddBodies } from "../test/properties-documents.ts";
+import { mediaTypes } from "./fuzz-media.ts";
 import { type Material, mutate } from "./fuzz-mutate.ts";
 import { opmlFiles } from "./fuzz-opml.ts";
+import { queries } from "./fuzz-query.ts";
 
 /** What the server of this proof takes at most: little, so that more is soon sent. */
 export const MAX_BODY_BYTES = 20_000;
@@ -60,6 +62,7 @@ function variants(
 
 const toLine = (text: string) => text.replaceAll(/[\r\n]/g, " ");
 const HEADERS = [
+  ...mediaTypes.seeds.flatMap((seed) => [`Accept: ${seed}`, `Content-Type: ${seed}`]),
   `Content-Type: ${ATOMIC}`,
   `Content-Type: ${PLAIN};ext="https://jsonapi.org/ext/atomic https://other.example"`,
   `Accept: ${PLAIN};q=0.5, */*;q=0`,
@@ -81,6 +84,7 @@ const HEADERS = [
   "Connection: keep-alive, Upgrade, close",
 ];
 const TARGETS = [
+  ...queries.seeds.map((query) => `/v1/subscriptions?${query}`),
   "/v1/subscriptions?page[number]=1&page[size]=25",
   "/v1/subscriptions?page%5Bnumber%5D=9007199254740991&fields[subscription]=feed_url",
   `/v1/subscriptions/${ID}?fields[subscription]=`,

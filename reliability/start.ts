@@ -13,10 +13,10 @@ export const start: Proof = {
   promises: ["P10"],
   async prove(run) {
     const database = await makeDatabase(run, {});
-    const cases = [...casesOfFiles(database, await makeWithAccounts(run)), ...casesOfSettings(database)];
+    const cases = casesOfFiles(database, await makeWithAccounts(run));
     if (run.isQuick) return tryAll(run, cases);
     const [safe, unsafe] = [await startPostgres([], run.later), await startPostgres(["fsync=off"], run.later)];
-    return tryAll(run, [...cases, ...casesOfPostgres(safe, unsafe)]);
+    return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe)]);
   },
   control: {
     name: "accounts, served to everyone",
