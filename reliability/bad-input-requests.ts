@@ -24,7 +24,7 @@ export interface Kind {
   readonly name: string;
   /** How many at once are no overload, where that is few. */
   readonly atOnce?: number;
-  make(count: number, seed: number, random: () => number): readonly Hostile[];
+  make(count: number, seed: number, random: () => number): Iterable<Hostile>;
 }
 
 const ID = "0193b7f0-7b6c-7d2e-9d5a-2f3c4d5e6f70";
@@ -48,15 +48,18 @@ const get = (target: string, headers = "") =>
   Buffer.from(`GET ${target} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`, "latin1");
 const operate = (document: Buffer): Hostile => ({ bytes: post(document), document });
 
-/** Variants of what is right, each a few changes away from it. */
+/** These, and then variants of them, each a few changes away. */
 function variants(
   seeds: readonly string[],
   words: readonly string[],
   toRequest: (text: string) => Hostile,
 ): Kind["make"] {
-  return (count, _seed, random) => {
+  return function* (count, _seed, random) {
     const material: Material = { random, corpus: seeds, words, maxLength: 4_000, maxCharacter: 0xff };
-    return Array.from({ length: count }, (_, index) => toRequest(mutate(seeds[index % seeds.length] ?? "", material)));
+    for (let made = 0; made < count; made += 1) {
+      const seed = seeds[made % seeds.length] ?? "";
+      yield toRequest(made < seeds.length ? seed : mutate(seed, material));
+    }
   };
 }
 
@@ -202,7 +205,12 @@ export const KINDS: readonly Kind[] = [
       }),
     ),
   },
-  { name: "sizes", make: (count, _seed, random) => Array.from({ length: count }, () => large(random)) },
+  {
+    name: "sizes",
+    *make(count, _seed, random) {
+      for (let made = 0; made < count; made += 1) yield large(random);
+    },
+  },
   {
     name: "OPML files",
     atOnce: 2,

@@ -64,7 +64,7 @@ async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], 
   const statuses = new Map<string, number>();
   for (const kind of kinds) {
     run.say(`${kind.name}${where}`);
-    const requests = kind.make(count, run.seed, run.random)[Symbol.iterator]();
+    const requests = Iterator.from(kind.make(count, run.seed, run.random));
     const send = async () => {
       for (const request of requests) {
         const answer = await exchange(server.port, request);
