@@ -20,7 +20,9 @@ if (installed === `${lock} all` || (!forTests && installed === `${lock} run`)) p
 
 console.error("Installing what Earmark needs; this happens once.");
 var npm = process.env.npm_execpath;
-var args = ["ci", "--no-audit", "--no-fund", "--loglevel=error"].concat(forTests ? ["--include=dev"] : ["--omit=dev"]);
+var args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"].concat(
+  forTests ? ["--include=dev"] : ["--omit=dev"],
+);
 var result = npm
   ? childProcess.spawnSync(process.execPath, [npm].concat(args), { cwd: folder, stdio: ["ignore", 2, 2] })
   : childProcess.spawnSync("npm", args, { cwd: folder, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });

@@ -1,14 +1,17 @@
 import { parseArgs } from "node:util";
+import { access } from "./access.ts";
+import { badInput } from "./bad-input.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { POWER } from "./power.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
+import { start } from "./start.ts";
 import { STEPS } from "./steps.ts";
 import { STORAGE } from "./storage.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [KILL, STEPS, INTERRUPTED, POWER, STORAGE];
+const PROOFS: readonly Proof[] = [KILL, STEPS, INTERRUPTED, POWER, STORAGE, badInput, access, start];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 

@@ -11,7 +11,7 @@ import { createServer, type Server } from "../src/http/server.ts";
 import { openStore } from "../src/store/open.ts";
 
 import { answerChecker, type CheckAnswer } from "./openapi.ts";
-import { startPostgres } from "./postgres.ts";
+import { type Later, startPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 export const PLAIN = "application/vnd.api+json";
@@ -49,9 +49,9 @@ export interface CallOptions {
 const postgres = process.env["TEST_ENGINE"] === "postgres" ? await startPostgres(["max_connections=300"]) : undefined;
 
 /** A folder of its own that goes when the tests of the file have run. */
-export function temporaryFolder(): string {
+export function temporaryFolder(later: Later = after): string {
   const folder = mkdtempSync(join(tmpdir(), "earmark-"));
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  later(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -59,8 +59,9 @@ export function temporaryFolder(): string {
 export async function startServer(
   environment: Readonly<Record<string, string>> = {},
   clock: () => Date = () => new Date(),
+  later: Later = after,
 ): Promise<TestServer> {
-  const folder = temporaryFolder();
+  const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
   const store = await openStore(config.databaseUrl, {
@@ -88,7 +89,7 @@ export async function startServer(
     await server.drain();
     await store.close();
   };
-  after(close);
+  later(close);
   const call = (method: string, path: string, options: CallOptions = {}) => callServer(port, method, path, options);
   return {
     url,

@@ -5,4 +5,9 @@ const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 console.log(`properties run with SEED=${seed}`);
 fc.configureGlobal({ seed });
 
+/** How often a property is tried: so often in every `npm test`, or as often as RUNS says. */
+export function runs(few: number): number {
+  return Number(process.env["RUNS"] ?? few);
+}
+
 export { fc };

@@ -248,6 +248,7 @@ test("an id that is not of the form of a UUID", async () => {
     "1;DROP TABLE",
     "' OR 1=1--",
     "{{7*7}}",
+    "\u0024{7*7}",
     "<script>",
     "\ud800",
   ];

@@ -124,6 +124,8 @@ test("a wrong query is refused with the name of the parameter", async () => {
   assert.deepEqual((await refused(`/v1/subscriptions/${ids[0]}?include=x`)).source, { parameter: "include" });
   await refused("/v1/subscriptions?page[number]=1#x");
   await refused(`/v1/subscriptions?${Array.from({ length: 3_000 }, (_, n) => `a${n}=`).join("&")}`.slice(0, 15_000));
+  const many = await call("GET", `/v1/subscriptions?${Array.from({ length: 10_000 }, (_, n) => `a${n}=`).join("&")}`);
+  assert.equal(many.status, 431);
   const script = await call("GET", "/v1/subscriptions?page[number]=<script>");
   assert.doesNotMatch(script.text, /<script>/);
 });

@@ -113,6 +113,7 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
       at += 1;
       const value = header[at] === '"' ? readQuoted() : readUntil(" \t;,");
       if (value === undefined || name === "" || parameters.has(name)) return undefined;
+      if (name === "q" && weight !== undefined) return undefined;
       if (name === "q") weight = value;
       else parameters.set(name, value);
       skipBlanks();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/properties.ts";
+import { fc, runs } from "../../test/properties.ts";
 import { RequestFailure } from "./failure.ts";
 import { readFieldsQuery, readListQuery, requireNoQuery } from "./query.ts";
 
@@ -180,6 +180,6 @@ test("no query can make the reader fail in another way", () => {
         assert.ok(failure instanceof RequestFailure);
       }
     }),
-    { numRuns: 10_000 },
+    { numRuns: runs(10_000) },
   );
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/properties.ts";
+import { fc, runs } from "../../test/properties.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { NotOpml } from "./entry.ts";
 import { OpmlParser } from "./parser.ts";
@@ -65,6 +65,8 @@ test("other names for http lead to the web", () => {
     "itpc://a.example/4": "http://a.example/4",
     "pcast://a.example/5": "http://a.example/5",
     "PCAST:a.example/6": "http://a.example/6",
+    "podcast://a.example/8": "http://a.example/8",
+    "rss:https://a.example/9": "https://a.example/9",
     "HTTPS://a.example/7": "HTTPS://a.example/7",
   };
   assert.deepEqual(
@@ -77,6 +79,10 @@ test("other names for http lead to the web", () => {
     ),
     Object.values(meant),
   );
+});
+
+test("blanks around an address are not part of it", () => {
+  assert.deepEqual(addresses(file(outline("  https://a.example/1 \n"))), ["https://a.example/1"]);
 });
 
 test("what is no web address is there too, to be refused by name", () => {
@@ -171,7 +177,7 @@ test("whatever the bytes, there are feeds or there is a reason", () => {
         }
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -197,8 +203,18 @@ test("what is written is read back as it was", async () => {
       for await (const piece of writeOpml(lists(), new Date())) text += piece;
       assert.deepEqual(addresses(text), urls);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
+});
+
+test("what XML cannot hold never reaches the file that is written", async () => {
+  async function* lists(): AsyncGenerator<readonly Subscription[]> {
+    yield [{ id: "", feedUrl: "https://a.example/\ufffe\uffff", subscribedAt: new Date() }];
+  }
+  let text = "";
+  for await (const piece of writeOpml(lists(), new Date())) text += piece;
+  assert.doesNotMatch(text, /[\ufffe\uffff]/);
+  assert.deepEqual(addresses(text), ["https://a.example/\ufffd\ufffd"]);
 });
 
 test("files are read in a thread of their own, which outlives what it cannot read", async () => {

