@@ -1,9 +1,11 @@
 import { parseArgs } from "node:util";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
+import { sameFeed } from "./same-feed.ts";
+import { unknownCommit } from "./unknown-commit.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [];
+const PROOFS: readonly Proof[] = [sameFeed, unknownCommit];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 

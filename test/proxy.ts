@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after } from "node:test";
+import type { Later } from "./postgres.ts";
 
 /** A wire that can be cut: stands between a program and its database server, and does what networks do. */
 export interface Wire {
@@ -17,7 +18,7 @@ export interface Wire {
 const COMMIT = Buffer.from("\0\0\0\x0bcommit\0");
 const COMMITTED = Buffer.from("COMMIT\0");
 
-export async function startProxy(to: number): Promise<Wire> {
+export async function startProxy(to: number, later: Later = after): Promise<Wire> {
   const sockets = new Set<Socket>();
   let mode: Wire["mode"] = "pass";
   let statements = 0;
@@ -77,7 +78,7 @@ export async function startProxy(to: number): Promise<Wire> {
     });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  after(() => {
+  later(() => {
     server.close();
     for (const socket of sockets) socket.destroy();
   });
