@@ -1,11 +1,12 @@
 import { parseArgs } from "node:util";
+import { gracefulStop } from "./graceful-stop.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
 import { unknownCommit } from "./unknown-commit.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [sameFeed, unknownCommit];
+const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, gracefulStop];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
