@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { backups } from "./backup.ts";
 import { gracefulStop } from "./graceful-stop.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
@@ -6,7 +7,7 @@ import { sameFeed } from "./same-feed.ts";
 import { unknownCommit } from "./unknown-commit.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, gracefulStop];
+const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, gracefulStop, backups];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
