@@ -4,11 +4,12 @@ import { gracefulStop } from "./graceful-stop.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
+import { slowClients } from "./slow-clients.ts";
 import { unknownCommit } from "./unknown-commit.ts";
 import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, gracefulStop, backups, upgrades];
+const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, slowClients, gracefulStop, backups, upgrades];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 
