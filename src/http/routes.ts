@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
@@ -8,8 +8,9 @@ import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { isRefusal, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
-import { createJsonReader } from "./body.ts";
+import { createBodyReader, parseJson, type ReadJson } from "./body.ts";
 import { addDocs } from "./docs-page.ts";
+import { Entrance } from "./entrance.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { type AddResource, addResource, idOf, type Offer, queryOf, type RouteOptions } from "./resource.ts";
@@ -26,7 +27,21 @@ export function createRoutes(
 ): readonly Offer[] {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
-  const readJson = createJsonReader(limits.maxBodyBytes);
+  const readBody = createBodyReader(limits.maxBodyBytes);
+  const readJson: ReadJson = async (request, reply) => parseJson(await readBody(request, reply));
+  const entrance = new Entrance(options.config.maxQueuedOperations);
+  /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
+  const letIn = async (request: FastifyRequest, reply: FastifyReply) => {
+    entrance.requireRoom(Number(request.headers["content-length"] ?? 0));
+    const bytes = await readBody(request, reply);
+    const leave = await entrance.enter(bytes.length);
+    try {
+      return { attempts: readOperations(parseJson(bytes), limits.maxOperations, basePath), leave };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
   const offers: Offer[] = [];
   const resource: AddResource = (url, media, handlers) => {
     offers.push(addResource(app, options.authenticate, url, media, handlers));
@@ -39,11 +54,15 @@ export function createRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const attempts = readOperations(await readJson(request, reply), limits.maxOperations, basePath);
-        await spend(attempts.length);
-        const outcomes = await subscribe(store, user, attempts, clock());
-        metrics?.countOutcomes(outcomes);
-        respond(reply, 200, ATOMIC, writeResults(outcomes, basePath));
+        const { attempts, leave } = await letIn(request, reply);
+        try {
+          await spend(attempts.length);
+          const outcomes = await subscribe(store, user, attempts, clock());
+          metrics?.countOutcomes(outcomes);
+          respond(reply, 200, ATOMIC, writeResults(outcomes, basePath));
+        } finally {
+          leave();
+        }
       },
     ],
   });
