@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { backups } from "./backup.ts";
 import { gracefulStop } from "./graceful-stop.ts";
+import { overload } from "./overload.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
@@ -9,7 +10,7 @@ import { unknownCommit } from "./unknown-commit.ts";
 import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, slowClients, gracefulStop, backups, upgrades];
+const PROOFS: readonly Proof[] = [sameFeed, unknownCommit, overload, slowClients, gracefulStop, backups, upgrades];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 

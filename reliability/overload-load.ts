@@ -2,69 +2,94 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions } from "../bench/requests.ts";
 
-/** A process of its own that asks for more than a server can do, and comes back for more when it is refused. */
+/** A process of its own that asks for more than a server can do, and comes back when it is refused. */
 export interface Order {
   readonly port: number;
   readonly connections: number;
   /** Additions in each request. */
   readonly operations: number;
+  /** They come one after another in this time, which does not count. */
+  readonly rampMs: number;
   readonly ms: number;
-  /** How long somebody who was refused waits. */
-  readonly pauseMs: number;
 }
 
 export interface Report {
-  readonly seconds: number;
-  /** Operations that were carried out, and requests that were refused. */
+  readonly requests: number;
+  /** Operations that were carried out within the time. */
   readonly completed: number;
-  readonly refused: number;
-  /** How long each refusal took, from the sending of the request to the end of its answer. */
+  /**
+   * How long each refusal took, from the sending of its request to the end of the answer, less what this process itself
+   * was late to notice it.
+   */
   readonly refusalMs: readonly number[];
-  /** Anything that was neither carried out nor refused as it should be. */
+  /** What was neither carried out nor refused as it should be. */
   readonly wrong: readonly string[];
 }
 
-async function load({ port, connections, operations, ms, pauseMs }: Order): Promise<Report> {
+const BEAT_MS = 5;
+
+async function load({ port, connections, operations, rampMs, ms }: Order): Promise<Report> {
   const wrong: string[] = [];
   const refusalMs: number[] = [];
-  let completed = 0;
-  const started = performance.now();
-  const isOver = () => performance.now() - started > ms;
+  let [requests, completed] = [0, 0];
+  // Before anything is timed: to make one takes as long as to send some.
+  const workloads = Array.from({ length: connections }, () => createAdditions(operations, []));
+  const started = performance.now() + rampMs;
+  const end = started + ms;
 
-  const client = async () => {
-    const { next } = createAdditions(operations, []);
+  const beat = { last: performance.now() };
+  const beating = setInterval(() => {
+    beat.last = performance.now();
+  }, BEAT_MS);
+  const open = new Set<Connection>();
+  const leave = (connection: Connection) => {
+    connection.close();
+    open.delete(connection);
+  };
+  const clients = workloads.map(async ({ next }) => {
+    await sleep(Math.random() * rampMs);
     let connection: Connection | undefined;
-    while (!isOver()) {
+    let fail: (error: Error) => void = () => undefined;
+    while (performance.now() < end) {
       try {
-        let fail: (error: Error) => void = () => undefined;
-        connection ??= await Connection.open(port, (error) => fail(error));
+        if (connection === undefined) {
+          connection = await Connection.open(port, (error) => fail(error));
+          open.add(connection);
+        }
         const current = connection;
+        const request = next();
         const sent = performance.now();
         const answer = await new Promise<Buffer>((resolve, reject) => {
           fail = reject;
-          current.exchange(next(), resolve);
+          current.exchange(request, resolve);
         });
+        const now = performance.now();
+        const late = Math.max(0, now - beat.last - BEAT_MS);
         const head = answer.toString("latin1", 0, 600);
+        if (now >= started) requests += 1;
         if (/\r\nconnection: close\r\n/i.test(head)) {
-          connection.close();
+          leave(connection);
           connection = undefined;
         }
-        if (head.startsWith("HTTP/1.1 200 ")) completed += operations;
-        else if (head.startsWith("HTTP/1.1 503 ") && /\r\nretry-after: \d+\r\n/i.test(head)) {
-          refusalMs.push(performance.now() - sent);
-          await sleep(pauseMs);
-        } else wrong.push(head.slice(0, head.indexOf("\r\n")));
+        const seconds = /\r\nretry-after: (\d+)\r\n/i.exec(head)?.[1];
+        if (head.startsWith("HTTP/1.1 503 ") && seconds !== undefined) {
+          refusalMs.push(now - sent - late);
+          // Not all of them at the same moment.
+          await sleep(Number(seconds) * 1_000 * (1 + Math.random()));
+        } else if (!head.startsWith("HTTP/1.1 200 ")) wrong.push(head.slice(0, head.indexOf("\r\n")));
+        else if (now >= started) completed += operations;
       } catch (error) {
-        connection?.close();
-        connection = undefined;
         wrong.push(String(error));
+        if (connection !== undefined) leave(connection);
+        connection = undefined;
       }
     }
-    connection?.close();
-  };
-  await Promise.all(Array.from({ length: connections }, client));
-  const seconds = (performance.now() - started) / 1_000;
-  return { seconds, completed, refused: refusalMs.length, refusalMs, wrong };
+  });
+  await Promise.race([Promise.all(clients), sleep(rampMs + ms)]);
+  clearInterval(beating);
+  // What is still under way is nobody's any more.
+  for (const connection of open) connection.close();
+  return { requests, completed, refusalMs, wrong };
 }
 
 process.on("message", (order: Order) => {

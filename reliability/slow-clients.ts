@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions, pageRequest, requireStatus } from "../bench/requests.ts";
 import { readPeakMiB } from "../bench/usage.ts";
-import { callServer } from "../test/harness.ts";
+import { readLagMs } from "./overload.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";
 
@@ -174,10 +174,4 @@ async function openClient(port: number): Promise<Client> {
 
 function p99Of(times: readonly number[]): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length * 0.99)] ?? Number.NaN;
-}
-
-/** By how much the event loop of the server was late at most since this was last asked. */
-async function readLagMs(port: number): Promise<number> {
-  const { text } = await callServer(port, "GET", "/metrics");
-  return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN);
 }
