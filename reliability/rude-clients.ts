@@ -19,10 +19,11 @@ export interface Report {
   readonly slowestMs: number;
 }
 
-/** As many as wait to be accepted at the same time. */
+/** As many as wait to be accepted at the same time, and when the next ones come. */
 const AT_A_TIME = 100;
-/** More than the buffers of a connection hold. */
-const MANY = 2_000;
+const NEXT_MS = 50;
+/** Pages of long addresses: more than the buffers of a connection hold. */
+const MANY = 100;
 const FAR_AHEAD = 500;
 const PING = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LIST = "GET /v1/subscriptions?page[size]=100 HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -81,6 +82,7 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
       return socket;
     });
     sockets.push(...(await Promise.all(some)));
+    await sleep(NEXT_MS);
   }
   await Promise.race([Promise.all(closed), sleep(patienceMs)]);
   const report = { kind, closed: times.length, open: count - times.length, slowestMs: Math.max(0, ...times) };

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions, pageRequest, requireStatus } from "../bench/requests.ts";
 import { readPeakMiB } from "../bench/usage.ts";
+import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
 import { readLagMs } from "./overload.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";
@@ -34,13 +35,15 @@ const QUICK: Visit = {
   counts: { "slow headers": 40, "slow bodies": 40, silent: 200, "never reading": 0, "endless bodies": 4, floods: 4 },
 };
 
-/** How long a connection may stand still in the middle of an answer. */
-const STALLED_MS = 30_000;
+/** Until nothing more goes into a connection; then it may stand still for half a minute, which is looked at twice. */
+const STALLED_MS = 70_000;
+/** How long those who never read are served, until nothing more goes into their connections. */
+const FILLING_MS = 10_000;
 /** What a busy machine gets besides. */
 const GRACE_MS = 10_000;
 
 /** Those who do little, and among whom others must not notice anything; and those who do a lot. */
-const SLOW = ["slow headers", "slow bodies", "silent", "never reading"] as const satisfies Kind[];
+const SLOW = ["slow headers", "slow bodies", "silent"] as const satisfies Kind[];
 const BUSY = ["endless bodies", "floods"] as const satisfies Kind[];
 
 export const slowClients: Proof = {
@@ -49,17 +52,21 @@ export const slowClients: Proof = {
   async prove(run) {
     const visit = run.isQuick ? QUICK : FULL;
     const { port, child } = await serve(run, settingsOf(run, visit));
+    await addLongOnes(port);
     const client = await openClient(port);
     await client.use(run.isQuick ? 300 : 3_000);
     const alone = p99Of(await client.use(run.isQuick ? 300 : 10_000));
     await readLagMs(port);
-    const rude = startRude(run);
+    const [rude, unread] = [startRude(run), startRude(run)];
+    const stalled = ask(unread, port, visit, ["never reading"], GRACE_MS);
+    if (!run.isQuick) await client.use(FILLING_MS);
     const slow = await client.useUntil(ask(rude, port, visit, SLOW, GRACE_MS));
     const among = p99Of(slow.times);
     const lagMs = await readLagMs(port);
     const busy = await client.useUntil(ask(rude, port, visit, BUSY, GRACE_MS));
+    const { reports } = await client.useUntil(stalled);
     client.close();
-    const found = judge([...slow.reports, ...busy.reports]);
+    const found = judge([...slow.reports, ...reports, ...busy.reports]);
     const peakMiB = readPeakMiB(child.pid ?? 0);
     const tooSlow =
       !run.isQuick && among > 2 * alone ? [`p99 of a normal client went from ${alone} to ${among} ms`] : [];
@@ -84,6 +91,17 @@ function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Visit, "head
     EARMARK_HEADERS_TIMEOUT_MS: String(headersMs),
     EARMARK_REQUEST_TIMEOUT_MS: String(requestMs),
   };
+}
+
+/** So that a page is long: some 200 KB. */
+async function addLongOnes(port: number): Promise<void> {
+  const operations = Array.from({ length: 100 }, () => {
+    const id = newId();
+    return add(id, `https://feeds.example/${id}/${"x".repeat(1_950)}`);
+  });
+  const body = JSON.stringify({ "atomic:operations": operations });
+  const { status } = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+  if (status !== 200) throw new Error(`long addresses were answered ${status}`);
 }
 
 function startRude(run: Run): ChildProcess {
