@@ -33,8 +33,9 @@ export const upgrades: Proof = {
       const fresh = await create();
       await migrate(fresh);
       const newest = await fresh.version();
-      violations.push(...missingFixtures(fresh.engine, newest));
-      for (let version = 1; version <= newest; version += 1) {
+      const missing = missingFixtures(fresh.engine, newest);
+      violations.push(...missing);
+      for (let version = 1; version <= newest - missing.length; version += 1) {
         const place = await create();
         const found = await upgrade(place, version, fresh);
         violations.push(...found.violations.map((words) => `${place.engine} ${version}: ${words}`));
