@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { createJsonReader, MAX_DEPTH } from "../src/http/body.ts";
+import type { Request, Response } from "../src/http/exchange.ts";
 import { RequestFailure } from "../src/jsonapi/failure.ts";
 import { mutateJson } from "./fuzz-mutate.ts";
 import type { Target } from "./fuzz-target.ts";
@@ -104,7 +104,7 @@ export const jsonBodies: Target = {
 /** As a server gets it: in pieces, wherever they are cut. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
-  const reading = readJson({ raw } as unknown as FastifyRequest, {} as FastifyReply);
+  const reading = readJson({ raw } as unknown as Request, {} as Response);
   const size = 1 + (body.length % 7 === 0 ? body.length : Math.floor(body.length / 3));
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));
   raw.emit("end");

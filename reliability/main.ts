@@ -1,17 +1,40 @@
 import { parseArgs } from "node:util";
 import { access } from "./access.ts";
+import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
+import { gracefulStop } from "./graceful-stop.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
+import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
 import type { Proof } from "./proof.ts";
 import { draw, examine } from "./report.ts";
+import { sameFeed } from "./same-feed.ts";
+import { slowClients } from "./slow-clients.ts";
 import { start } from "./start.ts";
 import { STEPS } from "./steps.ts";
 import { STORAGE } from "./storage.ts";
+import { unknownCommit } from "./unknown-commit.ts";
+import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [KILL, STEPS, INTERRUPTED, POWER, STORAGE, badInput, access, start];
+const PROOFS: readonly Proof[] = [
+  KILL,
+  STEPS,
+  INTERRUPTED,
+  POWER,
+  STORAGE,
+  sameFeed,
+  unknownCommit,
+  overload,
+  slowClients,
+  gracefulStop,
+  badInput,
+  access,
+  backups,
+  upgrades,
+  start,
+];
 
 const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
@@ -96,41 +95,6 @@ test("a port that is taken, and a file that is in use, are named with what to do
   const second = await run(["serve"], { PORT: "0", DATABASE_URL: `file:${folder}/2.db` });
   assert.equal(second.code, 1);
   assert.match(second.stderr, /^earmark: Another Earmark is running on .*\n$/);
-});
-
-test("asked to stop, the server fails no request that had begun, and is gone soon after", async () => {
-  const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
-  const agent = new Agent({ keepAlive: true });
-  const statuses = new Map<number | string, number>();
-  /** Sends a request on a connection that stays open; false when the server said that it closes it. */
-  const send = (body?: string) =>
-    new Promise<boolean>((resolve) => {
-      const path = body === undefined ? "/v1/subscriptions" : "/v1/operations";
-      const headers = body === undefined ? {} : { "Content-Type": ATOMIC };
-      const method = body === undefined ? "GET" : "POST";
-      const count = (status: number | string) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      const outgoing = request({ port: server.port, host: "127.0.0.1", agent, path, method, headers }, (incoming) => {
-        count(incoming.statusCode ?? 0);
-        incoming.resume().on("end", () => resolve(incoming.headers.connection !== "close"));
-      });
-      outgoing.on("error", (error: NodeJS.ErrnoException) => {
-        count(error.code ?? error.message);
-        resolve(false);
-      });
-      outgoing.end(body);
-    });
-  const client = async (writes: boolean) => {
-    while (await send(writes ? JSON.stringify({ "atomic:operations": batch(5) }) : undefined));
-  };
-  const clients = Array.from({ length: 16 }, (_, index) => client(index % 2 === 0));
-  await sleep(300);
-  server.child.kill("SIGTERM");
-  await Promise.all(clients);
-  agent.destroy();
-  assert.equal(await server.ended, 0);
-  assert.deepEqual([...statuses.keys()], [200]);
-  assert.ok((statuses.get(200) ?? 0) > clients.length, "each client was answered, and at least one again");
 });
 
 test("while it leaves, the server says that it is not ready, and closes connections politely", async () => {

@@ -42,7 +42,7 @@ export function createBodyReader(maxBytes: number): ReadBody {
 /** Reads bodies as JSON. */
 export function createJsonReader(maxBytes: number): ReadJson {
   const readBody = createBodyReader(maxBytes);
-  return async (request, response) => readJson(await readBody(request, response));
+  return async (request, response) => parseJson(await readBody(request, response));
 }
 
 function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<Buffer> {
@@ -112,7 +112,7 @@ function tooLarge(maxBytes: number): RequestFailure {
   return new RequestFailure({ status: 413, title: "Content Too Large", detail, meta: { max: maxBytes } });
 }
 
-function readJson(bytes: Buffer): unknown {
+export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw malformedDocument("The request needs a body: a JSON:API document.");
   if (!isUtf8(bytes)) throw malformedDocument("The body must be UTF-8.");
   if (isDeeper(bytes, MAX_DEPTH))

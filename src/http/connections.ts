@@ -21,6 +21,11 @@ const FINISHING_MS = 8_000;
 /** A client may send requests ahead of their answers; when so many wait, no more of them are read for a while. */
 const MANY_WAITING = 64;
 const FEW_WAITING = 16;
+/**
+ * What was read already is parsed all the same, some thousand requests for each connection. So when this many wait on
+ * all connections together, whoever has many of them is closed.
+ */
+const MOST_WAITING = 20_000;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -68,18 +73,20 @@ interface Waiting {
  */
 class Lines {
   readonly #lines = new WeakMap<Socket, Waiting[]>();
+  #waiting = 0;
 
   join(request: IncomingMessage, response: ServerResponse, start: () => void): void {
     const { socket } = request;
-    let line = this.#lines.get(socket);
-    if (line === undefined) {
-      line = [];
-      this.#lines.set(socket, line);
+    if (socket.destroyed) return;
+    const waiting = this.#lines.get(socket) ?? this.#open(socket);
+    if (this.#waiting >= MOST_WAITING && waiting.length >= MANY_WAITING) {
+      socket.destroy();
+      return;
     }
-    const waiting = line;
+    this.#waiting += 1;
     waiting.push({ request, response, start });
     response.once("close", () => {
-      waiting.shift();
+      if (waiting.shift() !== undefined) this.#waiting -= 1;
       if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
       const [next] = waiting;
       // In a turn of its own: others must not wait for everything that one client has sent ahead.
@@ -88,6 +95,17 @@ class Lines {
     if (waiting.length === 1) start();
     // Afterwards: Node itself goes on reading at the end of each request.
     else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
+  }
+
+  #open(socket: Socket): Waiting[] {
+    const line: Waiting[] = [];
+    this.#lines.set(socket, line);
+    // Node tells of the end of the one that is being answered alone.
+    socket.once("close", () => {
+      this.#waiting -= line.length;
+      line.length = 0;
+    });
+    return line;
   }
 
   /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */

@@ -85,3 +85,24 @@ test("bodies that together are more than the server can hold are refused, and th
   }
   assert.equal(status, 200);
 });
+
+test("when very many requests wait on all connections together, those who sent them are closed, and others are served", async () => {
+  const { port, call } = await startServer();
+  const sockets = Array.from({ length: 40 }, () => connect(port, "127.0.0.1").on("error", () => undefined));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  const isClosed = Promise.race(
+    sockets.map((socket) => new Promise<string>((resolve) => socket.once("close", () => resolve("closed")))),
+  );
+  const polite = connect(port, "127.0.0.1");
+  await once(polite, "connect");
+  for (const socket of sockets) socket.resume().write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_500));
+  polite.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(10));
+  assert.equal(await isClosed, "closed");
+  for (const socket of sockets) socket.destroy();
+  assert.equal((await call("GET", "/healthz")).status, 200);
+  let answers = "";
+  for await (const chunk of polite) {
+    answers += chunk;
+    if (answers.split("HTTP/1.1 200 ").length === 11) break;
+  }
+});

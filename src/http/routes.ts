@@ -7,9 +7,10 @@ import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { isRefusal, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
-import { createJsonReader } from "./body.ts";
+import { createBodyReader, parseJson, type ReadJson } from "./body.ts";
 import { addDocs } from "./docs-page.ts";
-import type { Logger } from "./exchange.ts";
+import { Entrance } from "./entrance.ts";
+import type { Logger, Request, Response } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
@@ -27,7 +28,21 @@ export function addRoutes(
 ): void {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
-  const readJson = createJsonReader(limits.maxBodyBytes);
+  const readBody = createBodyReader(limits.maxBodyBytes);
+  const readJson: ReadJson = async (request, response) => parseJson(await readBody(request, response));
+  const entrance = new Entrance(options.config.maxQueuedOperations);
+  /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
+  const letIn = async (request: Request, response: Response) => {
+    entrance.requireRoom(Number(request.headers["content-length"] ?? 0));
+    const bytes = await readBody(request, response);
+    const leave = await entrance.enter(bytes.length);
+    try {
+      return { attempts: readOperations(parseJson(bytes), limits.maxOperations, basePath), leave };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
 
   resource("/v1/operations", ATOMIC, {
     POST: [
@@ -36,11 +51,15 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const attempts = readOperations(await readJson(request, response), limits.maxOperations, basePath);
-        await spend(attempts.length);
-        const outcomes = await subscribe(store, user, attempts, clock());
-        metrics?.countOutcomes(outcomes);
-        respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+        const { attempts, leave } = await letIn(request, response);
+        try {
+          await spend(attempts.length);
+          const outcomes = await subscribe(store, user, attempts, clock());
+          metrics?.countOutcomes(outcomes);
+          respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+        } finally {
+          leave();
+        }
       },
     ],
   });

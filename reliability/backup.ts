@@ -1,0 +1,237 @@
+import { copyFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openArchive } from "../src/store/archive.ts";
+import { type Row, TABLES } from "../src/store/tables.ts";
+import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
+import { startPostgres } from "../test/postgres.ts";
+import { run as runProgram } from "../test/process.ts";
+import { type Proof, type Run, serve } from "./proof.ts";
+
+/** Feeds that are added by one request: all of them are there, or none. */
+const GROUP = 7;
+/** Each adds one group after another. Two more take turns, so that each has seen what the other did before. */
+const WRITERS = ["one", "two", "three"];
+const TURNS = ["ping", "pong"] as const;
+
+/** How many groups of each name were answered, and how many removals. */
+export interface Acknowledged {
+  readonly groups: Map<string, number>;
+  removals: number;
+}
+
+/** What is in a database, as far as it tells of which instant it is. */
+export interface Content {
+  readonly feeds: readonly string[];
+  readonly total: number;
+  readonly sequence: number;
+  readonly removals: number;
+  readonly gaps: number;
+}
+
+interface Backup {
+  readonly path: string;
+  /** What had been answered when it began. */
+  readonly before: Acknowledged;
+}
+
+type Take = (url: string, path: string) => Promise<unknown>;
+
+export const backups: Proof = {
+  name: "backup",
+  promises: ["P9"],
+  async prove(run) {
+    const postgres = await startPostgres([], run.later);
+    const violations: string[] = [];
+    const figures: string[] = [];
+    const places = [
+      {
+        engine: "SQLite",
+        url: `file:${run.folder}/earmark.db`,
+        fresh: (n: number) => `file:${run.folder}/restored-${n}.db`,
+      },
+      { engine: "PostgreSQL", url: await postgres.database(), fresh: () => postgres.database() },
+    ];
+    for (const { engine, url, fresh } of places) {
+      const { taken, calmMs, busyMs } = await backUpUnderLoad(run, url, takeBackup);
+      for (const [number, backup] of taken.entries()) {
+        const target = await fresh(number);
+        await command(["restore", "--yes", backup.path], target);
+        violations.push(...judge(await contentOf(target), backup.before));
+      }
+      if (!run.isQuick && busyMs > 2 * calmMs)
+        violations.push(`${engine}: writers' p99 is ${busyMs.toFixed(0)} ms, without backups ${calmMs.toFixed(0)} ms`);
+      figures.push(`${engine}: ${taken.length}, writers' p99 ${busyMs.toFixed(0)} ms (${calmMs.toFixed(0)} without)`);
+    }
+    return { figures: `${figures.join("; ")}; all restored: ${violations.length} violations`, violations };
+  },
+  control: {
+    name: "the file is copied without its log",
+    async prove(run) {
+      const url = `file:${run.folder}/earmark.db`;
+      const copyFile: Take = async (from, path) => copyFileSync(from.slice("file:".length), path);
+      const { taken } = await backUpUnderLoad({ ...run, isQuick: true }, url, copyFile);
+      const violations: string[] = [];
+      for (const { path, before } of taken) violations.push(...judge(await contentOf(`file:${path}`), before));
+      return { figures: `${taken.length} copies`, violations };
+    },
+  },
+};
+
+const takeBackup: Take = (url, path) => command(["backup", path], url);
+
+async function command(args: readonly string[], url: string): Promise<void> {
+  const { code, stderr } = await runProgram(args, { DATABASE_URL: url });
+  if (code !== 0) throw new Error(`earmark ${args[0]} ended with ${code}: ${stderr}`);
+}
+
+/** How long the slowest of a hundred writes takes, without backups and while one follows another; and those backups. */
+async function backUpUnderLoad(
+  run: Run,
+  url: string,
+  take: Take,
+): Promise<{ readonly taken: readonly Backup[]; readonly calmMs: number; readonly busyMs: number }> {
+  const server = await serve(run, { DATABASE_URL: url });
+  const acknowledged: Acknowledged = { groups: new Map(), removals: 0 };
+  await addGroup(server.port, "base", run.isQuick ? 2_000 : 10_000, acknowledged);
+  const load = startLoad(server.port, acknowledged);
+  await sleep(run.isQuick ? 300 : 10_000);
+  const calmMs = load.p99();
+  const taken: Backup[] = [];
+  const until = performance.now() + (run.isQuick ? 0 : 15_000);
+  do {
+    const path = `${run.folder}/backup-${newId()}.db`;
+    const before = { groups: new Map(acknowledged.groups), removals: acknowledged.removals };
+    await take(url, path);
+    taken.push({ path, before });
+  } while (performance.now() < until);
+  const busyMs = load.p99();
+  await load.end();
+  server.child.kill("SIGKILL");
+  await server.ended;
+  return { taken, calmMs, busyMs };
+}
+
+interface Load {
+  /** Of the writes since it was last asked, in milliseconds. */
+  p99(): number;
+  end(): Promise<void>;
+}
+
+/** Writers of groups, two who take turns, and one who adds something and removes it again. */
+function startLoad(port: number, acknowledged: Acknowledged): Load {
+  let isOver = false;
+  let times: number[] = [];
+  const timed = async (name: string) => {
+    const started = performance.now();
+    await addGroup(port, name, GROUP, acknowledged);
+    times.push(performance.now() - started);
+  };
+  const writer = async (names: readonly string[]) => {
+    for (let turn = 0; !isOver; turn += 1) await timed(names[turn % names.length] ?? "");
+  };
+  const remover = async () => {
+    while (!isOver) {
+      const id = newId();
+      await post(port, [add(id, `https://feeds.example/passing/${id}`)]);
+      const { status } = await callServer(port, "DELETE", `/v1/subscriptions/${id}`);
+      if (status !== 204) throw new Error(`a removal was answered ${status}`);
+      acknowledged.removals += 1;
+    }
+  };
+  const working = Promise.all([...WRITERS.map((name) => writer([name])), writer(TURNS), remover()]);
+  return {
+    p99() {
+      const sorted = times.sort((one, other) => one - other);
+      times = [];
+      return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
+    },
+    async end() {
+      isOver = true;
+      await working;
+    },
+  };
+}
+
+async function addGroup(port: number, name: string, size: number, { groups }: Acknowledged): Promise<void> {
+  const group = groups.get(name) ?? 0;
+  await post(
+    port,
+    Array.from({ length: size }, (_, member) => add(newId(), feedOf(name, group, member, size))),
+  );
+  groups.set(name, group + 1);
+}
+
+async function post(port: number, operations: readonly object[]): Promise<void> {
+  const body = JSON.stringify({ "atomic:operations": operations });
+  const { status, text } = await callServer(port, "POST", "/v1/operations", {
+    headers: { "Content-Type": ATOMIC },
+    body,
+  });
+  if (status !== 200 || text.includes('"errors"')) throw new Error(`${status}: ${text.slice(0, 500)}`);
+}
+
+export function feedOf(name: string, group: number, member: number, size: number): string {
+  return `https://feeds.example/${name}/${group}/${member}/${size}`;
+}
+
+export async function contentOf(url: string): Promise<Content> {
+  const source = await (await openArchive(url)).read();
+  try {
+    const all = async (name: string): Promise<Row[]> => {
+      const table = TABLES.find((each) => each.name === name);
+      if (table === undefined) throw new Error(`there is no table ${name}`);
+      const rows: Row[] = [];
+      for await (const some of source.rows(table)) rows.push(...some);
+      return rows;
+    };
+    const [[, sequence, total] = [0, 0, 0]] = await all("lists");
+    const [[, counts] = [0, new Uint8Array()]] = await all("gaps");
+    return {
+      feeds: (await all("subscriptions")).map((row) => String(row[4])),
+      total: Number(total),
+      sequence: Number(sequence),
+      removals: (await all("removals")).length,
+      gaps: (counts as Uint8Array).reduce((sum, count) => sum + count, 0),
+    };
+  } finally {
+    await source.close();
+  }
+}
+
+/** What shows that this was never the state of the database, or is older than when the backup began. */
+export function judge({ feeds, total, sequence, removals, gaps }: Content, before: Acknowledged): string[] {
+  const violations: string[] = [];
+  if (total !== feeds.length) violations.push(`the total is ${total}, and there are ${feeds.length}`);
+  if (gaps !== 2 * removals) violations.push(`${removals} removals have left ${gaps} gaps`);
+  if (sequence !== total + gaps) violations.push(`${total} and ${gaps} gaps are not ${sequence} numbers`);
+  if (removals < before.removals) violations.push(`${removals} removals, ${before.removals} were acknowledged before`);
+  const groups = wholeGroups(feeds, violations);
+  for (const [name, count] of before.groups) {
+    const found = groups.get(name) ?? 0;
+    if (found < count) violations.push(`${name}: ${found} groups, ${count} were acknowledged before`);
+  }
+  const [ping = 0, pong = 0] = TURNS.map((name) => groups.get(name) ?? 0);
+  if (ping !== pong && ping !== pong + 1) violations.push(`${ping} and ${pong} of two who take turns`);
+  return violations;
+}
+
+/** How many groups there are of each name, from the first on without holes; what is not whole goes to the violations. */
+function wholeGroups(feeds: readonly string[], violations: string[]): ReadonlyMap<string, number> {
+  const found = new Map<string, Map<number, number>>();
+  const sizes = new Map<string, number>();
+  for (const feed of feeds) {
+    const [name = "", group, , size] = new URL(feed).pathname.slice(1).split("/");
+    if (name === "passing") continue;
+    const members = found.get(name) ?? new Map<number, number>();
+    members.set(Number(group), (members.get(Number(group)) ?? 0) + 1);
+    found.set(name, members);
+    sizes.set(name, Number(size));
+  }
+  for (const [name, members] of found) {
+    for (const [group, count] of members) {
+      if (count !== sizes.get(name)) violations.push(`${name}: ${count} of ${sizes.get(name)} in group ${group}`);
+      if (group >= members.size) violations.push(`${name}: group ${group} where there are ${members.size}`);
+    }
+  }
+  return new Map([...found].map(([name, members]) => [name, members.size]));
+}

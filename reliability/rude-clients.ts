@@ -1,0 +1,98 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ATOMIC } from "../bench/requests.ts";
+
+/** A process of its own with clients that nobody wishes for. It reports when all were closed, or their time is over. */
+export interface Order {
+  readonly port: number;
+  readonly kinds: readonly { readonly kind: Kind; readonly count: number; readonly patienceMs: number }[];
+}
+
+export type Kind = keyof typeof KINDS;
+
+export interface Report {
+  readonly kind: Kind;
+  readonly closed: number;
+  /** Those that the server had not closed when their time was over. */
+  readonly open: number;
+  readonly slowestMs: number;
+}
+
+/** As many as wait to be accepted at the same time, and when the next ones come. */
+const AT_A_TIME = 100;
+const NEXT_MS = 50;
+/** Pages of long addresses: more than the buffers of a connection hold. */
+const MANY = 100;
+const FAR_AHEAD = 500;
+const PING = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const LIST = "GET /v1/subscriptions?page[size]=100 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const POST = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\n`;
+const CHUNK = `10000\r\n${" ".repeat(0x10000)}\r\n`;
+
+/** What each kind does with a connection that is open. */
+const KINDS = {
+  "slow headers": (socket: Socket) => {
+    socket.write("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n");
+    drip(socket, "X-More: 1\r\n");
+  },
+  "slow bodies": (socket: Socket) => {
+    socket.write(`${POST}Content-Length: 100000\r\n\r\n{`);
+    drip(socket, " ");
+  },
+  silent: () => undefined,
+  /** Asks for more than it takes. That there is more to write is how it learns that it was closed. */
+  "never reading": (socket: Socket) => {
+    socket.pause();
+    socket.write(LIST.repeat(MANY));
+    drip(socket, LIST);
+  },
+  "endless bodies": (socket: Socket) => {
+    socket.write(`${POST}Transfer-Encoding: chunked\r\n\r\n`);
+    const more = () => {
+      while (!socket.destroyed && socket.write(CHUNK));
+    };
+    socket.on("drain", more);
+    more();
+  },
+  /** Far ahead of its answers, which it reads; the last says that it is the last. */
+  floods: (socket: Socket) => {
+    socket.write(PING.repeat(FAR_AHEAD) + PING.replace("Host", "Connection: close\r\nHost"));
+  },
+} as const satisfies Record<string, (socket: Socket) => void>;
+
+function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => socket.write(text), 250);
+  socket.on("close", () => clearInterval(timer));
+}
+
+async function visit(port: number, kind: Kind, count: number, patienceMs: number): Promise<Report> {
+  const times: number[] = [];
+  const sockets: Socket[] = [];
+  const closed: Promise<unknown>[] = [];
+  while (sockets.length < count) {
+    const some = Array.from({ length: Math.min(AT_A_TIME, count - sockets.length) }, async () => {
+      const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+      await once(socket, "connect");
+      const started = performance.now();
+      const close = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      closed.push(close.then(() => times.push(performance.now() - started)));
+      socket.resume();
+      KINDS[kind](socket);
+      return socket;
+    });
+    sockets.push(...(await Promise.all(some)));
+    await sleep(NEXT_MS);
+  }
+  await Promise.race([Promise.all(closed), sleep(patienceMs)]);
+  const report = { kind, closed: times.length, open: count - times.length, slowestMs: Math.max(0, ...times) };
+  for (const socket of sockets) socket.destroy();
+  return report;
+}
+
+process.on("message", ({ port, kinds }: Order) => {
+  Promise.all(kinds.map(({ kind, count, patienceMs }) => visit(port, kind, count, patienceMs))).then((reports) =>
+    process.send?.(reports),
+  );
+});
+process.on("disconnect", () => process.exit());

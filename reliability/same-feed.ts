@@ -1,0 +1,238 @@
+import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
+import { type Event, findViolations } from "../test/history.ts";
+import { startPostgres } from "../test/postgres.ts";
+import { run as runProgram } from "../test/process.ts";
+import { type Alter, startFront } from "./front.ts";
+import { type Findings, type Proof, serve } from "./proof.ts";
+
+/** Feeds that are wanted by everybody at the same time; no more than a page holds. */
+const FEEDS = 25;
+/** Who wants them, through each process that serves. */
+const CLIENTS = 4;
+/** A command takes as long to start as a round does. */
+const BESIDE_EVERY = 4;
+/** An operation that is none, somewhere in a batch: its neighbours go on, and its result stands in its place. */
+const MALFORMED = add("x", "https://feeds.example/");
+
+/** Somebody who works on a list, through whatever door. */
+export interface Client {
+  /** Outcome N is that of feed N. */
+  add(feeds: readonly string[]): Promise<Event["outcome"][]>;
+  /** The ids of what is in the list, by feed. */
+  list(): Promise<ReadonlyMap<string, string>>;
+}
+
+interface Remover extends Client {
+  remove(id: string): Promise<Event["outcome"]>;
+}
+
+/** What was seen by all clients, and what was wrong with single answers. */
+export interface History {
+  readonly events: Event[];
+  readonly wrong: string[];
+}
+
+export const sameFeed: Proof = {
+  name: "same feed, many clients",
+  promises: ["P3", "P4", "P5"],
+  async prove(run) {
+    const history: History = { events: [], wrong: [] };
+    const keys = run.isQuick ? 200 : 10_000;
+    const postgres = await startPostgres([], run.later);
+    const shared = { DATABASE_URL: await postgres.database() };
+    const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
+    const lone = { DATABASE_URL: await postgres.database() };
+    const setUps = [
+      { settings: shared, processes: 3, share: 0.4, beside: [] },
+      { settings: lone, processes: 1, share: 0.25, beside: [] },
+      // One server has the file; what else works on it are commands.
+      { settings: file, processes: 1, share: 0.35, beside: [commandClient(file), commandClient(file)] },
+    ];
+    for (const [index, { settings, processes, share, beside }] of setUps.entries()) {
+      const servers = await Promise.all(Array.from({ length: processes }, () => serve(run, settings)));
+      const clients = servers.flatMap(({ port }) => clientsOf(port, history, run.random));
+      for (let round = 0; round < Math.ceil((keys * share) / FEEDS); round += 1)
+        await race(clients, round % BESIDE_EVERY === 0 ? beside : [], `${index}-${round}`, history, run.random);
+      run.say(`${index + 1} of ${setUps.length}: ${history.events.length} answers`);
+      for (const { child } of servers) child.kill("SIGKILL");
+    }
+    return judge(history);
+  },
+  control: {
+    name: "now and then a 409 is told as data",
+    async prove(run) {
+      const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
+      const front = await startFront(run.later, server.port, secondWinner(run.random));
+      const history: History = { events: [], wrong: [] };
+      const clients = clientsOf(front.port, history, run.random);
+      for (let round = 0; round < 4; round += 1) await race(clients, [], String(round), history, run.random);
+      return judge(history);
+    },
+  },
+};
+
+/** Tells one in twenty of those who were too late that they were first. */
+export function secondWinner(random: () => number): Alter {
+  return (path, body, { json, text }) => {
+    if (path !== "/v1/operations") return text;
+    const results: Result[] = json["atomic:results"];
+    const late = results.findIndex(({ errors }) => errors?.[0].status === "409" && random() < 0.05);
+    if (late !== -1) results[late] = JSON.parse(body)["atomic:operations"][late];
+    return JSON.stringify(json);
+  };
+}
+
+export function judge({ events, wrong }: History): Findings {
+  const count = (outcome: Event["outcome"]) => events.filter((event) => event.outcome === outcome).length;
+  const feeds = new Set(events.map(({ feed }) => feed)).size;
+  const violations = [...findViolations(events), ...wrong];
+  const answers = `${count("added")} added, ${count("conflict")} conflicts, ${count("removed")} removed`;
+  return {
+    figures: `${feeds} feeds, ${answers}, ${count("present") + count("absent")} reads: ${violations.length} violations`,
+    violations,
+  };
+}
+
+export function clientsOf(port: number, history: History, random: () => number): Remover[] {
+  return Array.from({ length: CLIENTS }, () => httpClient(port, history, random));
+}
+
+/** All want the same feeds at once, look whether they are there, and remove some; in the end nothing is left. */
+export async function race(
+  remote: readonly Remover[],
+  local: readonly Client[],
+  name: string,
+  { events }: History,
+  random: () => number,
+): Promise<void> {
+  const feeds = Array.from({ length: FEEDS }, (_, index) => `https://feeds.example/${name}/${index}`);
+  const someOf = (all: readonly string[], share: number) => all.filter(() => random() < share);
+  const record = async <Result>(
+    kind: Event["kind"],
+    request: () => Promise<Result>,
+    outcomesOf: (result: Result) => readonly (readonly [feed: string, outcome: Event["outcome"]])[],
+  ) => {
+    const start = performance.now();
+    const result = await request();
+    const end = performance.now();
+    for (const [feed, outcome] of outcomesOf(result)) events.push({ feed, kind, start, end, outcome });
+    return result;
+  };
+  const addAll = (client: Client, wanted: readonly string[]) =>
+    record(
+      "add",
+      () => client.add(wanted),
+      (outcomes) => wanted.map((feed, index) => [feed, outcomes[index] ?? "unknown"]),
+    );
+  const look = (client: Client) =>
+    record(
+      "read",
+      () => client.list(),
+      (list) => feeds.map((feed) => [feed, list.has(feed) ? "present" : "absent"]),
+    );
+  const removeAll = async (client: Remover, wanted: readonly string[], ids: ReadonlyMap<string, string>) => {
+    for (const feed of wanted) {
+      const id = ids.get(feed);
+      if (id === undefined) continue;
+      // Added again by another, it has another id: that this one is gone says nothing of the feed.
+      await record(
+        "remove",
+        () => client.remove(id),
+        (outcome) => (outcome === "removed" ? [[feed, outcome]] : []),
+      );
+    }
+  };
+
+  const shuffled = () => feeds.map((feed) => [random(), feed] as const).sort(([one], [other]) => one - other);
+  const working = remote.map(async (client, index) => {
+    // What was answered by one process is looked for on another.
+    const next = remote[(index + CLIENTS) % remote.length] ?? client;
+    await addAll(
+      client,
+      shuffled().map(([, feed]) => feed),
+    );
+    const list = await look(next);
+    await removeAll(next, someOf(feeds, 0.1), list);
+    await look(client);
+    await addAll(next, someOf(feeds, 0.2));
+    await look(client);
+  });
+  const beside = local.map(async (client) => {
+    await addAll(client, feeds);
+    await look(client);
+  });
+  await Promise.all([...working, ...beside]);
+  const [first, second = first] = remote;
+  if (first === undefined || second === undefined) throw new Error("nobody takes part");
+  await removeAll(first, feeds, await look(second));
+  await look(second);
+}
+
+function httpClient(port: number, { wrong }: History, random: () => number): Remover {
+  return {
+    async add(feeds) {
+      const operations = feeds.map((feed) => add(newId(), feed));
+      const odd = Math.floor(random() * (operations.length + 1));
+      operations.splice(odd, 0, MALFORMED);
+      const body = JSON.stringify({ "atomic:operations": operations });
+      const answer = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+      const results: Result[] = answer.json["atomic:results"];
+      wrong.push(...compare(operations as Operation[], results));
+      return results.toSpliced(odd, 1).map((result) => (result.data === undefined ? "conflict" : "added"));
+    },
+    async list() {
+      const { json } = await callServer(port, "GET", "/v1/subscriptions?page[size]=100");
+      const items = json.data as { id: string; attributes: { feed_url: string } }[];
+      if (items.length !== json.meta.total)
+        wrong.push(`a page of ${items.length} where the total is ${json.meta.total}`);
+      return new Map(items.map(({ id, attributes }) => [attributes.feed_url, id]));
+    },
+    async remove(id) {
+      const { status } = await callServer(port, "DELETE", `/v1/subscriptions/${id}`);
+      return status === 204 ? "removed" : "absent";
+    },
+  };
+}
+
+interface Operation {
+  readonly data: { readonly id: string; readonly attributes: { readonly feed_url: string } };
+}
+
+interface Result {
+  readonly data?: { readonly id: string; readonly attributes: { readonly feed_url: string } };
+  readonly errors?: readonly [{ readonly status: string; readonly source?: { readonly pointer: string } }];
+}
+
+/** What is wrong with results as answers to these operations: there are as many, and result N is about operation N. */
+export function compare(operations: readonly Operation[], results: readonly Result[]): string[] {
+  if (results.length !== operations.length) return [`${results.length} results for ${operations.length} operations`];
+  return operations.flatMap(({ data: asked }, index) => {
+    const { data, errors } = results[index] ?? {};
+    const place = `/atomic:operations/${index}`;
+    const isAnswer =
+      data === undefined
+        ? errors?.[0].source?.pointer.startsWith(place) === true &&
+          errors[0].status === (asked.id === "x" ? "400" : "409")
+        : data.id === asked.id && data.attributes.feed_url === asked.attributes.feed_url;
+    return isAnswer ? [] : [`result ${index} does not answer operation ${index}: ${JSON.stringify(results[index])}`];
+  });
+}
+
+/** Somebody at a terminal, straight on the database, beside the server. */
+function commandClient(settings: Readonly<Record<string, string>>): Client {
+  const lines = async (args: readonly string[]) => {
+    const { code, stdout, stderr } = await runProgram(args, settings);
+    if (code !== 0) throw new Error(`earmark ${args[0]} ended with ${code}: ${stderr}`);
+    return stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Record<string, string>]));
+  };
+  return {
+    async add(feeds) {
+      const outcomes = await lines(["add", "--json", ...feeds]);
+      return outcomes.map(({ outcome }) => (outcome === "added" ? "added" : "conflict"));
+    },
+    async list() {
+      const items = await lines(["list", "--json"]);
+      return new Map(items.map(({ feed_url = "", id = "" }) => [feed_url, id]));
+    },
+  };
+}

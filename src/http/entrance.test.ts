@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { RequestFailure } from "../jsonapi/failure.ts";
+import { Entrance } from "./entrance.ts";
+
+/** Room for 16,000 bytes. */
+const OPERATIONS = 100;
+
+test("what is more than may wait is turned away, until somebody has left", async () => {
+  const entrance = new Entrance(OPERATIONS);
+  const leave = await entrance.enter(10_000);
+  await entrance.enter(6_000);
+  const isRefused = (error: unknown) => error instanceof RequestFailure && error.error.status === 503;
+  assert.throws(() => entrance.requireRoom(1), isRefused);
+  await assert.rejects(entrance.enter(1), isRefused);
+  leave();
+  entrance.requireRoom(10_000);
+  assert.throws(() => entrance.requireRoom(10_001), isRefused);
+});
+
+test("what finds nothing ahead is let in, however large it is", async () => {
+  const entrance = new Entrance(OPERATIONS);
+  const leave = await entrance.enter(1_000_000);
+  leave();
+  entrance.requireRoom(1_000_000);
+});
+
+test("of large ones each has a turn of the event loop for itself, and small ones pass by", async () => {
+  const entrance = new Entrance(1_000_000);
+  const passed: string[] = [];
+  const enter = async (name: string, bytes: number) => {
+    await entrance.enter(bytes);
+    passed.push(name);
+  };
+  const all = [enter("first", 100_000), enter("second", 100_000), enter("third", 100_000), enter("small", 1_000)];
+  await Promise.resolve().then(() => undefined);
+  assert.deepEqual(passed.toSorted(), ["first", "small"]);
+  await turn();
+  assert.deepEqual(passed.slice(2), ["second"]);
+  await Promise.all(all);
+  assert.equal(passed.length, 4);
+});
