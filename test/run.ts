@@ -6,7 +6,16 @@ const STEPS: readonly (readonly [name: string, command: string, ...rest: string[
   ["format, lint and import table", "biome", "check", "--error-on-warnings"],
   ["types", "tsc"],
   ["types of the page", "tsc", "-p", "web"],
-  ["tests", "node", "--test", `--test-concurrency=${availableParallelism()}`, "src/**/*.test.ts", "test/**/*.test.ts"],
+  [
+    "tests",
+    "node",
+    "--test",
+    `--test-concurrency=${availableParallelism()}`,
+    "src/**/*.test.ts",
+    "test/**/*.test.ts",
+    "reliability/*.test.ts",
+  ],
+  ["promises, in short", "node", "reliability/main.ts", "--quick"],
   // By itself, since it compares how fast things are.
   ["bench, in short", "node", "--test", "--test-concurrency=1", "bench/*.test.ts"],
 ];
