@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { ATOMIC, PLAIN } from "../bench/requests.ts";
 import { oddBodies } from "../test/properties-documents.ts";
-import { mediaTypes } from "./fuzz-media.ts";
-import { type Material, mutate } from "./fuzz-mutate.ts";
-import { opmlFiles } from "./fuzz-opml.ts";
-import { queries } from "./fuzz-query.ts";
+import { mediaTypes } from "./fuzz/media.ts";
+import { type Material, mutate } from "./fuzz/mutate.ts";
+import { opmlFiles } from "./fuzz/opml.ts";
+import { queries } from "./fuzz/query.ts";
 
 /** What the server of this proof takes at most: little, so that more is soon sent. */
 export const MAX_BODY_BYTES = 20_000;

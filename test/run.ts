@@ -13,7 +13,7 @@ const STEPS: readonly (readonly [name: string, command: string, ...rest: string[
     `--test-concurrency=${availableParallelism()}`,
     "src/**/*.test.ts",
     "test/**/*.test.ts",
-    "reliability/*.test.ts",
+    "reliability/**/*.test.ts",
   ],
   ["promises, in short", "node", "reliability/main.ts", "--quick"],
   // By itself, since it compares how fast things are.

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { readFeedUrl } from "../src/feed-url.ts";
-import { RequestFailure } from "../src/jsonapi/failure.ts";
-import { readOperations, writeResults } from "../src/jsonapi/operations.ts";
-import { isObject } from "../src/jsonapi/resource.ts";
-import type { Draft, Malformed, Outcome } from "../src/subscriptions.ts";
-import { mutateJson } from "./fuzz-mutate.ts";
-import type { Target } from "./fuzz-target.ts";
+import { readFeedUrl } from "../../src/feed-url.ts";
+import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { readOperations, writeResults } from "../../src/jsonapi/operations.ts";
+import { isObject } from "../../src/jsonapi/resource.ts";
+import type { Draft, Malformed, Outcome } from "../../src/subscriptions.ts";
+import { mutateJson } from "./mutate.ts";
+import type { Target } from "./target.ts";
 
 const MAX_OPERATIONS = 20;
 const BASE = "/base";

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import type { Progress, Task } from "./fuzz-worker.ts";
+import type { Progress, Task } from "./worker.ts";
 
 export interface Result extends Progress {
   readonly seconds: number;
@@ -15,7 +15,7 @@ const LONGEST = 4 * 1024 * 1024;
 export async function fuzz(task: Omit<Task, "current">, patienceMs = PATIENCE_MS): Promise<Result> {
   const current = new SharedArrayBuffer(4 + 2 * LONGEST);
   const started = performance.now();
-  const worker = new Worker(new URL("fuzz-worker.ts", import.meta.url), {
+  const worker = new Worker(new URL("worker.ts", import.meta.url), {
     workerData: { ...task, current } satisfies Task,
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
   });

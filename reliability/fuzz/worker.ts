@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { Coverage } from "./fuzz-coverage.ts";
-import { type Material, mutate, shorten } from "./fuzz-mutate.ts";
-import type { Target } from "./fuzz-target.ts";
-import { randomFrom } from "./proof.ts";
+import { randomFrom } from "../proof.ts";
+import { Coverage } from "./coverage.ts";
+import { type Material, mutate, shorten } from "./mutate.ts";
+import type { Target } from "./target.ts";
 
 /** What the thread is given. */
 export interface Task {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { readFeedUrl } from "../src/feed-url.ts";
-import { type Entry, NotOpml } from "../src/opml/entry.ts";
-import { OpmlParser } from "../src/opml/parser.ts";
-import { readOpml } from "../src/opml/read.ts";
-import { writeOpml } from "../src/opml/write.ts";
-import type { Subscription } from "../src/subscriptions.ts";
-import type { Target } from "./fuzz-target.ts";
+import { readFeedUrl } from "../../src/feed-url.ts";
+import { type Entry, NotOpml } from "../../src/opml/entry.ts";
+import { OpmlParser } from "../../src/opml/parser.ts";
+import { readOpml } from "../../src/opml/read.ts";
+import { writeOpml } from "../../src/opml/write.ts";
+import type { Subscription } from "../../src/subscriptions.ts";
+import type { Target } from "./target.ts";
 
 const file = (body: string) => `<?xml version="1.0"?><opml version="2.0"><head/><body>${body}</body></opml>`;
 const feed = (number: number) => `<outline type="rss" text="t${number}" xmlUrl="https://a.example/${number}"/>`;

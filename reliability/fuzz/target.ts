@@ -1,4 +1,4 @@
-import type { Material } from "./fuzz-mutate.ts";
+import type { Material } from "./mutate.ts";
 
 /** A reader of what strangers send, and how to tell whether it read it right. */
 export interface Target {

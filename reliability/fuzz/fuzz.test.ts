@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { shorten } from "./fuzz-mutate.ts";
-import { fuzz } from "./fuzz-run.ts";
-import { targets } from "./fuzz-targets.ts";
+import { shorten } from "./mutate.ts";
+import { fuzz } from "./run.ts";
+import { targets } from "./targets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "earmark-fuzz-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

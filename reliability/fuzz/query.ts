@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RequestFailure } from "../src/jsonapi/failure.ts";
+import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import {
   type ListQuery,
   readFieldsQuery,
@@ -7,9 +7,9 @@ import {
   readListQuery,
   readPageQuery,
   requireNoQuery,
-} from "../src/jsonapi/query.ts";
-import { writePage } from "../src/jsonapi/subscriptions.ts";
-import type { Target } from "./fuzz-target.ts";
+} from "../../src/jsonapi/query.ts";
+import { writePage } from "../../src/jsonapi/subscriptions.ts";
+import type { Target } from "./target.ts";
 
 const [NUMBER, SIZE, FIELDS] = ["page[number]", "page[size]", "fields[subscription]"];
 const KNOWN_FIELDS = ["feed_url", "user_subscribed_at"];

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { fuzz } from "./fuzz-run.ts";
-import { targets } from "./fuzz-targets.ts";
+import { fuzz } from "./run.ts";
+import { targets } from "./targets.ts";
 
 const USAGE = `Gives every reader of what strangers send more than any person would think of, and holds it to what it promises.
 
@@ -25,7 +25,7 @@ if (values.help) process.stdout.write(USAGE);
 else {
   const chosen = targets.filter(({ name }) => name.includes(values.only.toLowerCase()));
   if (chosen.length === 0) throw new Error(`there is no reader with "${values.only}" in its name`);
-  const module = fileURLToPath(new URL("fuzz-targets.ts", import.meta.url));
+  const module = fileURLToPath(new URL("targets.ts", import.meta.url));
   const seed = Number(values.seed);
   for (const { name } of chosen) {
     const { runs, corpus, seconds, finding } = await fuzz({ module, name, seconds: Number(values.seconds), seed });

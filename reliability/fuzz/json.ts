@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import { createJsonReader, MAX_DEPTH } from "../src/http/body.ts";
-import type { Request, Response } from "../src/http/exchange.ts";
-import { RequestFailure } from "../src/jsonapi/failure.ts";
-import { mutateJson } from "./fuzz-mutate.ts";
-import type { Target } from "./fuzz-target.ts";
+import { createJsonReader, MAX_DEPTH } from "../../src/http/body.ts";
+import type { Request, Response } from "../../src/http/exchange.ts";
+import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { mutateJson } from "./mutate.ts";
+import type { Target } from "./target.ts";
 
 const MAX_BYTES = 32_768;
 const readJson = createJsonReader(MAX_BYTES);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { RequestFailure } from "../src/jsonapi/failure.ts";
-import { ATOMIC, type MediaType, PLAIN } from "../src/jsonapi/media-type.ts";
-import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
-import type { Target } from "./fuzz-target.ts";
+import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { ATOMIC, type MediaType, PLAIN } from "../../src/jsonapi/media-type.ts";
+import { requireAccept, requireContentType } from "../../src/jsonapi/negotiation.ts";
+import type { Target } from "./target.ts";
 
 const TYPE = "application/vnd.api+json";
 const URI = "https://jsonapi.org/ext/atomic";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { domainToUnicode } from "node:url";
-import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
-import type { Target } from "./fuzz-target.ts";
+import { guidOf, MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
+import type { Target } from "./target.ts";
 
 const HOST = "feeds.example";
 
