@@ -9,15 +9,20 @@ import { noStops, useUntilClosed } from "./graceful-stop.ts";
 /** What the clients of the proof say of a server that is stopped in this way. */
 async function violationsOf(stop: (server: Server) => void): Promise<readonly string[]> {
   let isLeaving = false;
+  let busy: () => void = () => undefined;
+  const isBusy = new Promise<void>((resolve) => (busy = resolve));
+  let seen = 0;
   const server = createServer(async (request, response) => {
     for await (const _ of request);
+    seen += 1;
+    if (seen === 200) busy();
     await sleep(20);
     if (isLeaving) response.setHeader("Connection", "close");
     response.end(request.method === "POST" ? '{"data":'.repeat(100) : "");
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const stops = noStops();
-  const stopping = sleep(200).then(() => {
+  const stopping = isBusy.then(() => {
     isLeaving = true;
     stop(server);
   });
