@@ -33,7 +33,11 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 export type Allowed = (path: string) => { readonly allow: string; readonly media: MediaType } | undefined;
 
 /** The server below the routes: what holds for every connection, whatever is asked over it. */
-export function createHttpServer(handler: Handler, limits: Limits, allowed: Allowed): Server {
+export function createHttpServer(
+  handler: Handler,
+  limits: Limits,
+  allowed: Allowed,
+): { readonly server: Server; readonly drain: () => Promise<void> } {
   const lines = new Lines();
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -57,7 +61,7 @@ export function createHttpServer(handler: Handler, limits: Limits, allowed: Allo
   server.on("clientError", (error: ParserError, socket: Socket) => {
     lines.afterAnswers(socket, () => answerParserError(error, socket, allowed));
   });
-  return server;
+  return { server, drain: () => drainConnections(server, lines) };
 }
 
 interface Waiting {
@@ -72,7 +76,7 @@ interface Waiting {
  * that reads no answers could make us prepare hundreds of them.
  */
 class Lines {
-  readonly #lines = new WeakMap<Socket, Waiting[]>();
+  readonly #lines = new Map<Socket, Waiting[]>();
   #waiting = 0;
 
   join(request: IncomingMessage, response: ServerResponse, start: () => void): void {
@@ -102,10 +106,19 @@ class Lines {
     this.#lines.set(socket, line);
     // Node tells of the end of the one that is being answered alone.
     socket.once("close", () => {
+      this.#lines.delete(socket);
       this.#waiting -= line.length;
       line.length = 0;
     });
     return line;
+  }
+
+  /** Whoever waits for an answer is told with the last one that there will be no more. */
+  end(): void {
+    for (const line of this.#lines.values()) {
+      const last = line.at(-1)?.response;
+      if (last?.headersSent === false) last.setHeader("Connection", "close");
+    }
   }
 
   /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */
@@ -174,7 +187,8 @@ function unknownMethod(
 }
 
 /** Answers what has begun and what still comes in on open connections, then closes them. */
-export async function drainConnections(server: Server): Promise<void> {
+async function drainConnections(server: Server, lines: Lines): Promise<void> {
+  lines.end();
   server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
   const connections = await promisify(server.getConnections.bind(server))();
   if (connections > 0) await sleep(LEAVING_MS);

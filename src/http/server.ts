@@ -7,7 +7,7 @@ import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { createClientReader } from "./client-address.ts";
-import { createHttpServer, drainConnections } from "./connections.ts";
+import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard } from "./guard.ts";
@@ -89,7 +89,7 @@ export function createServer(options: ServerOptions): Server {
     if (isSlow) log.warn(line, "slow request");
     else if (isVerbose) log.debug(line, "request");
   };
-  const server = createHttpServer(
+  const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
       const request = new Request(raw, log);
@@ -116,7 +116,7 @@ export function createServer(options: ServerOptions): Server {
     },
     async drain() {
       state.draining = true;
-      await drainConnections(server);
+      await drain();
     },
   };
 }

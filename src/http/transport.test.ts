@@ -1035,3 +1035,20 @@ test("a client that sends very many requests ahead holds up nobody else, and get
   assert.equal(answers, COUNT);
   assert.ok(worst < whole / 4, `another answer took ${worst.toFixed(0)} of ${whole.toFixed(0)} ms`);
 });
+
+test("whoever began before the server was asked to stop is told with the answer that no other will follow", async () => {
+  const { port, server } = await startServer();
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.write(
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 25\r\n\r\n{`,
+  );
+  await sleep(50);
+  const drained = server.drain();
+  socket.write('"atomic:operations":[]  }');
+  let answer = "";
+  for await (const chunk of socket) answer += chunk;
+  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
+  assert.match(answer, /\r\nconnection: close\r\n/i);
+  await drained;
+});
