@@ -15,7 +15,11 @@ export async function call(
 ): Promise<Answer | undefined> {
   const sent =
     body === undefined || contentType === undefined ? {} : { body, headers: { "Content-Type": contentType } };
-  return callServer(port, method, path, sent).catch(() => undefined);
+  for (;;) {
+    const answer = await callServer(port, method, path, sent).catch(() => undefined);
+    // On a busy machine it is we who are slow: it did not arrive, so nothing was done, and it is sent again.
+    if (answer?.status !== 408) return answer;
+  }
 }
 
 /** The ids of the whole list in its order, page by page; or the first answer that is no page, undefined when none came. */
