@@ -1041,7 +1041,7 @@ test("whoever began before the server was asked to stop is told with the answer 
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   socket.write(
-    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 25\r\n\r\n{`,
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 26\r\n\r\n{`,
   );
   await sleep(50);
   const drained = server.drain();
