@@ -1,0 +1,20 @@
+import { after } from "node:test";
+import { describeAccounts } from "../src/store/accounts.suite.ts";
+import { describeStore } from "../src/store/contract.suite.ts";
+import { openStore } from "../src/store/open.ts";
+import { createDatabase } from "../test/postgres.ts";
+
+/** What any engine must do, on the server that TEST_POSTGRES_URL names: one server for all mutants. */
+const server = process.env["TEST_POSTGRES_URL"] ?? "";
+
+async function open() {
+  const store = await openStore(await createDatabase(server), { maxWaiting: 50_000, connections: 10 });
+  after(() => store.close());
+  return store;
+}
+
+describeStore("PostgreSQL", await open());
+describeAccounts("PostgreSQL", async () => {
+  const store = await open();
+  return { accounts: store.accounts, subscriptions: store };
+});
