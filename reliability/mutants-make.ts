@@ -174,8 +174,9 @@ function isSign(node: Node): boolean {
   );
 }
 
+/** Nothing is as good as false, and a yes or no is turned around already. */
 function isWorthLosing(value: Node | undefined): boolean {
-  return value !== undefined && value.getText() !== "undefined";
+  return value !== undefined && !/^(undefined|true|false)$/.test(value.getText());
 }
 
 function isEffect(node: Expression): boolean {
