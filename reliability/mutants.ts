@@ -31,7 +31,7 @@ const GROUPS: readonly Group[] = [
     files: ["src/store/*.ts"],
     but: ["src/store/postgres*.ts"],
     tests: [
-      "src/store/{plan,keys,opening,whole,recent,write-queue,archive,gaps}.test.ts",
+      "src/store/{archive,gaps,keys,opening,plan,recent,sqlite-file,whole,write-queue}.test.ts",
       "src/store/sqlite-accounts.test.ts",
       "src/store/sqlite.test.ts",
     ],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
@@ -127,14 +127,6 @@ test("a damaged file is refused at start, and never looks like a shorter list", 
   vandal.exec("delete from lists");
   vandal.close();
   await assert.rejects(store.page(USER, { offset: 0, size: 25 }), StoreUnavailable);
-});
-
-test("the same file is the same, whatever link leads to it", async () => {
-  const file = newFile();
-  await open(file);
-  const link = `${temporaryFolder()}/link.db`;
-  symlinkSync(file, link);
-  await assert.rejects(open(link), (error: Error) => error.message.includes("Another Earmark is running"));
 });
 
 test("after a write that failed, the store is ready again when writing works", async () => {
