@@ -1,5 +1,6 @@
 import { after } from "node:test";
 import { describeAccounts } from "../src/store/accounts.suite.ts";
+import { describeArchive } from "../src/store/archive.suite.ts";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/open.ts";
 import { createDatabase } from "../test/postgres.ts";
@@ -14,6 +15,7 @@ async function open() {
 }
 
 describeStore("PostgreSQL", await open());
+describeArchive("PostgreSQL", () => createDatabase(server));
 describeAccounts("PostgreSQL", async () => {
   const store = await open();
   return { accounts: store.accounts, subscriptions: store };

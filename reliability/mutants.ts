@@ -16,7 +16,7 @@ interface Group {
   readonly files: readonly string[];
   readonly but?: readonly string[];
   readonly tests: readonly string[];
-  /** Its tests find a server that is there already. */
+  /** A server for all mutants is named to its tests. */
   readonly onPostgres?: boolean;
 }
 
@@ -39,7 +39,11 @@ const GROUPS: readonly Group[] = [
   {
     name: "the store on PostgreSQL",
     files: ["src/store/postgres*.ts"],
-    tests: ["reliability/mutants-postgres.suite.ts"],
+    tests: [
+      "src/store/postgres-connection.test.ts",
+      "reliability/mutants-postgres.suite.ts",
+      "src/store/postgres.test.ts",
+    ],
     onPostgres: true,
   },
 ];

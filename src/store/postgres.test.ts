@@ -14,10 +14,10 @@ import {
   type SubscriptionStore,
   UserGone,
 } from "../subscriptions.ts";
+import { describeArchive } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
-import { readServers } from "./postgres-connection.ts";
 
 const NOW = new Date();
 const USER = 1;
@@ -56,6 +56,7 @@ const total = async (store: SubscriptionStore) => (await store.page(USER, { offs
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
 describeStore("PostgreSQL", await open(await suiteDatabase(server)));
+describeArchive("PostgreSQL", () => suiteDatabase(server));
 
 test("many processes may start at once on an empty database", async () => {
   const url = await server.database();
@@ -618,15 +619,4 @@ test("the connection can be encrypted, and the server's certificate checked", as
     await store.close();
   }
   await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
-});
-
-test("a URL may name several servers, and keeps its parameters", () => {
-  assert.deepEqual(readServers("postgres://u:p@a:1,b:2/earmark?connect_timeout=3&target_session_attrs=any"), [
-    "postgres://u:p@a:1/earmark?connect_timeout=3&application_name=earmark",
-    "postgres://u:p@b:2/earmark?connect_timeout=3&application_name=earmark",
-  ]);
-  assert.match(
-    readServers("postgresql://a/earmark?sslmode=require")[0] ?? "",
-    /^postgresql:\/\/a\/earmark\?sslmode=require&uselibpqcompat=true/,
-  );
 });
