@@ -7,14 +7,11 @@ import { createDatabase } from "../test/postgres.ts";
 
 /** What any engine must do, on the server that TEST_POSTGRES_URL names: one server for all mutants. */
 const server = process.env["TEST_POSTGRES_URL"] ?? "";
+const open = async () => openStore(await createDatabase(server), { maxWaiting: 50_000, connections: 10 });
 
-async function open() {
-  const store = await openStore(await createDatabase(server), { maxWaiting: 50_000, connections: 10 });
-  after(() => store.close());
-  return store;
-}
-
-describeStore("PostgreSQL", await open());
+const subscriptions = await open();
+after(() => subscriptions.close());
+describeStore("PostgreSQL", subscriptions);
 describeArchive("PostgreSQL", () => createDatabase(server));
 describeAccounts("PostgreSQL", async () => {
   const store = await open();
