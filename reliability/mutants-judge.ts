@@ -40,15 +40,15 @@ const TRIES = 3;
 /** A copy of the repository in which faults are put, one at a time. */
 export class Place {
   readonly #folder: string;
+  readonly #temporary: string;
   readonly #environment: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
 
   constructor(from: string, folder: string, environment: Readonly<Record<string, string>> = {}) {
     this.#folder = join(folder, "repository");
-    const temporary = join(folder, "temporary");
-    mkdirSync(temporary, { recursive: true });
-    // Everybody's, since PostgreSQL may run as somebody else.
-    this.#environment = { TMPDIR: temporary, NODE_COMPILE_CACHE: join(folder, "compiled"), ...environment };
+    this.#temporary = join(folder, "temporary");
+    mkdirSync(this.#temporary, { recursive: true });
+    this.#environment = { TMPDIR: this.#temporary, NODE_COMPILE_CACHE: join(folder, "compiled"), ...environment };
     cpSync(from, this.#folder, { recursive: true, filter: (path) => !/\/(node_modules|\.git)$/.test(path) });
     for (const modules of ["node_modules", "web/node_modules"]) {
       if (existsSync(join(from, modules))) symlinkSync(join(from, modules), join(this.#folder, modules));
@@ -96,9 +96,10 @@ export class Place {
 
   /** Ends at the first test that fails: the others have nothing to add. */
   async #run(test: string, limitMs: number, more: Readonly<Record<string, string>> = {}): Promise<Verdict> {
+    const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
     const child = spawn(process.execPath, ["--test-reporter=tap", test], {
       cwd: this.#folder,
-      env: { ...process.env, ...this.#environment, ...more },
+      env: { ...environment, ...this.#environment, ...more },
       stdio: ["ignore", "pipe", "ignore"],
       detached: true,
     });
@@ -126,11 +127,12 @@ export class Place {
   /** Ends what runs, with all that it has started and left. */
   stop(): void {
     if (this.#child?.pid !== undefined) kill(-this.#child.pid);
-    const temporary = this.#environment["TMPDIR"] ?? "";
-    for (const file of globSync(join(temporary, "*/cluster/data*/postmaster.pid"))) {
+    for (const file of globSync(join(this.#temporary, "*/cluster/data*/postmaster.pid"))) {
       kill(Number(readFileSync(file, "utf8").split("\n")[0]));
     }
-    for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true });
+    for (const name of readdirSync(this.#temporary)) {
+      rmSync(join(this.#temporary, name), { recursive: true, force: true });
+    }
   }
 }
 
