@@ -131,7 +131,7 @@ export class Place {
       kill(Number(readFileSync(file, "utf8").split("\n")[0]));
     }
     for (const name of readdirSync(this.#temporary)) {
-      rmSync(join(this.#temporary, name), { recursive: true, force: true });
+      rmSync(join(this.#temporary, name), { recursive: true, force: true, maxRetries: 10 });
     }
   }
 }
