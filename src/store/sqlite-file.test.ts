@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { StartFailure } from "./opening.ts";
-import { claimFile, isNewest, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { claimFile, examineFile, isNewest, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
@@ -115,12 +115,13 @@ test("what is not ours, or newer, is refused and left as it is", () => {
 test("a damaged file is refused, and a place where none can be is named", () => {
   const file = newFile();
   claimFile(file)();
-  const database = new DatabaseSync(file);
-  database.exec("pragma journal_mode = delete");
-  database.close();
   const bytes = readFileSync(file);
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
   assert.throws(() => claimFile(file), refuses("It was left as it is; put a backup in its place."));
+  const [, whole] = examineFile(file);
+  assert.equal(whole?.state, "wrong");
+  assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
+  assert.equal(whole?.advice, "Put a backup in its place: earmark restore FILE");
 
   const folder = temporaryFolder();
   mkdirSync(join(folder, "earmark.db"));
