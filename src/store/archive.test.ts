@@ -108,6 +108,8 @@ test("a file is looked at without changing it", async () => {
     "ok: The database is whole",
     "ok: It is kept safely: journal_mode wal, synchronous full",
   ]);
+  makeSingleFile(file);
+  assert.equal((await states())[2], "ok: The next start keeps it safely: journal_mode wal instead of delete");
   await assert.rejects(prepareStore(url, { distribute: true }), refuses("A file cannot be spread over a cluster"));
   const database = new DatabaseSync(file);
   database.exec("pragma user_version = 1");
