@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryFolder } from "../../test/harness.ts";
 import { type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
@@ -223,6 +224,17 @@ test("while another program holds the file, writing is refused whole, reading go
   other.close();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   assert.ok((await store.add(USER, drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
+});
+
+test("a program that holds the file for a moment is waited for", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const other = new DatabaseSync(file);
+  other.exec("begin immediate");
+  const attempt = store.add(USER, drafts(0, 1), NOW);
+  await sleep(50);
+  other.close();
+  assert.ok((await attempt).every((outcome) => !isRefusal(outcome)));
 });
 
 test("closing twice is closing once", async () => {
