@@ -455,6 +455,18 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
     });
 
     describe("passwords", () => {
+      test("a password that was changed meanwhile is not overwritten by one who knew the former", async () => {
+        const [{ user }, other] = [await newAccount(), await newAccount()];
+        const current = (await accounts.get(user))?.password ?? "";
+        const others = (await accounts.get(other.user))?.password ?? "";
+        for (const former of ["", "hash of another", others])
+          assert.equal(await accounts.setPassword(user, "hash new", undefined, former), false);
+        assert.equal((await accounts.get(user))?.password, current);
+        assert.equal(await accounts.setPassword(user, `hash ${user}`, undefined, current), true);
+        assert.equal((await accounts.get(user))?.password, `hash ${user}`);
+        assert.equal((await accounts.get(other.user))?.password, others);
+      });
+
       test("a new password ends all sessions but one, and no tokens", async () => {
         const { user } = await newAccount();
         const other = await someone();
