@@ -16,7 +16,8 @@ import {
 } from "../subscriptions.ts";
 import { describeArchive } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore } from "./open.ts";
+import { examine } from "./examine.ts";
+import { openStore, prepareStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
 
 const NOW = new Date();
@@ -102,6 +103,28 @@ test("a server that does not sync is refused, one that syncs late is warned abou
   const warnings: string[] = [];
   await open(url, { onWarning: (warning) => warnings.push(warning) });
   assert.match(warnings.join(), /synchronous_commit=off/);
+});
+
+test("a database is looked at without changing it", async () => {
+  const url = await server.database();
+  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  const [answers, schema, clock, free] = await states();
+  assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
+  assert.equal(schema, "ok: The next start brings the database from schema 0 to 2");
+  assert.equal(clock, "ok: Its clock agrees with ours");
+  assert.match(free ?? "", /^ok: \d+ more connections are free$/);
+  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.equal((await states())[1], "ok: The database is of this version (schema 2)");
+  const name = new URL(url).pathname.slice(1);
+  await server.query(`alter database ${name} set synchronous_commit = off`);
+  assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
+});
+
+test("a database that is no cluster is not spread, and it is said why", async () => {
+  await assert.rejects(
+    prepareStore(await server.database(), { distribute: true }),
+    (error: Error) => error instanceof StartFailure && error.message.includes("create extension citus"),
+  );
 });
 
 /** How many statements go over the wire while this is done. */
