@@ -37,6 +37,7 @@ test("the contract's own value is taken, in any of its spellings", () => {
     `${TYPE};ext="${URI}";profile="https://example.org/p"`,
     `${TYPE};profile="https://example.org/p https://example.org/q";ext="${URI}"`,
     `${TYPE};ext="${URI}";`,
+    `${TYPE};;ext="${URI}"`,
   ]) {
     assert.equal(contentType(header), 200, header);
   }
@@ -110,6 +111,8 @@ test("an Accept header that admits our documents is fine", () => {
     `${TYPE};q=2`,
     `APPLICATION/VND.API+JSON`,
     `,, ${TYPE} ,`,
+    `text/html,${TYPE}`,
+    `text/html;,${TYPE}`,
     "text/html, image/gif, *; q=.2, */*; q=.2",
     `application/json;q=0, ${TYPE}`,
     `${Array.from({ length: 1_000 }, (_, n) => `text/x-${n}`).join(",")}, ${TYPE}`,
@@ -131,6 +134,7 @@ test("an Accept header that admits none of them is refused, and the answer names
     `${TYPE};q=0, */*`,
     "*/*;q=0",
     "application/*;q=0, */*",
+    "text/html;=x, */*",
     `${TYPE};ext="${URI}`,
   ]) {
     assert.equal(accept(header), 406, header);
