@@ -1,9 +1,9 @@
 import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { START_OPTIONS } from "../test/process.ts";
 import type { HoldOrder, Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
@@ -38,10 +38,6 @@ const WITH_ACCOUNTS = {
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "100000000",
 };
-
-/** What `npm start` gives to Node. */
-const { scripts } = JSON.parse(readFileSync(at("../package.json"), "utf8")) as { scripts: { start: string } };
-const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
 
 /** The program as it is started by `npm start`, with its defaults; with accounts if there are tokens to show. */
 export async function startEarmark(

@@ -72,6 +72,7 @@ for (const [what, [one, other]] of Object.entries(DIFFERENT)) {
 const REFUSED: Record<string, readonly string[]> = {
   "an empty address": [""],
   "an address of blanks": ["   ", "\t"],
+  "a scheme before the scheme": ["xhttps://a.example/f", "view:https://a.example/f"],
   "an address without a scheme": ["example.com/f", "/f", "//example.com/f"],
   "an address that only a browser would mend": ["https:example.com/f", "https:/example.com", "https:///f"],
   "an address without a host": ["https://", "https://?x", "https://#x", "https:///"],
@@ -147,6 +148,44 @@ for (const [what, addresses] of Object.entries(REFUSED)) {
   });
 }
 
+test("what is wrong with an address is said in words", () => {
+  const FAULTS: Record<string, string> = {
+    "": "must not be empty",
+    "https://a.example/ f": "must not contain white space or control characters",
+    "https://a.example/\ud800": "must not contain a lone surrogate",
+    "ftp://a.example/f": "must be an absolute http or https address with a host",
+    "https://a.example/%00": "must not contain an encoded NUL (%00)",
+    "https://a.example\\f": "must not contain a backslash before its query",
+    "https://a..b/f": "must have a valid host",
+    "https://a.example:0/f": "must not use port 0",
+  };
+  for (const [address, fault] of Object.entries(FAULTS)) assert.equal(faultOf(address), fault);
+});
+
+test("the form in which feeds are compared stays as it is, since what is kept is found by it", () => {
+  const FORMS: Record<string, string> = {
+    "https://example.com": "example.com",
+    "https://EXAMPLE.com/F/": "example.com/F",
+    "http://Ann:S@Example.com:80/a/./../b//?Q=/#f": "Ann:S@example.com/b?Q=/",
+    "https://a@b@example.com:8443?x#y?z": "a@b@example.com:8443?x",
+    "https://example.com#/..": "example.com",
+    "https://example.com/a/b/..": "example.com/a",
+    "https://example.com/a/b/.": "example.com/a/b",
+    "https://example.com/..": "example.com",
+    "https://example.com/a//%2E%2e/x": "example.com/a/x",
+    "https://example.com/.well-known/x": "example.com/.well-known/x",
+  };
+  for (const [address, form] of Object.entries(FORMS)) assert.equal(feedOf(address), form);
+});
+
+test("a host is as long as names can be, with or without a dot at its end", () => {
+  const label = "a".repeat(63);
+  const longest = `${label}.${label}.${label}.${"a".repeat(61)}`;
+  for (const host of [longest, `${longest}.`, label, `${label}.`]) feedOf(`https://${host}/f`);
+  for (const host of [`${longest}a`, `${longest}a.`, `${label}a`, `${label}a.`])
+    assert.equal(faultOf(`https://${host}/f`), "must have a valid host");
+});
+
 test("taken, since an address is only kept and never fetched", () => {
   for (const address of [
     "https://localhost/f",
@@ -186,5 +225,8 @@ test("the GUID of a feed is the one that podcast directories compute", () => {
   assert.equal(guidOf("https://podnews.net/rss/"), "9b024349-ccf0-5f69-a609-6b82873eab3c");
   for (const same of ["http://podnews.net/rss", "https://podnews.net/rss///", "HTTPS://podnews.net/rss"])
     assert.equal(guidOf(same), "9b024349-ccf0-5f69-a609-6b82873eab3c");
+  assert.equal(guidOf("https://mp3s.nashownotes.com/pc20rss.xml"), "917393e3-1b1e-5cef-ace4-edaa54e1f810");
+  assert.equal(guidOf("https://a.example/8"), "214de804-2bfa-5ce1-80c5-b2305be91b49");
+  assert.notEqual(guidOf("a.example/?of=https://b.example"), guidOf("a.example/?of=b.example"));
   assert.notEqual(guidOf("https://podnews.net/rss", "whole"), guidOf("https://podnews.net/rss/", "whole"));
 });

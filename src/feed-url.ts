@@ -67,8 +67,8 @@ function isHost(host: string): boolean {
 
 /** Only the host is taken from the URL: what else there is, is compared as it was written. */
 function identify(text: string, { host }: URL): string {
-  const rest = text.slice(text.indexOf("//") + 2).replace(/#.*$/s, "");
-  const [authority = "", path = "", query = ""] = split(rest);
+  const rest = text.slice(text.indexOf("//") + 2).replace(/#.*/, "");
+  const [authority, path, query] = split(rest);
   const credentials = authority.slice(0, authority.lastIndexOf("@") + 1);
   return credentials + host + resolveDots(path).replace(/\/+$/, "") + query;
 }
@@ -86,13 +86,10 @@ function split(rest: string): [string, string, string] {
 function resolveDots(path: string): string {
   if (!/\/(\.|%2e)/i.test(path)) return path;
   const resolved: string[] = [];
-  const segments = path.split("/").slice(1);
-  for (const [index, segment] of segments.entries()) {
+  for (const segment of path.split("/").slice(1)) {
     const dots = segment.replaceAll(/%2e/gi, ".");
-    const isLast = index === segments.length - 1;
     if (dots === "..") resolved.pop();
     else if (dots !== ".") resolved.push(segment);
-    if (isLast && (dots === "." || dots === "..")) resolved.push("");
   }
   return `/${resolved.join("/")}`;
 }

@@ -80,7 +80,8 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
   };
 }
 
-async function createDatabase(server: string): Promise<string> {
+/** A new database on the server of this URL. */
+export async function createDatabase(server: string): Promise<string> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   await query(server, `create database ${name}`);
   const url = new URL(server);

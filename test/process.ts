@@ -1,11 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const EARMARK = fileURLToPath(new URL("../bin/earmark", import.meta.url));
 
-export const SERVE: readonly string[] = [process.execPath, EARMARK, "serve"];
+/** As `npm start` does it. */
+const { scripts } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  scripts: { start: string };
+};
+export const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
+export const SERVE: readonly string[] = [process.execPath, ...START_OPTIONS, EARMARK, "serve"];
 
 export interface RunningServer {
   readonly child: ChildProcess;

@@ -159,7 +159,7 @@ export function credentialResource(credential: Credential, base: string, more: o
 }
 
 export function writeOne(data: Resource, meta?: object): string {
-  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, ...(meta === undefined ? {} : { meta }) });
+  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, meta });
 }
 
 /** A page of a collection that is short enough to be read whole. */

@@ -18,7 +18,6 @@ function errorOf(check: () => void): RequestFailure["error"] | undefined {
   }
 }
 const statusOf = (check: () => void) => errorOf(check)?.status ?? 200;
-const sourceOf = (check: () => void) => errorOf(check)?.source;
 const contentType = (header: string | undefined, media: MediaType = ATOMIC) =>
   statusOf(() => requireContentType(header, media));
 const accept = (header: string | undefined, media: MediaType = ATOMIC) => statusOf(() => requireAccept(header, media));
@@ -32,11 +31,13 @@ test("the contract's own value is taken, in any of its spellings", () => {
     `${TYPE};ext=${URI}`,
     `${TYPE};ext="  ${URI}   "`,
     `${TYPE};ext="\t${URI}"`,
+    `\t${TYPE}\t;\text="${URI}"\t`,
     `${TYPE};ext="https:\\/\\/jsonapi.org/ext/atomic"`,
     `${TYPE};ext="${URI} ${URI}"`,
     `${TYPE};ext="${URI}";profile="https://example.org/p"`,
     `${TYPE};profile="https://example.org/p https://example.org/q";ext="${URI}"`,
     `${TYPE};ext="${URI}";`,
+    `${TYPE};;ext="${URI}"`,
   ]) {
     assert.equal(contentType(header), 200, header);
   }
@@ -68,8 +69,13 @@ test("any other content type is refused, and the answer names the header", () =>
     assert.equal(contentType(header), 415, header);
   }
   assert.deepEqual(
-    sourceOf(() => requireContentType(undefined, ATOMIC)),
-    { header: "Content-Type" },
+    errorOf(() => requireContentType(undefined, ATOMIC)),
+    {
+      status: 415,
+      title: "Unsupported Media Type",
+      detail: `The Content-Type of this endpoint is ${TYPE};ext="${URI}", without other parameters than ext and profile.`,
+      source: { header: "Content-Type" },
+    },
   );
 });
 
@@ -78,6 +84,8 @@ test("where there are no operations, the atomic extension is not spoken", () => 
   assert.equal(contentType(`${TYPE};profile="https://example.org/p"`, PLAIN), 200);
   assert.equal(contentType(`${TYPE};ext="${URI}"`, PLAIN), 415);
   assert.equal(contentType(`${TYPE};charset=utf-8`, PLAIN), 415);
+  assert.equal(contentType(`${TYPE};ext=""`, PLAIN), 415);
+  assert.equal(contentType(`${TYPE};ext=" "`, PLAIN), 415);
   assert.equal(accept(`${TYPE};ext="${URI}"`, PLAIN), 406);
   assert.equal(accept(`${TYPE};ext="${URI}", ${TYPE}`, PLAIN), 200);
   assert.equal(accept(`${TYPE};ext="${URI}", */*;q=0.1`, PLAIN), 200);
@@ -97,10 +105,14 @@ test("an Accept header that admits our documents is fine", () => {
     `${TYPE};v=2, */*`,
     `${TYPE};ext="https://example.org/other", ${TYPE}`,
     `${TYPE};q=0.001`,
+    `${TYPE};q=1.0`,
+    `${TYPE};q=10`,
     `${TYPE};q=abc`,
     `${TYPE};q=2`,
     `APPLICATION/VND.API+JSON`,
     `,, ${TYPE} ,`,
+    `text/html,${TYPE}`,
+    `text/html;,${TYPE}`,
     "text/html, image/gif, *; q=.2, */*; q=.2",
     `application/json;q=0, ${TYPE}`,
     `${Array.from({ length: 1_000 }, (_, n) => `text/x-${n}`).join(",")}, ${TYPE}`,
@@ -122,6 +134,7 @@ test("an Accept header that admits none of them is refused, and the answer names
     `${TYPE};q=0, */*`,
     "*/*;q=0",
     "application/*;q=0, */*",
+    "text/html;=x, */*",
     `${TYPE};ext="${URI}`,
     `${TYPE};q=0;q=1`,
     "*/*;q=1;q=1",
@@ -129,8 +142,13 @@ test("an Accept header that admits none of them is refused, and the answer names
     assert.equal(accept(header), 406, header);
   }
   assert.deepEqual(
-    sourceOf(() => requireAccept("text/html", ATOMIC)),
-    { header: "Accept" },
+    errorOf(() => requireAccept("text/html", ATOMIC)),
+    {
+      status: 406,
+      title: "Not Acceptable",
+      detail: `This endpoint answers with ${TYPE};ext="${URI}", and the Accept header does not admit it.`,
+      source: { header: "Accept" },
+    },
   );
 });
 

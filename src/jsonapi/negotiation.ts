@@ -58,7 +58,7 @@ function speaks(range: MediaRange, media: MediaType): boolean {
   const asked = new Set(
     range.parameters
       .get("ext")
-      ?.split(/[ \t]+/)
+      ?.split(/[ \t]/)
       .filter((uri) => uri !== ""),
   );
   if (range.parameters.has("ext") && asked.size === 0) return false;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/properties.ts";
 import { RequestFailure } from "./failure.ts";
-import { readFieldsQuery, readListQuery, requireNoQuery } from "./query.ts";
+import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery, requireNoQuery } from "./query.ts";
 
 function refusalOf(query: string, read: (query: string) => unknown = readListQuery): RequestFailure["error"] {
   try {
@@ -135,7 +135,7 @@ test("fields are chosen by their names", () => {
     "feed_url",
   ]);
   assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url%2Cfeed_url"), ["feed_url"]);
-  assert.deepEqual(readFieldsQuery("fields[subscription]="), []);
+  for (const none of ["fields[subscription]=", "fields[subscription]"]) assert.deepEqual(readFieldsQuery(none), []);
   assert.equal(readFieldsQuery(""), undefined);
   for (const value of ["id", "feedUrl", "feed_url,", ",", "feed_url, user_subscribed_at", "toString"]) {
     assert.equal(parameterOf(`fields[subscription]=${value}`), "fields[subscription]");
@@ -146,6 +146,55 @@ test("a request that takes no parameters takes none", () => {
   requireNoQuery("");
   assert.deepEqual(refusalOf("page[number]=1", requireNoQuery).source, { parameter: "page[number]" });
   assert.deepEqual(refusalOf("page[number]=1", readFieldsQuery).source, { parameter: "page[number]" });
+});
+
+test("what is wrong with a parameter is said in words, and a long name is shortened in them", () => {
+  const said = (query: string, read?: (query: string) => unknown) => {
+    const { detail, source, ...rest } = refusalOf(query, read);
+    return { said: detail, parameter: (source as { parameter: string }).parameter, ...rest };
+  };
+  const refused = (parameter: string, why: string) => ({
+    status: 400,
+    title: "Invalid Query Parameter",
+    parameter,
+    said: `The query parameter \`${parameter}\` ${why}.`,
+  });
+  const known = "is not known; known are page[number], page[size], fields[subscription]";
+  assert.deepEqual(said("x=1"), refused("x", known));
+  assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not known; known are page[number], page[size]"));
+  assert.deepEqual(said("x", requireNoQuery), refused("x", "is not known: this request takes no parameters"));
+  assert.deepEqual(said("%C3=1"), refused("%C3", "is not percent-encoded UTF-8"));
+  assert.deepEqual(said("page[size]=%C3"), refused("page[size]", "has a value that is not percent-encoded UTF-8"));
+  assert.deepEqual(said("page[size]=1&page[size]=1"), refused("page[size]", "must not be repeated"));
+  assert.deepEqual(
+    said("page[number]=0"),
+    refused("page[number]", "must be a whole number from 1 to 9007199254740991"),
+  );
+  assert.deepEqual(said("page[size]=0"), {
+    ...refused("page[size]", "must be a whole number from 1 to 100"),
+    meta: { page: { maxSize: 100 } },
+  });
+  assert.deepEqual(
+    said("fields[subscription]=x"),
+    refused("fields[subscription]", "names a field that is not known; known are feed_url, user_subscribed_at"),
+  );
+  assert.deepEqual(said("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));
+  const name = `a${"b".repeat(63)}`;
+  assert.equal(said(name).said, `The query parameter \`${name}\` ${known}.`);
+  assert.deepEqual(
+    [said(`${name}c`).said, said(`${name}c`).parameter],
+    [`The query parameter \`${name}…\` ${known}.`, `${name}c`],
+  );
+  assert.equal("meta" in refusalOf("x=1"), false);
+});
+
+test("a page without a choice of fields, and an import that only asks, are read too", () => {
+  assert.deepEqual(readPageQuery("page[size]=7"), { number: 1, size: 7 });
+  assert.deepEqual(readPageQuery("page[number]=7"), { number: 7, size: 25 });
+  assert.deepEqual(readImportQuery(""), { dryRun: false });
+  assert.deepEqual(readImportQuery("dryRun=false"), { dryRun: false });
+  assert.deepEqual(readImportQuery("dryRun=true"), { dryRun: true });
+  for (const value of ["", "1", "TRUE"]) refusalOf(`dryRun=${value}`, readImportQuery);
 });
 
 test("no query can make the reader fail in another way", () => {

@@ -14,7 +14,15 @@ import {
   SESSION_IDLE_MS,
 } from "../accounts.ts";
 import { type Rate, spendAt } from "../limits.ts";
-import { type Draft, isRefusal, LOCAL_USER, type SubscriptionStore, UserGone, type UserId } from "../subscriptions.ts";
+import {
+  type Draft,
+  isRefusal,
+  LOCAL_USER,
+  StoreUnavailable,
+  type SubscriptionStore,
+  UserGone,
+  type UserId,
+} from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LARGEST_USER: UserId = 2 ** 48 - 2;
@@ -326,6 +334,25 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         assert.equal((await accounts.list(0, 1))[0]?.user, LOCAL_USER);
       });
 
+      test("the number of a user is given once, and never with the list of somebody else", async () => {
+        const [{ user, name }, reader] = [await newAccount(), newUser()];
+        await subscriptions.add(reader, drafts(1, 1), NOW);
+        for (const taken of [user, reader])
+          await assert.rejects(accounts.create(taken, wish(`name-${newUser()}`), NOW), StoreUnavailable);
+        assert.equal((await accounts.get(user))?.account.name, name);
+        assert.equal(await accounts.get(reader), undefined);
+      });
+
+      test("the name of somebody who was deleted is free again, and nobody else's is lost", async () => {
+        const issuer = "https://id.example";
+        const [gone, other, next] = [newUser(), newUser(), newUser()];
+        for (const user of [gone, other])
+          assert.equal(await accounts.create(user, wish(`name-${user}`, { issuer }), NOW), user);
+        assert.equal(await accounts.delete(gone), true);
+        assert.equal((await accounts.find(`name-${other}`, issuer))?.account.user, other);
+        assert.equal(await accounts.create(next, wish(`name-${gone}`, { issuer }), NOW), next);
+      });
+
       test("of many who want one name at once, one gets it", async () => {
         const name = `name-${newUser()}`;
         const wanting = times(20, newUser);
@@ -372,6 +399,12 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const token = await add(user);
         const session = await add(user, { kind: "session" });
         const setup = await invite("setup");
+        // One that comes before all others must not stand for one that is not there.
+        const first = {
+          ...credential(NOBODY, { kind: "invitation" }),
+          hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
+        };
+        assert.equal(await accounts.addCredential(first), "added");
         for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
           const invited = newUser();
           const answer = await accounts.create(invited, wish(`name-${invited}`, { invitation }), NOW);
@@ -381,6 +414,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         }
         assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
         assert.deepEqual(await accounts.findCredential(session.hash), session.credential);
+        assert.equal(await accounts.removeCredential(NOBODY, "invitation", first.credential.id), true);
       });
 
       test("an invitation is not used up when the name is taken", async () => {
@@ -421,6 +455,18 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
     });
 
     describe("passwords", () => {
+      test("a password that was changed meanwhile is not overwritten by one who knew the former", async () => {
+        const [{ user }, other] = [await newAccount(), await newAccount()];
+        const current = (await accounts.get(user))?.password ?? "";
+        const others = (await accounts.get(other.user))?.password ?? "";
+        for (const former of ["", "hash of another", others])
+          assert.equal(await accounts.setPassword(user, "hash new", undefined, former), false);
+        assert.equal((await accounts.get(user))?.password, current);
+        assert.equal(await accounts.setPassword(user, `hash ${user}`, undefined, current), true);
+        assert.equal((await accounts.get(user))?.password, `hash ${user}`);
+        assert.equal((await accounts.get(other.user))?.password, others);
+      });
+
       test("a new password ends all sessions but one, and no tokens", async () => {
         const { user } = await newAccount();
         const other = await someone();

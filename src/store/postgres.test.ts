@@ -14,10 +14,11 @@ import {
   type SubscriptionStore,
   UserGone,
 } from "../subscriptions.ts";
+import { describeArchive } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore } from "./open.ts";
+import { examine } from "./examine.ts";
+import { openStore, prepareStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
-import { readServers } from "./postgres-connection.ts";
 
 const NOW = new Date();
 const USER = 1;
@@ -56,6 +57,7 @@ const total = async (store: SubscriptionStore) => (await store.page(USER, { offs
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
 describeStore("PostgreSQL", await open(await suiteDatabase(server)));
+describeArchive("PostgreSQL", () => suiteDatabase(server));
 
 test("many processes may start at once on an empty database", async () => {
   const url = await server.database();
@@ -101,6 +103,28 @@ test("a server that does not sync is refused, one that syncs late is warned abou
   const warnings: string[] = [];
   await open(url, { onWarning: (warning) => warnings.push(warning) });
   assert.match(warnings.join(), /synchronous_commit=off/);
+});
+
+test("a database is looked at without changing it", async () => {
+  const url = await server.database();
+  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  const [answers, schema, clock, free] = await states();
+  assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
+  assert.equal(schema, "ok: The next start brings the database from schema 0 to 2");
+  assert.equal(clock, "ok: Its clock agrees with ours");
+  assert.match(free ?? "", /^ok: \d+ more connections are free$/);
+  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.equal((await states())[1], "ok: The database is of this version (schema 2)");
+  const name = new URL(url).pathname.slice(1);
+  await server.query(`alter database ${name} set synchronous_commit = off`);
+  assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
+});
+
+test("a database that is no cluster is not spread, and it is said why", async () => {
+  await assert.rejects(
+    prepareStore(await server.database(), { distribute: true }),
+    (error: Error) => error instanceof StartFailure && error.message.includes("create extension citus"),
+  );
 });
 
 /** How many statements go over the wire while this is done. */
@@ -639,15 +663,4 @@ test("the connection can be encrypted, and the server's certificate checked", as
     await store.close();
   }
   await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
-});
-
-test("a URL may name several servers, and keeps its parameters", () => {
-  assert.deepEqual(readServers("postgres://u:p@a:1,b:2/earmark?connect_timeout=3&target_session_attrs=any"), [
-    "postgres://u:p@a:1/earmark?connect_timeout=3&application_name=earmark",
-    "postgres://u:p@b:2/earmark?connect_timeout=3&application_name=earmark",
-  ]);
-  assert.match(
-    readServers("postgresql://a/earmark?sslmode=require")[0] ?? "",
-    /^postgresql:\/\/a\/earmark\?sslmode=require&uselibpqcompat=true/,
-  );
 });

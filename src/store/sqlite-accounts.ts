@@ -219,7 +219,12 @@ export class SqliteAccounts implements AccountStore {
   readonly #known = new Map<string, Credential>();
 
   constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>) {
-    this.#write = write;
+    this.#write = async (change) => {
+      const answer = await write(change);
+      // What was answered is seen at once, also in the same turn of the event loop.
+      this.#isChecked = false;
+      return answer;
+    };
     const prepare = (sql: string) => {
       const statement = database.prepare(sql);
       statement.setReturnArrays(true);

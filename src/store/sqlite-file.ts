@@ -319,7 +319,8 @@ export function examineFile(path: string): readonly Finding[] {
     const version = readVersion(database, path);
     const mode = database.prepare("pragma journal_mode").get()?.["journal_mode"];
     const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
-    setDurability(database);
+    // A backup that was just put in place has no log yet, and a connection that only reads cannot make one.
+    if (mode === "wal") setDurability(database);
     return [
       version === MIGRATIONS.length
         ? { state: "ok", what: `The database is of this version (schema ${version})` }
@@ -331,7 +332,9 @@ export function examineFile(path: string): readonly Finding[] {
             what: `The database is damaged (${finding})`,
             advice: "Put a backup in its place: earmark restore FILE",
           },
-      { state: "ok", what: `It is kept safely: journal_mode ${mode}, synchronous full` },
+      mode === "wal"
+        ? { state: "ok", what: "It is kept safely: journal_mode wal, synchronous full" }
+        : { state: "ok", what: `The next start keeps it safely: journal_mode wal instead of ${mode}` },
     ];
   } finally {
     database.close();

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { openArchive } from "./archive.ts";
+import { StartFailure } from "./opening.ts";
+import { type Row, TABLES, type Table, type Value } from "./tables.ts";
+
+const key = (number: number) => number.toString(16).padStart(32, "0");
+
+/** A row of any table whose values are all its own. */
+function rowOf({ columns }: Table, number: number): Row {
+  const make = { number: (n: number) => n, text: String, key, bytes: (n: number) => Buffer.from(key(n), "hex") };
+  return columns.map(([, kind], column): Value => make[kind](10 * number + column));
+}
+
+export async function fill(url: string, rows: number): Promise<void> {
+  const target = await openArchive(url).then((archive) => archive.replaceEmpty());
+  for (const table of TABLES) {
+    await target.write(
+      table,
+      Array.from({ length: rows }, (_, index) => rowOf(table, index + 1)),
+    );
+  }
+  await target.finish();
+  await target.close();
+}
+
+export async function readAll(url: string): Promise<Record<string, Row[]>> {
+  const source = await openArchive(url).then((archive) => archive.read());
+  const all: Record<string, Row[]> = {};
+  for (const table of TABLES) {
+    const rows: Row[] = [];
+    for await (const some of source.rows(table)) rows.push(...some);
+    assert.equal(await source.count(table), rows.length);
+    all[table.name] = rows;
+  }
+  await source.close();
+  return all;
+}
+
+/** What is copied from one engine to another, whatever either is made of. `newUrl` leads to a database without data. */
+export function describeArchive(engine: string, newUrl: () => Promise<string>): void {
+  describe(`an archive on ${engine}`, () => {
+    test("gives back everything that there is to keep as it was given", async () => {
+      const url = await newUrl();
+      await fill(url, 3);
+      const all = await readAll(url);
+      assert.deepEqual(Object.keys(all), [
+        "lists",
+        "subscriptions",
+        "removals",
+        "gaps",
+        "accounts",
+        "identities",
+        "credentials",
+      ]);
+      const plain = (rows: readonly Row[]) =>
+        rows.map((row) => row.map((one) => (typeof one === "object" ? [...one] : one)));
+      for (const table of TABLES) {
+        const given = [1, 2, 3].map((number) => rowOf(table, number));
+        assert.deepEqual(plain(all[table.name] ?? []), plain(given), table.name);
+      }
+    });
+
+    test("reads a table of more rows than it reads at a time whole and in order", async () => {
+      const url = await newUrl();
+      const target = await (await openArchive(url)).replaceEmpty();
+      const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
+      const rows = Array.from({ length: 12_000 }, (_, index) => [1 + Math.floor(index / 6_000), index, key(1), index]);
+      await target.write(removals, rows);
+      await target.finish();
+      assert.deepEqual((await readAll(url))["removals"], rows);
+    });
+
+    test("overwrites nothing", async () => {
+      const url = await newUrl();
+      await fill(url, 1);
+      const archive = await openArchive(url);
+      await assert.rejects(
+        archive.replaceEmpty(),
+        (error: Error) => error instanceof StartFailure && error.message.includes("is not empty; nothing was copied."),
+      );
+      assert.equal((await readAll(url))["lists"]?.length, 1);
+    });
+
+    test("leaves nothing when it is broken off", async () => {
+      const url = await newUrl();
+      const target = await (await openArchive(url)).replaceEmpty();
+      for (const table of TABLES) await target.write(table, [rowOf(table, 1)]);
+      await target.close();
+      for (const rows of Object.values(await readAll(url))) assert.deepEqual(rows, []);
+      await fill(url, 1);
+    });
+  });
+}

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { DELETED, feedDigits, feedKey, identityKey, idKey, idOfKey, limitKey } from "./keys.ts";
+
+const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
+test("what is kept is found by keys that stay as they are", () => {
+  assert.equal(feedKey("feeds.example/é").toString("hex"), short("feeds.example/é"));
+  assert.equal(feedDigits("feeds.example/é"), short("feeds.example/é"));
+  assert.equal(identityKey("ann", "https://id.example").toString("hex"), short("https://id.example\0ann"));
+  assert.equal(limitKey("ann").toString("hex"), short("ann"));
+  assert.equal(DELETED, -1);
+});
+
+test("an id is 16 bytes, and comes back as it was", () => {
+  const id = "01234567-89ab-cdef-0123-456789abcdef";
+  assert.equal(idKey(id).toString("hex"), "0123456789abcdef0123456789abcdef");
+  const within = Buffer.concat([Buffer.from("x"), idKey(id), Buffer.from("x")]).subarray(1, 17);
+  assert.equal(idOfKey(within), id);
+});

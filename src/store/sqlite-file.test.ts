@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { temporaryFolder } from "../../test/harness.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
+import { StartFailure } from "./opening.ts";
+import { claimFile, examineFile, isNewest, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+
+const newFile = () => join(temporaryFolder(), "earmark.db");
+const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+const settingOf = (database: DatabaseSync, pragma: string) =>
+  Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
+
+test("a file is made with its folders, and belongs to one until it is let go, whatever link leads to it", () => {
+  const file = join(temporaryFolder(), "a", "b", "earmark.db");
+  const release = claimFile(file);
+  assert.ok(isOurs(file));
+  const link = newFile();
+  symlinkSync(file, link);
+  assert.throws(
+    () => claimFile(link),
+    refuses(`Another Earmark is running on ${file}. Stop it first, or set DATABASE_URL to another file.`),
+  );
+  release();
+  claimFile(link)();
+});
+
+test("every connection keeps what is committed, and says so", () => {
+  const file = newFile();
+  claimFile(file)();
+  for (const readOnly of [false, true]) {
+    const database = openConnection(file, { readOnly, cacheKiB: 1_234 });
+    const values = ["journal_mode", "synchronous", "cache_size", "trusted_schema", "cell_size_check"];
+    assert.deepEqual(
+      [...values, "wal_autocheckpoint", "journal_size_limit"].map((name) => settingOf(database, name)),
+      ["wal", 2, -1_234, 0, 1, 16_000, 2 * 16_000 * 4_096],
+    );
+    assert.equal(isNewest(database), true);
+    database.close();
+  }
+  const connection = openConnection(file, { readOnly: true, cacheKiB: 1 });
+  assert.throws(() => connection.exec("delete from lists"), /readonly/);
+  connection.close();
+});
+
+test("where there can be no log, nothing starts", () => {
+  assert.throws(
+    () => openConnection(":memory:", { readOnly: false, cacheKiB: 1 }),
+    refuses("SQLite would not keep its promise here (journal_mode memory, synchronous 2; wal and 2 are needed)."),
+  );
+});
+
+test("a file of an earlier version is brought to this one, and keeps what is in it", () => {
+  const file = newFile();
+  claimFile(file)();
+  const schema = (database: DatabaseSync) =>
+    database.prepare("select name, sql from sqlite_schema order by name").all();
+  const database = new DatabaseSync(file);
+  const whole = schema(database);
+  database.exec(
+    "insert into lists values (1, 2, 3); drop table accounts; drop table identities; drop table credentials",
+  );
+  database.exec("pragma user_version = 1");
+  assert.equal(isNewest(database), false);
+  claimFile(file)();
+  assert.deepEqual(schema(database), whole);
+  assert.deepEqual({ ...database.prepare("select * from lists").get() }, { user_id: 1, sequence: 2, total: 3 });
+  assert.equal(isNewest(database), true);
+  database.close();
+});
+
+test("no two subscriptions of a user can have one id or one feed, whoever writes them", () => {
+  const file = newFile();
+  claimFile(file)();
+  const database = new DatabaseSync(file);
+  const insert = (user: number, sequence: number, id: string, feed: string) =>
+    database
+      .prepare("insert into subscriptions values (?, ?, ?, ?, '', 0)")
+      .run(user, sequence, Buffer.from(id), Buffer.from(feed));
+  insert(1, 1, "a", "x");
+  insert(2, 1, "a", "x");
+  assert.throws(() => insert(1, 2, "a", "y"), /UNIQUE/);
+  assert.throws(() => insert(1, 2, "b", "x"), /UNIQUE/);
+  assert.throws(() => insert(1, 1, "b", "y"), /UNIQUE/);
+  database.close();
+});
+
+test("what is not ours, or newer, is refused and left as it is", () => {
+  const foreign = newFile();
+  const database = new DatabaseSync(foreign);
+  database.exec("create table x (y)");
+  database.close();
+  const before = readFileSync(foreign);
+  assert.throws(
+    () => claimFile(foreign),
+    refuses(`${foreign} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`),
+  );
+  assert.deepEqual(readFileSync(foreign), before);
+  assert.equal(existsSync(`${foreign}-lock`), false);
+
+  const newer = newFile();
+  claimFile(newer)();
+  const other = new DatabaseSync(newer);
+  other.exec("pragma user_version = 3");
+  other.close();
+  assert.throws(
+    () => claimFile(newer),
+    refuses(`${newer} was written by a newer Earmark (schema 3, this one knows 2).`),
+  );
+  assert.throws(() => claimFile(newer), refuses("newer"), "and it is let go again");
+});
+
+test("a damaged file is refused, and a place where none can be is named", () => {
+  const file = newFile();
+  claimFile(file)();
+  const bytes = readFileSync(file);
+  writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
+  assert.throws(() => claimFile(file), refuses("It was left as it is; put a backup in its place."));
+  const [, whole] = examineFile(file);
+  assert.equal(whole?.state, "wrong");
+  assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
+  assert.equal(whole?.advice, "Put a backup in its place: earmark restore FILE");
+
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, "earmark.db"));
+  assert.throws(() => claimFile(join(folder, "earmark.db")), refuses("Check that it is a whole file of Earmark"));
+});
+
+test("one who works beside a server shares its file, unless that is of another version", () => {
+  const file = newFile();
+  shareFile(file)();
+  assert.ok(isOurs(file));
+  const release = claimFile(file);
+  shareFile(file)();
+  const database = new DatabaseSync(file);
+  database.exec("pragma user_version = 1");
+  assert.throws(
+    () => shareFile(file),
+    refuses(`The Earmark that is running on ${file} is of another version. Stop it first.`),
+  );
+  database.exec("pragma user_version = 2");
+  database.close();
+  release();
+  const foreign = newFile();
+  writeFileSync(foreign, "x".repeat(200));
+  assert.throws(() => shareFile(foreign), refuses("is not a database of Earmark"));
+});
+
+test("what cannot be read is a store that is not there for now", () => {
+  assert.equal(
+    reading(() => 1),
+    1,
+  );
+  const cause = new Error("x");
+  assert.throws(
+    () =>
+      reading(() => {
+        throw cause;
+      }),
+    (error: Error) => error instanceof StoreUnavailable && error.cause === cause,
+  );
+});

@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { requireWhole } from "./whole.ts";
+
+test("a page has as many items as the total promises, or it is no page", () => {
+  for (const [items, offset, size, total] of [
+    [10, 0, 10, 25],
+    [5, 20, 10, 25],
+    [0, 25, 10, 25],
+    [0, 1_000, 10, 25],
+    [0, 0, 10, 0],
+  ] as const) {
+    requireWhole(items, { offset, size }, total);
+    for (const wrong of [items - 1, items + 1])
+      assert.throws(() => requireWhole(wrong, { offset, size }, total), /damaged/);
+  }
+});

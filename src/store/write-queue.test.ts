@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StoreUnavailable } from "../subscriptions.ts";
+import { Room, WriteQueue } from "./write-queue.ts";
+
+/** A queue whose groups are carried out when they are let go, one at a time. */
+function heldQueue(room = new Room(10_000)) {
+  const began = performance.now();
+  const groups: (readonly string[])[] = [];
+  const told: number[] = [];
+  let letGo: (error?: Error) => void = () => assert.fail("nothing is under way");
+  const queue = new WriteQueue<string, string>(
+    (jobs) => {
+      groups.push(jobs);
+      return new Promise((resolve, reject) => {
+        letGo = (error) => (error === undefined ? resolve(jobs.map((job) => job.toUpperCase())) : reject(error));
+      });
+    },
+    room,
+    (operations, seconds) => {
+      assert.ok(seconds >= 0 && seconds <= (performance.now() - began) / 1_000);
+      told.push(operations);
+    },
+  );
+  return { queue, groups, told, letGo: (error?: Error) => letGo(error) };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("what comes while a group is under way waits for the next one, and each gets its own answer", async () => {
+  const room = new Room(10_000);
+  const { queue, groups, told, letGo } = heldQueue(room);
+  assert.equal(queue.isIdle, true);
+  const answers = [queue.push("a", 1), queue.push("b", 2), queue.push("c", 3)];
+  assert.equal(queue.isIdle, false);
+  assert.equal(room.taken, 6);
+  letGo();
+  assert.equal(await answers[0], "A");
+  await turn();
+  assert.equal(room.taken, 5);
+  assert.deepEqual(groups, [["a"], ["b", "c"]]);
+  let isOver = false;
+  const idle = queue.idle().then(() => {
+    isOver = true;
+  });
+  await turn();
+  assert.equal(isOver, false);
+  letGo();
+  assert.deepEqual(await Promise.all(answers), ["A", "B", "C"]);
+  await idle;
+  assert.deepEqual([queue.isIdle, room.taken, told], [true, 0, [1, 5]]);
+});
+
+test("a group takes 2,000 operations, or one job however large", async () => {
+  const { queue, groups, letGo } = heldQueue();
+  const sizes = { a: 1, b: 1_999, c: 1, d: 1, e: 2_000, f: 2_001, g: 0 };
+  const answers = Object.entries(sizes).map(([job, operations]) => queue.push(job, operations));
+  for (const [index] of [["a"], ["b", "c"], ["d"], ["e"], ["f"], ["g"]].entries()) {
+    assert.equal(groups.length, index + 1);
+    letGo();
+    await turn();
+  }
+  await Promise.all(answers);
+  assert.deepEqual(groups, [["a"], ["b", "c"], ["d"], ["e"], ["f"], ["g"]]);
+});
+
+test("when a group fails all of it hears why, and the next one goes on", async () => {
+  const room = new Room(10_000);
+  const { queue, told, letGo } = heldQueue(room);
+  const first = queue.push("a", 1);
+  const second = queue.push("b", 1);
+  letGo(new Error("no"));
+  await assert.rejects(first, /no/);
+  await turn();
+  assert.equal(room.taken, 1);
+  letGo();
+  assert.equal(await second, "B");
+  assert.deepEqual(told, [1]);
+});
+
+test("as much as there is room for may wait, and what finds nothing ahead is taken however large", () => {
+  const room = new Room(10);
+  room.take(11);
+  room.free(11);
+  room.take(4);
+  room.take(6);
+  assert.throws(
+    () => room.take(1),
+    (error) => error instanceof StoreUnavailable && error.overloaded,
+  );
+  assert.equal(room.taken, 10);
+  room.free(6);
+  room.take(6);
+  const narrow = new Room(1);
+  narrow.take(1);
+  assert.throws(() => narrow.take(1), StoreUnavailable);
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type Draft,
+  everySubscription,
+  type Malformed,
+  StoreUnavailable,
+  type Subscription,
+  type SubscriptionStore,
+  subscribe,
+} from "./subscriptions.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+
+const draft = (id: string): Draft => ({ id, guid: id, feedUrl: `https://feeds.example/${id}`, feed: id });
+const refused = (detail: string): Malformed => ({ refused: "invalid-id", detail, at: "/id" });
+const kept = ({ id, feedUrl }: Draft): Subscription => ({ id, feedUrl, subscribedAt: NOW });
+
+/** Only what is asked for here: the promises of a store are held by its own suite. */
+const storeOf = (store: Partial<SubscriptionStore>) => store as SubscriptionStore;
+
+test("what was refused before stays refused, and the rest is answered in its place", async () => {
+  const asked: unknown[] = [];
+  const store = storeOf({
+    async add(user, drafts, at) {
+      asked.push([user, drafts, at]);
+      return drafts.map((one) => (one.id === "b" ? { refused: "id-in-use", draft: one } : kept(one)));
+    },
+  });
+  const [a, b, c] = [draft("a"), draft("b"), draft("c")];
+  const outcomes = await subscribe(store, 7, [refused("1"), a, b, refused("2"), c], NOW);
+  assert.deepEqual(outcomes, [refused("1"), kept(a), { refused: "id-in-use", draft: b }, refused("2"), kept(c)]);
+  assert.deepEqual(asked, [[7, [a, b, c], NOW]]);
+});
+
+test("a store that has nothing to do is not asked", async () => {
+  const store = storeOf({ add: () => assert.fail("it was asked") });
+  assert.deepEqual(await subscribe(store, 7, [refused("1")], NOW), [refused("1")]);
+  assert.deepEqual(await subscribe(store, 7, [], NOW), []);
+});
+
+test("answers that are too few or too many are given to nobody", async () => {
+  for (const answers of [[], [kept(draft("a")), kept(draft("b"))]]) {
+    await assert.rejects(subscribe(storeOf({ add: async () => answers }), 7, [draft("a")], NOW), /another number/);
+  }
+});
+
+test("a whole list is read piece by piece, each item once and in order", async () => {
+  const all = Array.from({ length: 2_500 }, (_, index) => kept(draft(String(index))));
+  const sizes: number[] = [];
+  const store = storeOf({
+    async page(user, { offset, size }) {
+      assert.equal(user, 7);
+      return { items: all.slice(offset, offset + size), total: all.length };
+    },
+  });
+  const read = [];
+  for await (const piece of everySubscription(store, 7)) {
+    sizes.push(piece.length);
+    read.push(...piece);
+  }
+  assert.deepEqual(read, all);
+  assert.deepEqual(sizes, [1_000, 1_000, 500]);
+});
+
+test("a store that did nothing says so, unless it says otherwise", () => {
+  const { overloaded, unknown, cause } = new StoreUnavailable("x");
+  assert.deepEqual([overloaded, unknown, cause], [false, false, undefined]);
+  const other = new StoreUnavailable("x", { overloaded: true, unknown: true, cause: "y" });
+  assert.deepEqual([other.overloaded, other.unknown, other.cause], [true, true, "y"]);
+});
