@@ -1,4 +1,5 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
 import { nameOf, StartFailure } from "../store/opening.ts";
 import { backUpFile, checkFile, makeSingleFile, replaceFile } from "../store/sqlite-backup.ts";
@@ -14,6 +15,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const { databaseUrl } = terminal.world.config();
   if (existsSync(path)) throw new StartFailure(`${path} is there already. Name another file.`);
   if (!existsSync(dirname(resolve(path)))) throw new StartFailure(`There is no folder ${dirname(resolve(path))}.`);
+  giveWay();
   const progress = terminal.progress();
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });
@@ -36,6 +38,15 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     throw new StartFailure(`The backup failed, and nothing of it was kept: ${(error as Error).message}.`);
   } finally {
     progress.end();
+  }
+}
+
+/** A backup has time; whoever asks the server meanwhile has not. */
+function giveWay(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_LOW);
+  } catch {
+    // Then it takes its share, as every program does.
   }
 }
 
