@@ -8,11 +8,10 @@ import { Accounts, isNotDone } from "../src/accounts.ts";
 import { openStore } from "../src/store/open.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
-import { cleanEnvironment, type Ended, type RunningServer, SERVE, start } from "./process.ts";
+import { cleanEnvironment, EARMARK, type Ended, type RunningServer, SERVE, start } from "./process.ts";
 
 type Settings = Readonly<Record<string, string>>;
 
-const [NODE = "", EARMARK = ""] = SERVE;
 const PASSWORD = "correct horse battery";
 const OTHER_PASSWORD = "staple, not a battery";
 const TOKEN = /^emk_[\w-]{43}\n$/;
@@ -34,7 +33,7 @@ async function earmark(
   { input = "", settings = {} }: { readonly input?: string | Buffer; readonly settings?: Settings } = {},
 ): Promise<Ended> {
   const env = cleanEnvironment({ DATABASE_URL: database, ...settings });
-  const child = spawn(NODE, [EARMARK, ...args], { env });
+  const child = spawn(process.execPath, [EARMARK, ...args], { env });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk) => (stdout += chunk));
   child.stderr.on("data", (chunk) => (stderr += chunk));
@@ -202,7 +201,7 @@ async function atTerminal(
      }`,
   );
   const env = cleanEnvironment({ DATABASE_URL: database, NODE_OPTIONS: `--require=${preload}` });
-  const child = spawn(NODE, [EARMARK, ...args], { env });
+  const child = spawn(process.execPath, [EARMARK, ...args], { env });
   let [stdout, stderr, seen] = ["", "", 0];
   const rest = [...typing];
   child.stdin.on("error", () => undefined);
