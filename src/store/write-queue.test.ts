@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
@@ -25,14 +26,20 @@ function heldQueue(room = new Room(10_000)) {
   return { queue, groups, told, letGo: (error?: Error) => letGo(error) };
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** A group leaves at the end of a turn: after that, one has. */
+async function turn(): Promise<void> {
+  await endOfTurn();
+  await endOfTurn();
+}
 
 test("what comes while a group is under way waits for the next one, and each gets its own answer", async () => {
   const room = new Room(10_000);
   const { queue, groups, told, letGo } = heldQueue(room);
   assert.equal(queue.isIdle, true);
-  const answers = [queue.push("a", 1), queue.push("b", 2), queue.push("c", 3)];
+  const answers = [queue.push("a", 1)];
   assert.equal(queue.isIdle, false);
+  await turn();
+  answers.push(queue.push("b", 2), queue.push("c", 3));
   assert.equal(room.taken, 6);
   letGo();
   assert.equal(await answers[0], "A");
@@ -55,19 +62,44 @@ test("a group takes 2,000 operations, or one job however large", async () => {
   const { queue, groups, letGo } = heldQueue();
   const sizes = { a: 1, b: 1_999, c: 1, d: 1, e: 2_000, f: 2_001, g: 0 };
   const answers = Object.entries(sizes).map(([job, operations]) => queue.push(job, operations));
-  for (const [index] of [["a"], ["b", "c"], ["d"], ["e"], ["f"], ["g"]].entries()) {
+  const expected = [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]];
+  for (const [index] of expected.entries()) {
+    await turn();
     assert.equal(groups.length, index + 1);
     letGo();
-    await turn();
   }
   await Promise.all(answers);
-  assert.deepEqual(groups, [["a"], ["b", "c"], ["d"], ["e"], ["f"], ["g"]]);
+  assert.deepEqual(groups, expected);
 });
+
+for (const [waiting, when] of [
+  [63, "at the end of the turn, with what has come in by then"],
+  [64, "at once"],
+] as const) {
+  test(`where ${waiting} wait, their group leaves ${when}`, async () => {
+    const { queue, groups, letGo } = heldQueue();
+    const first = queue.push("first", 1);
+    await turn();
+    const others = Array.from({ length: waiting }, () => queue.push("other", 1));
+    letGo();
+    await first;
+    await new Promise((resolve) => process.nextTick(resolve));
+    const late = queue.push("late", 1);
+    await turn();
+    const count = groups[1]?.length;
+    letGo();
+    await turn();
+    letGo();
+    await Promise.all([...others, late]);
+    assert.equal(count, 64);
+  });
+}
 
 test("when a group fails all of it hears why, and the next one goes on", async () => {
   const room = new Room(10_000);
   const { queue, told, letGo } = heldQueue(room);
   const first = queue.push("a", 1);
+  await turn();
   const second = queue.push("b", 1);
   letGo(new Error("no"));
   await assert.rejects(first, /no/);
