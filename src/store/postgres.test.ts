@@ -14,11 +14,13 @@ import {
   type SubscriptionStore,
   UserGone,
 } from "../subscriptions.ts";
-import { describeArchive } from "./archive.suite.ts";
+import { describeArchive, fill } from "./archive.suite.ts";
+import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
 import { examine } from "./examine.ts";
 import { openStore, prepareStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
+import { TABLES } from "./tables.ts";
 
 const NOW = new Date();
 const USER = 1;
@@ -41,6 +43,13 @@ async function openOverProxy(): Promise<{
   const url = await server.database();
   const store = await open(url.replace(`:${server.port}`, `:${proxy.port}`));
   return { store, other: await open(url), proxy, url };
+}
+
+/** Takes connections that nobody else can have. */
+async function occupy(url: string, count: number): Promise<pg.Client[]> {
+  const hogs = Array.from({ length: count }, () => new pg.Client({ connectionString: url }));
+  await Promise.all(hogs.map((hog) => hog.connect()));
+  return hogs;
 }
 
 function drafts(from: number, count = 1): Draft[] {
@@ -120,6 +129,82 @@ test("a database is looked at without changing it", async () => {
   const name = new URL(url).pathname.slice(1);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
+});
+
+test("a clock that is off, and too few connections, are warned about", async (t) => {
+  const url = await server.database();
+  const { now } = Date;
+  t.mock.method(Date, "now", () => now() + 5_000);
+  const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
+  const hogs = await occupy(url, Number(row?.["free"]) - 5);
+  const findings = (await examine(url)).slice(2);
+  await Promise.all(hogs.map((hog) => hog.end()));
+  assert.deepEqual(findings[0], {
+    state: "warning",
+    what: "Its clock is 5 s off ours",
+    advice: "Let both follow a time server.",
+  });
+  assert.equal(findings[1]?.state, "warning");
+  assert.match(findings[1]?.what ?? "", /^Only -?\d more connections are free$/);
+  assert.equal(findings[1]?.advice, "Raise max_connections, or use PgBouncer.");
+});
+
+test("nobody stays connected to a database that was prepared, looked at, or holds nothing to copy", async () => {
+  const url = await server.database();
+  await assert.rejects(
+    openArchive(url).then((archive) => archive.read()),
+    (error: Error) =>
+      error instanceof StartFailure &&
+      error.message.startsWith("There is no Earmark of this version at ") &&
+      error.message.endsWith(`/${nameOf(url)}.`),
+  );
+  await prepareStore(url, { distribute: false });
+  await examine(url);
+  const connected = `select 1 from pg_stat_activity where datname = '${nameOf(url)}'`;
+  for (let tries = 0; tries < 200 && (await server.query(connected)).length > 0; tries += 1) await sleep(10);
+  assert.deepEqual(await server.query(connected), []);
+});
+
+test("while a database is filled nobody else writes to it, and what is copied bears no mark", async () => {
+  const url = await server.database();
+  const target = await (await openArchive(url)).replaceEmpty();
+  for (const { name } of TABLES) {
+    const write = `lock table earmark.${name} in row exclusive mode nowait`;
+    await assert.rejects(server.query(`begin; ${write}`, nameOf(url)), /could not obtain lock/, name);
+  }
+  await target.close();
+  await fill(url, 2);
+  for (const table of ["subscriptions", "removals"]) {
+    const marks = await server.query(`select distinct written_by::int as mark from earmark.${table}`, nameOf(url));
+    assert.deepEqual(marks, [{ mark: 0 }]);
+  }
+});
+
+test("a database that was made newer or older meanwhile is not ready, and one that is damaged is not read", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  for (const version of [1, 3]) {
+    await server.query(`update earmark.schema set version = ${version}`, nameOf(url));
+    await assert.rejects(store.ready(), isUnavailable);
+  }
+  await store.add(USER, drafts(0, 3), NOW);
+  await server.query("delete from earmark.subscriptions where sequence = 2", nameOf(url));
+  for (const offset of [0, 1]) await assert.rejects(store.page(USER, { offset, size: 10 }), isUnavailable);
+});
+
+test("what waits is counted, is written before the store closes, and nothing is taken afterwards", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  const adding = store.add(USER, drafts(0, 3), NOW);
+  const removing = store.remove(USER, idOf(1), NOW);
+  assert.equal(store.waiting, 4);
+  const closing = store.close();
+  await assert.rejects(store.add(USER, drafts(9), NOW), isUnavailable);
+  assert.deepEqual((await adding).map(wordOf), ["added", "added", "added"]);
+  assert.equal(await removing, true);
+  await closing;
+  assert.equal(store.waiting, 0);
+  assert.equal(await total(await open(url)), 2);
 });
 
 test("a database that is no cluster is not spread, and it is said why", async () => {
@@ -477,6 +562,49 @@ test("a removal whose commit was lost is settled like an addition", async () => 
   assert.equal(await total(other), 0, "another process has removed something else meanwhile");
 });
 
+test("what was done to an account is not done twice when the answer was lost", async () => {
+  const { store, proxy, url } = await openOverProxy();
+  const { accounts } = store;
+  const lose = async <T>(work: () => Promise<T>) => {
+    const cut = proxy.cutAtCommit("after");
+    const answer = await work();
+    await cut;
+    return answer;
+  };
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
+  assert.equal(await lose(() => accounts.setPassword(4_711, "other", undefined, "hash")), true);
+  const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
+  const token = { ...credential, usedAt: undefined, expiresAt: undefined };
+  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url"), atMost: 1 };
+  assert.equal(await lose(() => accounts.addCredential(added)), "added");
+  assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
+  const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", nameOf(url));
+  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "never is the same on every engine");
+  assert.equal(await lose(() => accounts.removeCredential(4_711, "token", idOf(1))), true);
+  assert.equal(await lose(() => accounts.delete(4_711)), true);
+  assert.equal(await accounts.delete(4_711), false);
+});
+
+test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
+  const { store, proxy } = await openOverProxy();
+  const { accounts } = store;
+  const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
+  await accounts.isEmpty();
+  const asking = () => Promise.all(hashes.map((hash) => accounts.findCredential(hash)));
+  assert.equal(await statementsOf(proxy, asking), 1);
+  const rate = { burst: 500, perMinute: 1 };
+  const spending = (cost: number, ms: number) =>
+    statementsOf(proxy, () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
+  assert.equal(await spending(4, 0), 1);
+  assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
+  assert.equal(await spending(1, 0), 1);
+  assert.equal(await spending(1, 59_999), 0);
+  assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
+  assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
+  assert.equal(await spending(9, 60_000), 0);
+});
+
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
   const { store, other, proxy } = await openOverProxy();
   await store.add(USER, drafts(0, 3), NOW);
@@ -647,16 +775,14 @@ test("when the server has no connection to spare, the request is given up, and l
   const url = await tiny.database();
   const store = await open(url, { connections: 2 });
   await store.close();
-  const hogs: pg.Client[] = [];
-  for (let taken = 0; taken < 10; taken += 1) {
-    const hog = new pg.Client({ connectionString: url });
-    await hog.connect();
-    hogs.push(hog);
-  }
-  const starved = openStore(url, { maxWaiting: 10, connections: 1 });
-  await sleep(500);
+  const hogs = await occupy(url, 10);
+  let waited = 0;
+  const starved = openStore(url, { maxWaiting: 10, connections: 1, onWaiting: () => (waited += 1) });
+  while (waited === 0) await sleep(10);
+  await sleep(300);
   await Promise.all(hogs.map((hog) => hog.end()));
   const later = await starved;
+  assert.equal(waited, 1, "it is said once that the server is waited for");
   after(() => later.close());
   assert.equal(wordOf((await later.add(USER, drafts(0), NOW))[0]), "added");
 });
