@@ -587,7 +587,7 @@ test("what was done to an account is not done twice when the answer was lost", a
 });
 
 test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
-  const { store, proxy } = await openOverProxy();
+  const { store, proxy, url } = await openOverProxy();
   const { accounts } = store;
   const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
   await accounts.isEmpty();
@@ -603,6 +603,10 @@ test("those who ask at once who they are share a question, and what is spent in 
   assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
   assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
   assert.equal(await spending(9, 60_000), 0);
+  const limits = () => server.query("select 1 from earmark.limits", nameOf(url));
+  assert.equal((await limits()).length, 1);
+  await accounts.sweep(new Date(NOW.getTime() + 400 * 86_400_000));
+  assert.deepEqual(await limits(), [], "what no longer counts is forgotten");
 });
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
