@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -132,6 +132,11 @@ test("what is not a whole backup is refused, with what to do", async () => {
   checkFile(good);
   writeFileSync(`${good}-wal`, "x");
   assert.throws(() => checkFile(good), refuses(`earmark backup FILE`));
+  const damaged = newFile();
+  await fill(`file:${damaged}`, 30);
+  const bytes = readFileSync(damaged);
+  writeFileSync(damaged, bytes.fill("X", 4_100, 4_128));
+  assert.throws(() => checkFile(damaged), refuses(`${damaged} is damaged (`));
   const newer = newFile();
   await fill(`file:${newer}`, 1);
   const database = new DatabaseSync(newer);
