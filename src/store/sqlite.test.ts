@@ -152,8 +152,12 @@ const isUnavailable = (unknown: boolean) => (error: Error) =>
 test("what fails before its commit is not done, of a commit that fails it is not known, and then all is well again", async () => {
   const file = newFile();
   const store = await open(file);
+  const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
+  meddle(file, refuse);
+  await assert.rejects(store.add(USER, drafts(0, 1), NOW), isUnavailable(false));
+  meddle(file, "drop trigger no");
   await store.add(USER, drafts(0, 1), NOW);
-  meddle(file, "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end");
+  meddle(file, refuse);
   await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(false));
   meddle(
     file,
