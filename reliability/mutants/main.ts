@@ -40,7 +40,7 @@ const GROUPS: readonly Group[] = [
     name: "the store on PostgreSQL",
     files: ["src/store/postgres*.ts"],
     tests: [
-      "src/store/postgres-connection.test.ts",
+      "src/store/postgres-{connection,schema}.test.ts",
       "reliability/mutants/postgres.suite.ts",
       "src/store/postgres.test.ts",
     ],

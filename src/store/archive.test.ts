@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
-import { describeArchive, fill } from "./archive.suite.ts";
+import { describeArchive, fill, readAll } from "./archive.suite.ts";
 import { Checksum, openArchive } from "./archive.ts";
 import { examine } from "./examine.ts";
 import { prepareStore } from "./open.ts";
@@ -83,6 +83,44 @@ test("a backup is one file that is whole, and is put in the place of another tha
   );
 });
 
+test("a backup is of the instant at which it began, and does not begin again when somebody writes", async () => {
+  const [file, backup] = [newFile(), newFile()];
+  await fill(`file:${file}`, 20);
+  const writer = new DatabaseSync(file);
+  writer.exec("pragma journal_mode = wal; create table large as select zeroblob(8000000)");
+  const progress: number[] = [];
+  await backUpFile(file, backup, (done) => {
+    progress.push(done);
+    if (progress.length < 10)
+      writer.exec("delete from subscriptions where sequence = (select max(sequence) from subscriptions)");
+  });
+  writer.close();
+  makeSingleFile(backup);
+  assert.equal(checkFile(backup), 20);
+  assert.ok(progress.length > 1, "in several parts");
+  assert.deepEqual(
+    progress,
+    progress.toSorted((a, b) => a - b),
+  );
+});
+
+test("no file stays open, whatever is done with it", async () => {
+  const opened = () => readdirSync("/dev/fd").length;
+  const [file, backup] = [newFile(), newFile()];
+  const before = opened();
+  await fill(`file:${file}`, 1);
+  await readAll(`file:${file}`);
+  await assert.rejects(fill(`file:${file}`, 1), StartFailure);
+  const target = await (await openArchive(`file:${newFile()}`)).replaceEmpty();
+  await target.close();
+  await backUpFile(file, backup, () => undefined);
+  makeSingleFile(backup);
+  checkFile(backup);
+  replaceFile(file, backup, NOW);
+  await examine(`file:${file}`);
+  assert.equal(opened(), before);
+});
+
 test("what is not a whole backup is refused, with what to do", async () => {
   const file = newFile();
   writeFileSync(file, "x".repeat(200));
@@ -94,6 +132,17 @@ test("what is not a whole backup is refused, with what to do", async () => {
   checkFile(good);
   writeFileSync(`${good}-wal`, "x");
   assert.throws(() => checkFile(good), refuses(`earmark backup FILE`));
+  const damaged = newFile();
+  await fill(`file:${damaged}`, 30);
+  const bytes = readFileSync(damaged);
+  writeFileSync(damaged, bytes.fill("X", 4_100, 4_128));
+  assert.throws(() => checkFile(damaged), refuses(`${damaged} is damaged (`));
+  const newer = newFile();
+  await fill(`file:${newer}`, 1);
+  const database = new DatabaseSync(newer);
+  database.exec("pragma user_version = 3; pragma journal_mode = delete");
+  database.close();
+  assert.throws(() => checkFile(newer), refuses("newer Earmark"));
 });
 
 test("a file is looked at without changing it", async () => {

@@ -122,6 +122,17 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal((await store.find(ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
     });
 
+    test("knows which feeds are in a list, in the order they are asked for, and not those of others", async () => {
+      const [ann, bob] = [newUser(), newUser()];
+      await add(ann, draft(1, "a"), draft(2, "b"), draft(3, "c"));
+      await add(bob, draft(4, "d"));
+      await store.remove(ann, draft(2, "b").id, NOW);
+      const feeds = ["d", "c", "b", "a", "c", "x"].map((feed) => draft(0, feed).feed);
+      assert.deepEqual(await store.knows(ann, feeds), [false, true, false, true, true, false]);
+      assert.deepEqual(await store.knows(newUser(), feeds.slice(0, 2)), [false, false]);
+      assert.deepEqual(await store.knows(ann, []), []);
+    });
+
     test("a list is in the order of subscribing, across batches, in any window", async () => {
       const user = newUser();
       const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => draft(id, id));

@@ -235,7 +235,7 @@ async function commit(
     group.doubt = written;
     throw new InDoubt("the answer to a commit was lost", { cause: end.reason });
   }
-  throw parts.find((part) => part.status === "rejected")?.reason ?? new Error("PostgreSQL rolled back");
+  throw [...parts, end].find((part) => part.status === "rejected")?.reason ?? new Error("PostgreSQL rolled back");
 }
 
 /**

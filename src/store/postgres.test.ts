@@ -14,11 +14,13 @@ import {
   type SubscriptionStore,
   UserGone,
 } from "../subscriptions.ts";
-import { describeArchive } from "./archive.suite.ts";
+import { describeArchive, fill } from "./archive.suite.ts";
+import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
 import { examine } from "./examine.ts";
 import { openStore, prepareStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
+import { TABLES } from "./tables.ts";
 
 const NOW = new Date();
 const USER = 1;
@@ -43,6 +45,13 @@ async function openOverProxy(): Promise<{
   return { store, other: await open(url), proxy, url };
 }
 
+/** Takes connections that nobody else can have. */
+async function occupy(url: string, count: number): Promise<pg.Client[]> {
+  const hogs = Array.from({ length: count }, () => new pg.Client({ connectionString: url }));
+  await Promise.all(hogs.map((hog) => hog.connect()));
+  return hogs;
+}
+
 function drafts(from: number, count = 1): Draft[] {
   return Array.from({ length: count }, (_, index) => {
     const number = from + index;
@@ -55,6 +64,8 @@ const wordOf = (outcome: Outcome | undefined) =>
   outcome === undefined || isRefusal(outcome) ? outcome?.refused : "added";
 const total = async (store: SubscriptionStore) => (await store.page(USER, { offset: 0, size: 1 })).total;
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
+const isNotDone = (error: unknown) => error instanceof StoreUnavailable && !error.unknown;
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 describeStore("PostgreSQL", await open(await suiteDatabase(server)));
 describeArchive("PostgreSQL", () => suiteDatabase(server));
@@ -120,6 +131,82 @@ test("a database is looked at without changing it", async () => {
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
 });
 
+test("a clock that is off, and too few connections, are warned about", async (t) => {
+  const url = await server.database();
+  const { now } = Date;
+  t.mock.method(Date, "now", () => now() + 5_000);
+  const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
+  const hogs = await occupy(url, Number(row?.["free"]) - 5);
+  const findings = (await examine(url)).slice(2);
+  await Promise.all(hogs.map((hog) => hog.end()));
+  assert.deepEqual(findings[0], {
+    state: "warning",
+    what: "Its clock is 5 s off ours",
+    advice: "Let both follow a time server.",
+  });
+  assert.equal(findings[1]?.state, "warning");
+  assert.match(findings[1]?.what ?? "", /^Only -?\d more connections are free$/);
+  assert.equal(findings[1]?.advice, "Raise max_connections, or use PgBouncer.");
+});
+
+test("nobody stays connected to a database that was prepared, looked at, or holds nothing to copy", async () => {
+  const url = await server.database();
+  await assert.rejects(
+    openArchive(url).then((archive) => archive.read()),
+    (error: Error) =>
+      error instanceof StartFailure &&
+      error.message.startsWith("There is no Earmark of this version at ") &&
+      error.message.endsWith(`/${nameOf(url)}.`),
+  );
+  await prepareStore(url, { distribute: false });
+  await examine(url);
+  const connected = `select 1 from pg_stat_activity where datname = '${nameOf(url)}'`;
+  for (let tries = 0; tries < 200 && (await server.query(connected)).length > 0; tries += 1) await sleep(10);
+  assert.deepEqual(await server.query(connected), []);
+});
+
+test("while a database is filled nobody else writes to it, and what is copied bears no mark", async () => {
+  const url = await server.database();
+  const target = await (await openArchive(url)).replaceEmpty();
+  for (const { name } of TABLES) {
+    const write = `lock table earmark.${name} in row exclusive mode nowait`;
+    await assert.rejects(server.query(`begin; ${write}`, nameOf(url)), /could not obtain lock/, name);
+  }
+  await target.close();
+  await fill(url, 2);
+  for (const table of ["subscriptions", "removals"]) {
+    const marks = await server.query(`select distinct written_by::int as mark from earmark.${table}`, nameOf(url));
+    assert.deepEqual(marks, [{ mark: 0 }]);
+  }
+});
+
+test("a database that was made newer or older meanwhile is not ready, and one that is damaged is not read", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  for (const version of [1, 3]) {
+    await server.query(`update earmark.schema set version = ${version}`, nameOf(url));
+    await assert.rejects(store.ready(), isUnavailable);
+  }
+  await store.add(USER, drafts(0, 3), NOW);
+  await server.query("delete from earmark.subscriptions where sequence = 2", nameOf(url));
+  for (const offset of [0, 1]) await assert.rejects(store.page(USER, { offset, size: 10 }), isUnavailable);
+});
+
+test("what waits is counted, is written before the store closes, and nothing is taken afterwards", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  const adding = store.add(USER, drafts(0, 3), NOW);
+  const removing = store.remove(USER, idOf(1), NOW);
+  assert.equal(store.waiting, 4);
+  const closing = store.close();
+  await assert.rejects(store.add(USER, drafts(9), NOW), isUnavailable);
+  assert.deepEqual((await adding).map(wordOf), ["added", "added", "added"]);
+  assert.equal(await removing, true);
+  await closing;
+  assert.equal(store.waiting, 0);
+  assert.equal(await total(await open(url)), 2);
+});
+
 test("a database that is no cluster is not spread, and it is said why", async () => {
   await assert.rejects(
     prepareStore(await server.database(), { distribute: true }),
@@ -134,20 +221,36 @@ async function statementsOf(proxy: Wire, work: () => Promise<unknown>): Promise<
   return proxy.statements() - before;
 }
 
-/** Statements of a group that reads what is there before it writes, and of one that does not. */
-const READ_FIRST = 8;
+/** Statements that read what is there, of a group that does so before it writes, and of one that does not. */
+const READ = 5;
+const READ_FIRST = READ + 3;
 const UNREAD = 4;
 
 test("a batch takes as many statements as a single addition, and fewer while nothing stands against it", async () => {
   const { store, proxy } = await openOverProxy();
   const adding = (from: number, count?: number) => statementsOf(proxy, () => store.add(USER, drafts(from, count), NOW));
-  await store.add(USER, drafts(0), NOW);
+  assert.equal(await adding(0), READ + 2 + READ_FIRST, "the first of all makes the list");
   assert.equal(await adding(1), UNREAD);
   assert.equal(await adding(2, 5_000), UNREAD);
   assert.equal(await adding(5_001, 2), UNREAD + READ_FIRST, "tried, taken back, and done again");
   assert.equal(await adding(6_000, 5_000), READ_FIRST, "not tried after a conflict");
   assert.equal(await adding(11_000), UNREAD, "tried again after a group without one");
   assert.equal(await total(store), 10_004);
+});
+
+test("a removal takes two statements more than an addition, and what changes nothing writes nothing", async () => {
+  const { store, proxy } = await openOverProxy();
+  await store.add(USER, drafts(0, 3), NOW);
+  const removing = () => statementsOf(proxy, () => store.remove(USER, idOf(0), NOW));
+  assert.equal(await removing(), READ_FIRST + 2);
+  assert.equal(await removing(), READ + 1);
+  const taken = [{ ...(drafts(10)[0] as Draft), id: idOf(1) }];
+  assert.equal(await statementsOf(proxy, () => store.add(USER, taken, NOW)), UNREAD + READ + 1);
+  assert.equal(
+    await statementsOf(proxy, () => store.add(USER, drafts(11), NOW)),
+    READ_FIRST,
+    "an id in use is a conflict",
+  );
 });
 
 test("what collides with another of its batch, or comes with a removal, is not tried without reading", async () => {
@@ -343,10 +446,66 @@ for (const [way, from, words] of [
       const cut = proxy.cutAtCommit("after");
       assert.deepEqual((await store.add(USER, drafts(from, 2), NOW)).map(wordOf), words);
       await cut;
-      assert.equal(await total(other), expected);
+      assert.equal(wordOf((await other.add(USER, drafts(200), NOW))[0]), "added", "the list is free for others");
+      assert.equal(await total(other), expected + 1);
     });
   }
 }
+
+/** Lets each addition to the database wait or fail when it is carried out, or only when it is committed. */
+async function troubleAdditions(url: string, when: "at once" | "at commit", trouble: string): Promise<void> {
+  const trigger =
+    when === "at once"
+      ? "trigger trouble before insert on earmark.subscriptions for each statement"
+      : "constraint trigger trouble after insert on earmark.subscriptions deferrable initially deferred for each row";
+  await server.query(
+    `create sequence tries;
+     create function trouble() returns trigger language plpgsql as $$ begin ${trouble}; return new; end $$;
+     create ${trigger} execute function trouble()`,
+    nameOf(url),
+  );
+}
+const fails = (code: string) => `raise exception 'no' using errcode = '${code}'`;
+/** Resembles a lost connection (08) and is none. */
+const FINAL = "22008";
+
+test("a commit that is still under way when its connection is lost is waited for, and no other user", async () => {
+  const { store, other, proxy, url } = await openOverProxy();
+  for (const user of [USER, 2]) await store.add(user, drafts(0), NOW);
+  await troubleAdditions(url, "at commit", "perform pg_sleep(0.4)");
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; select 1 from earmark.lists where user_id = 2 for update");
+  const adding = store.add(USER, drafts(1), NOW);
+  const committing = `select 1 from pg_stat_activity where datname = '${nameOf(url)}' and query = 'commit' and state = 'active'`;
+  while ((await server.query(committing)).length === 0) await sleep(5);
+  proxy.mode = "refuse";
+  proxy.mode = "pass";
+  assert.deepEqual((await adding).map(wordOf), ["added"]);
+  await blocker.end();
+  assert.equal(await total(other), 2);
+});
+
+test("a commit that never reached the server and is then refused is known not to have happened", async () => {
+  const { store, proxy, url } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  const cut = proxy.cutAtCommit("before", () => troubleAdditions(url, "at once", fails(FINAL)));
+  await assert.rejects(store.add(USER, drafts(1), NOW), isNotDone);
+  await cut;
+});
+
+test("what the server refuses for good is not tried again", async () => {
+  const { store, proxy, url } = await openOverProxy();
+  await store.add(USER, drafts(0), NOW);
+  await troubleAdditions(url, "at once", fails(FINAL));
+  const refused = async (user: number) => {
+    // A connection that saw an error is replaced before it is counted.
+    await total(store);
+    return statementsOf(proxy, () => assert.rejects(store.add(user, drafts(1), NOW), isNotDone));
+  };
+  assert.equal(await refused(USER), UNREAD - 1);
+  assert.equal(await refused(2), READ + 2 + READ_FIRST, "the first of a user");
+});
 
 test("where a transaction does not begin, what follows it is stored whole or not at all, and is told from what others have", async () => {
   const url = await server.database();
@@ -367,6 +526,10 @@ test("where a transaction does not begin, what follows it is stored whole or not
   assert.deepEqual((await store.add(USER, drafts(4, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
   const { items, total: count } = await store.page(USER, { offset: 0, size: 100 });
   assert.deepEqual([items.length, count], [6, 6]);
+  await store.add(USER, drafts(10), NOW);
+  await server.query("delete from earmark.subscriptions; delete from earmark.lists", nameOf(url));
+  refuseNextBegin();
+  assert.deepEqual((await store.add(USER, drafts(0), NOW)).map(wordOf), ["added"]);
 });
 
 test("a connection that is lost while something is added without reading leaves nothing, and it is done again", async () => {
@@ -390,7 +553,60 @@ test("a removal whose commit was lost is settled like an addition", async () => 
     await cut;
     assert.equal(await other.find(USER, idOf(number)), undefined);
   }
-  assert.equal(await total(other), 1);
+  await store.add(USER, drafts(3), NOW);
+  const cut = proxy.cutAtCommit("before", async () => {
+    await other.remove(USER, idOf(2), NOW);
+  });
+  assert.equal(await store.remove(USER, idOf(3), NOW), true);
+  await cut;
+  assert.equal(await total(other), 0, "another process has removed something else meanwhile");
+});
+
+test("what was done to an account is not done twice when the answer was lost", async () => {
+  const { store, proxy, url } = await openOverProxy();
+  const { accounts } = store;
+  const lose = async <T>(work: () => Promise<T>) => {
+    const cut = proxy.cutAtCommit("after");
+    const answer = await work();
+    await cut;
+    return answer;
+  };
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
+  assert.equal(await lose(() => accounts.setPassword(4_711, "other", undefined, "hash")), true);
+  const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
+  const token = { ...credential, usedAt: undefined, expiresAt: undefined };
+  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url"), atMost: 1 };
+  assert.equal(await lose(() => accounts.addCredential(added)), "added");
+  assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
+  const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", nameOf(url));
+  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "never is the same on every engine");
+  assert.equal(await lose(() => accounts.removeCredential(4_711, "token", idOf(1))), true);
+  assert.equal(await lose(() => accounts.delete(4_711)), true);
+  assert.equal(await accounts.delete(4_711), false);
+});
+
+test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
+  const { store, proxy, url } = await openOverProxy();
+  const { accounts } = store;
+  const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
+  await accounts.isEmpty();
+  const asking = () => Promise.all(hashes.map((hash) => accounts.findCredential(hash)));
+  assert.equal(await statementsOf(proxy, asking), 1);
+  const rate = { burst: 500, perMinute: 1 };
+  const spending = (cost: number, ms: number) =>
+    statementsOf(proxy, () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
+  assert.equal(await spending(4, 0), 1);
+  assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
+  assert.equal(await spending(1, 0), 1);
+  assert.equal(await spending(1, 59_999), 0);
+  assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
+  assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
+  assert.equal(await spending(9, 60_000), 0);
+  const limits = () => server.query("select 1 from earmark.limits", nameOf(url));
+  assert.equal((await limits()).length, 1);
+  await accounts.sweep(new Date(NOW.getTime() + 400 * 86_400_000));
+  assert.deepEqual(await limits(), [], "what no longer counts is forgotten");
 });
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
@@ -552,8 +768,10 @@ test("a primary that is stood down is left for the other", async () => {
     store.add(USER, drafts(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
   );
+  const adding = store.add(USER, drafts(1), NOW);
+  await sleep(100);
   await server.query(`alter database ${name} reset default_transaction_read_only`);
-  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(wordOf((await adding)[0]), "added");
 });
 
 test("when the server has no connection to spare, the request is given up, and later ones are not", async () => {
@@ -561,16 +779,14 @@ test("when the server has no connection to spare, the request is given up, and l
   const url = await tiny.database();
   const store = await open(url, { connections: 2 });
   await store.close();
-  const hogs: pg.Client[] = [];
-  for (let taken = 0; taken < 10; taken += 1) {
-    const hog = new pg.Client({ connectionString: url });
-    await hog.connect();
-    hogs.push(hog);
-  }
-  const starved = openStore(url, { maxWaiting: 10, connections: 1 });
-  await sleep(500);
+  const hogs = await occupy(url, 10);
+  let waited = 0;
+  const starved = openStore(url, { maxWaiting: 10, connections: 1, onWaiting: () => (waited += 1) });
+  while (waited === 0) await sleep(10);
+  await sleep(300);
   await Promise.all(hogs.map((hog) => hog.end()));
   const later = await starved;
+  assert.equal(waited, 1, "it is said once that the server is waited for");
   after(() => later.close());
   assert.equal(wordOf((await later.add(USER, drafts(0), NOW))[0]), "added");
 });
@@ -610,25 +826,29 @@ for (const [what, code] of [
   ["a serialization failure", "40001"],
   ["a deadlock", "40P01"],
 ] as const) {
-  test(`${what} is tried again, and given up when it lasts`, async () => {
+  const tryWithTrouble = async (when: "at once" | "at commit", isCalm: boolean) => {
     const url = await server.database();
-    const name = new URL(url).pathname.slice(1);
     const store = await open(url);
     await store.add(USER, drafts(0), NOW);
-    await server.query(
-      `create sequence tries; create function fail() returns trigger language plpgsql as $$
-       begin if nextval('tries') <= 2 then raise exception 'no' using errcode = '${code}'; end if; return new; end $$;
-       create trigger fail before insert on earmark.subscriptions for each statement execute function fail();`,
-      name,
-    );
+    // After a conflict what is there is read first.
+    if (!isCalm) await store.add(USER, drafts(0), NOW);
+    await troubleAdditions(url, when, `if nextval('tries') <= 2 then ${fails(code)}; end if`);
     assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
-    await server.query("alter sequence tries minvalue -1000000 restart with -1000000", name);
-    await assert.rejects(
-      store.add(USER, drafts(2), NOW),
-      (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
-    );
-    await server.query("drop trigger fail on earmark.subscriptions", name);
+    if (!isCalm) await store.add(USER, drafts(0), NOW);
+    await server.query("alter sequence tries minvalue -1000000 restart with -1000000", nameOf(url));
+    await assert.rejects(store.add(USER, drafts(2), NOW), isNotDone);
+    await server.query("drop trigger trouble on earmark.subscriptions", nameOf(url));
     assert.equal(wordOf((await store.add(USER, drafts(2), NOW))[0]), "added");
+    assert.equal(await total(store), 3);
+  };
+
+  test(`${what} is tried again wherever it comes, and given up when it lasts`, async () => {
+    await Promise.all([
+      tryWithTrouble("at once", true),
+      tryWithTrouble("at once", false),
+      tryWithTrouble("at commit", true),
+      tryWithTrouble("at commit", false),
+    ]);
   });
 }
 

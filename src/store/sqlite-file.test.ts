@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { StartFailure } from "./opening.ts";
@@ -25,6 +27,24 @@ test("a file is made with its folders, and belongs to one until it is let go, wh
   );
   release();
   claimFile(link)();
+});
+
+test("one who holds a file for a moment is waited for", async () => {
+  const file = newFile();
+  claimFile(file)();
+  // In a thread of its own: whoever waits does nothing else meanwhile.
+  const holder = new Worker(
+    `const { DatabaseSync } = require("node:sqlite");
+     const { parentPort, workerData } = require("node:worker_threads");
+     const lock = new DatabaseSync(workerData + "-lock");
+     lock.exec("begin exclusive");
+     parentPort.postMessage("held");
+     setTimeout(() => lock.close(), 100);`,
+    { eval: true, workerData: file },
+  );
+  await once(holder, "message");
+  claimFile(file)();
+  await once(holder, "exit");
 });
 
 test("every connection keeps what is committed, and says so", () => {

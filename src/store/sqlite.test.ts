@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
@@ -130,16 +131,84 @@ test("a damaged file is refused at start, and never looks like a shorter list", 
   await assert.rejects(store.page(USER, { offset: 0, size: 25 }), StoreUnavailable);
 });
 
-test("after a write that failed, the store is ready again when writing works", async () => {
+/** Carries out some SQL on a file beside the store that has it. */
+function meddle(file: string, sql: string): void {
+  const other = new DatabaseSync(file);
+  other.exec(sql);
+  other.close();
+}
+
+function endWriterAtNextGroup(): void {
+  const { postMessage } = Worker.prototype;
+  Worker.prototype.postMessage = function () {
+    Worker.prototype.postMessage = postMessage;
+    void this.terminate();
+  };
+}
+
+const isUnavailable = (unknown: boolean) => (error: Error) =>
+  error instanceof StoreUnavailable && error.unknown === unknown;
+
+test("what fails before its commit is not done, of a commit that fails it is not known, and then all is well again", async () => {
   const file = newFile();
   const store = await open(file);
-  const other = new DatabaseSync(file, { timeout: 0 });
-  other.exec("begin immediate");
-  await assert.rejects(store.add(USER, drafts(0, 1), NOW), StoreUnavailable);
-  await assert.rejects(store.ready(), StoreUnavailable);
-  other.close();
+  const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
+  meddle(file, refuse);
+  await assert.rejects(store.add(USER, drafts(0, 1), NOW), isUnavailable(false));
+  meddle(file, "drop trigger no");
+  await store.add(USER, drafts(0, 1), NOW);
+  meddle(file, refuse);
+  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(false));
+  meddle(
+    file,
+    `drop trigger no;
+     create table parent (id integer primary key);
+     create table child (parent references parent deferrable initially deferred);
+     create trigger no after insert on subscriptions begin insert into child values (1); end`,
+  );
+  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  meddle(file, "drop trigger no");
   await store.ready();
-  assert.equal((await store.add(USER, drafts(0, 1), NOW)).length, 1);
+  assert.ok((await store.add(USER, drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
+});
+
+test("when the writer ends in the middle it is not known what was done, and the next one writes", async () => {
+  const store = await open(newFile());
+  await store.add(USER, drafts(0, 1), NOW);
+  endWriterAtNextGroup();
+  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  await store.ready();
+  await store.add(USER, drafts(1, 1), NOW);
+  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
+});
+
+test("when the writer cannot be started nothing is done, and a store whose writer has ended can be closed", async () => {
+  const file = newFile();
+  const store = await open(file);
+  await store.add(USER, drafts(0, 1), NOW);
+  endWriterAtNextGroup();
+  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  renameSync(file, `${file}-away`);
+  mkdirSync(file);
+  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(store.ready(), StoreUnavailable);
+  await store.close();
+});
+
+test("one who works beside a server shares its file, and a file that is of another version meanwhile is not ready", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const beside = await open(file, { beside: true });
+  await beside.add(USER, drafts(0, 2), NOW);
+  const removing = store.remove(USER, drafts(0, 1)[0]?.id ?? "", NOW);
+  assert.equal(store.waiting, 1);
+  assert.equal(await removing, true);
+  assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
+  for (const version of [1, 3]) {
+    meddle(file, `pragma user_version = ${version}`);
+    await assert.rejects(store.ready(), StoreUnavailable);
+  }
 });
 
 test("an empty file is taken as a new one", async () => {
@@ -212,7 +281,7 @@ test("closing carries out what waits, and takes nothing more", async () => {
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
-test("while another program holds the file, writing is refused whole, reading goes on, and then all is well again", async () => {
+test("while another program holds the file, writing is refused whole, reading goes on, the store is not ready, and then all is well again", async () => {
   const file = newFile();
   const store = await open(file);
   await store.add(USER, drafts(0, 100), NOW);
@@ -220,8 +289,13 @@ test("while another program holds the file, writing is refused whole, reading go
   other.exec("begin immediate");
   const attempt = store.add(USER, drafts(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.overloaded);
+  await assert.rejects(
+    attempt,
+    (error: Error) => error instanceof StoreUnavailable && !error.overloaded && !error.unknown,
+  );
+  await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
+  await store.ready();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   assert.ok((await store.add(USER, drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
 });

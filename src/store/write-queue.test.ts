@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
@@ -25,10 +26,11 @@ function heldQueue(room = new Room(10_000)) {
   return { queue, groups, told, letGo: (error?: Error) => letGo(error) };
 }
 
-/** Long enough for a group to leave, which it does at the end of a turn of the event loop. */
-const turn = async () => {
-  for (let count = 0; count < 2; count += 1) await new Promise((resolve) => setImmediate(resolve));
-};
+/** A group leaves at the end of a turn: after that, one has. */
+async function turn(): Promise<void> {
+  await endOfTurn();
+  await endOfTurn();
+}
 
 test("what comes while a group is under way waits for the next one, and each gets its own answer", async () => {
   const room = new Room(10_000);
@@ -60,15 +62,38 @@ test("a group takes 2,000 operations, or one job however large", async () => {
   const { queue, groups, letGo } = heldQueue();
   const sizes = { a: 1, b: 1_999, c: 1, d: 1, e: 2_000, f: 2_001, g: 0 };
   const answers = Object.entries(sizes).map(([job, operations]) => queue.push(job, operations));
-  await turn();
-  for (const [index] of [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]].entries()) {
+  const expected = [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]];
+  for (const [index] of expected.entries()) {
+    await turn();
     assert.equal(groups.length, index + 1);
     letGo();
-    await turn();
   }
   await Promise.all(answers);
-  assert.deepEqual(groups, [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]]);
+  assert.deepEqual(groups, expected);
 });
+
+for (const [waiting, when] of [
+  [63, "at the end of the turn, with what has come in by then"],
+  [64, "at once"],
+] as const) {
+  test(`where ${waiting} wait, their group leaves ${when}`, async () => {
+    const { queue, groups, letGo } = heldQueue();
+    const first = queue.push("first", 1);
+    await turn();
+    const others = Array.from({ length: waiting }, () => queue.push("other", 1));
+    letGo();
+    await first;
+    await new Promise((resolve) => process.nextTick(resolve));
+    const late = queue.push("late", 1);
+    await turn();
+    const count = groups[1]?.length;
+    letGo();
+    await turn();
+    letGo();
+    await Promise.all([...others, late]);
+    assert.equal(count, 64);
+  });
+}
 
 test("when a group fails all of it hears why, and the next one goes on", async () => {
   const room = new Room(10_000);

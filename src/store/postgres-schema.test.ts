@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Connection } from "./postgres-connection.ts";
+import { distribute } from "./postgres-schema.ts";
+
+/** A cluster that has spread these tables so far, and what it is told to spread. */
+function cluster(...spread: readonly string[]): { connection: Connection; told: string[] } {
+  const told: string[] = [];
+  const query = async (sql: string) => {
+    if (sql.includes("pg_extension")) return { rows: sql.includes("where extname = 'citus'") ? [{}] : [] };
+    if (sql.includes("pg_dist_partition")) return { rows: spread.map((name) => ({ name: `earmark.${name}` })) };
+    told.push(sql);
+    return { rows: [] };
+  };
+  return { connection: { query } as unknown as Connection, told };
+}
+
+test("a cluster keeps what a user has together, and spreads the rest by what it is found by", async () => {
+  const { connection, told } = cluster();
+  const together = ", colocate_with => 'earmark.lists'";
+  const tables = [
+    ["lists", "user_id", ""],
+    ["subscriptions", "user_id", together],
+    ["removals", "user_id", together],
+    ["gaps", "user_id", together],
+    ["accounts", "user_id", together],
+    ["identities", "key", ""],
+    ["credentials", "hash", ""],
+    ["limits", "key", ""],
+  ];
+  assert.deepEqual(
+    await distribute(connection),
+    tables.map(([name]) => name),
+  );
+  assert.deepEqual(
+    told,
+    tables.map(([name, by, where]) => `select create_distributed_table('earmark.${name}', '${by}'${where})`),
+  );
+});
+
+test("a cluster is told of no table twice", async () => {
+  const { connection, told } = cluster("lists", "subscriptions", "removals", "gaps", "accounts", "credentials");
+  assert.deepEqual(await distribute(connection), ["identities", "limits"]);
+  assert.equal(told.length, 2);
+});
