@@ -12,13 +12,14 @@ async function violationsOf(stop: (server: Server) => void): Promise<readonly st
   let busy: () => void = () => undefined;
   const isBusy = new Promise<void>((resolve) => (busy = resolve));
   let seen = 0;
-  const server = createServer(async (request, response) => {
-    for await (const _ of request);
-    seen += 1;
-    if (seen === 200) busy();
-    await sleep(20);
-    if (isLeaving) response.setHeader("Connection", "close");
-    response.end(request.method === "POST" ? '{"data":'.repeat(100) : "");
+  const server = createServer((request, response) => {
+    request.resume().on("end", async () => {
+      seen += 1;
+      if (seen === 200) busy();
+      await sleep(20);
+      if (isLeaving) response.setHeader("Connection", "close");
+      response.end(request.method === "POST" ? '{"data":'.repeat(100) : "");
+    });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const stops = noStops();
