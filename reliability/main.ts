@@ -8,7 +8,7 @@ import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
-import type { Proof } from "./proof.ts";
+import { abandonRuns, type Proof } from "./proof.ts";
 import { draw, examine, type Line } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
 import { slowClients } from "./slow-clients.ts";
@@ -60,6 +60,8 @@ else {
   const wanted = values.only.toLowerCase();
   const chosen = PROOFS.filter(({ name }) => name.toLowerCase().includes(wanted));
   if (chosen.length === 0) throw new Error(`there is no proof with "${values.only}" in its name`);
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void abandonRuns().finally(() => process.exit(1)));
   const seed = Number(values.seed);
   const say = (words: string) => void (process.stderr.isTTY && process.stderr.write(`      ${words}\n`));
   // In short nothing is judged by its speed, so that several may run at once; they are told of in their order.

@@ -47,14 +47,27 @@ export interface Scale {
   readonly say: (words: string) => void;
 }
 
+/** How to put away what the runs that are under way have left so far. */
+const underWay = new Set<() => Promise<void>>();
+
+/** For somebody who ends it all early. */
+export async function abandonRuns(): Promise<void> {
+  await Promise.all(Array.from(underWay, (putAway) => putAway()));
+}
+
 /** Gives `work` a run, and puts away what it leaves behind. */
 export async function inRun<Result>(scale: Scale, work: (run: Run) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "earmark-reliability-"));
   const left: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+  const putAway = async () => {
+    for (let latest = left.pop(); latest !== undefined; latest = left.pop()) await latest();
+  };
+  underWay.add(putAway);
   try {
-    return await work({ ...scale, random: randomFrom(scale.seed), folder, later: (putAway) => left.push(putAway) });
+    return await work({ ...scale, random: randomFrom(scale.seed), folder, later: (step) => left.push(step) });
   } finally {
-    for (const putAway of left.reverse()) await putAway();
+    underWay.delete(putAway);
+    await putAway();
   }
 }
 

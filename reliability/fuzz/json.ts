@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import { createJsonReader, MAX_DEPTH } from "../../src/http/body.ts";
+import { createBodyReader, createJsonReader, MAX_DEPTH } from "../../src/http/body.ts";
 import type { Request, Response } from "../../src/http/exchange.ts";
 import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import { mutateJson } from "./mutate.ts";
 import type { Target } from "./target.ts";
 
 const MAX_BYTES = 32_768;
-const readJson = createJsonReader(MAX_BYTES);
+const readJson = createJsonReader(createBodyReader(MAX_BYTES));
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
 /** What a reader that counts brackets and quotes might stumble over. */
 const values: readonly unknown[] = [

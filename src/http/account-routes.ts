@@ -18,7 +18,7 @@ import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { MAX_PAGE_SIZE, readPageQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { type Principal, tooManyRequests } from "./authenticate.ts";
-import { createJsonReader } from "./body.ts";
+import { createBodyReader, createJsonReader } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
@@ -34,7 +34,7 @@ const MAX_AGENT = 200;
 export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "metrics">): void {
   const { config, store, accounts, readClient, clock } = options;
   const { limits, basePath } = config;
-  const readJson = createJsonReader(MAX_BODY_BYTES);
+  const readJson = createJsonReader(createBodyReader(MAX_BODY_BYTES));
   const readDocument = (request: Request, response: Response) => {
     requireContentType(request.headers["content-type"], PLAIN);
     requireAccept(request.headers.accept, PLAIN);

@@ -40,8 +40,7 @@ export function createBodyReader(maxBytes: number): ReadBody {
 }
 
 /** Reads bodies as JSON. */
-export function createJsonReader(maxBytes: number): ReadJson {
-  const readBody = createBodyReader(maxBytes);
+export function createJsonReader(readBody: ReadBody): ReadJson {
   return async (request, response) => parseJson(await readBody(request, response));
 }
 

@@ -7,7 +7,7 @@ import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { isRefusal, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
-import { createBodyReader, parseJson, type ReadJson } from "./body.ts";
+import { createBodyReader, createJsonReader, parseJson } from "./body.ts";
 import { addDocs } from "./docs-page.ts";
 import { Entrance } from "./entrance.ts";
 import type { Logger, Request, Response } from "./exchange.ts";
@@ -29,7 +29,7 @@ export function addRoutes(
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
   const readBody = createBodyReader(limits.maxBodyBytes);
-  const readJson: ReadJson = async (request, response) => parseJson(await readBody(request, response));
+  const readJson = createJsonReader(readBody);
   const entrance = new Entrance(options.config.maxQueuedOperations);
   /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
   const letIn = async (request: Request, response: Response) => {
