@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { add, newId, statusOf } from "../test/harness.ts";
 import { deniesAll, post, wrongRefusal } from "./api.ts";
 import { createFaults, type Plant } from "./faulty.ts";
-import { killAgainAndAgain } from "./kill.ts";
+import { killAgainAndAgain, UNTIL_FOUND } from "./kill.ts";
 import { Ledger } from "./ledger.ts";
 import { placeInFile, tornRows } from "./place.ts";
 import { inRun, type Run, serve } from "./proof.ts";
@@ -18,7 +18,7 @@ for (const [plant, finding] of [
   ["torn batch", /the list says \d+ items and has \d+|there in part/],
 ] as const satisfies readonly (readonly [Plant, RegExp])[]) {
   test(`killing a server finds: ${plant}`, async () => {
-    const { violations } = await inRun(SCALE, (run) => killAgainAndAgain(run, fileOf(run), 1, { plant }));
+    const { violations } = await inRun(SCALE, (run) => killAgainAndAgain(run, fileOf(run), UNTIL_FOUND, { plant }));
     assert.match(violations.join("\n"), finding);
   });
 }
