@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { callServer } from "../test/harness.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
-import { readList } from "./api.ts";
+import { walkList } from "./api.ts";
 import { type Plant, planting } from "./faulty.ts";
 import { Ledger } from "./ledger.ts";
 import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
@@ -88,9 +88,14 @@ export async function killAgainAndAgain(
       server = await start(round);
     }
     const rows = await place.look();
-    const list = await readList(server.port);
-    if (rows.ids.join() !== list.join()) violations.push(`round ${round}: the list and the tables differ`);
-    violations.push(...[...tornRows(rows), ...ledger.compare(list)].map((what) => `round ${round}: ${what}`));
+    const list = await walkList(server.port);
+    const found = tornRows(rows);
+    if ("refused" in list) found.push(`the list was answered ${list.refused?.status}: ${list.refused?.text}`);
+    else {
+      if (rows.ids.join() !== list.join()) found.push("the list and the tables differ");
+      found.push(...ledger.compare(list));
+    }
+    violations.push(...found.map((what) => `round ${round}: ${what}`));
     if (plant !== undefined && violations.length > 0) break;
   }
   const slowest = Math.max(...readyMs.slice(1));
