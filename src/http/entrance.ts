@@ -4,11 +4,14 @@ import { unavailable } from "./respond.ts";
 const OPERATION_BYTES = 160;
 /** It takes milliseconds to make sense of more than this. */
 const LARGE_BYTES = 16 * 1024;
+/** One new connection is accepted in each turn of the event loop: with fewer of them, a crowd would wait at the door. */
+const TURNS_BETWEEN = 50;
 
 /**
  * Where operations come in to be carried out. What is more than can wait to be written is turned away here, before
  * anything is made of it: otherwise a server that is asked for ten times what it can do would be busy with the other
- * nine. Of large requests one is let in at each turn of the event loop, so that nobody else waits for all of them.
+ * nine. Large requests are let in one by one, some turns of the event loop apart, so that nobody else waits for all of
+ * them.
  */
 export class Entrance {
   readonly #maxBytes: number;
@@ -48,6 +51,10 @@ export class Entrance {
     this.#isPassing = next !== undefined;
     if (next === undefined) return;
     next();
-    setImmediate(() => this.#passNext());
+    this.#passAfter(TURNS_BETWEEN);
+  }
+
+  #passAfter(turns: number): void {
+    setImmediate(() => (turns === 1 ? this.#passNext() : this.#passAfter(turns - 1)));
   }
 }
