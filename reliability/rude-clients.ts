@@ -19,12 +19,12 @@ export interface Report {
   readonly slowestMs: number;
 }
 
-/** As many as wait to be accepted at the same time, and when the next ones come. */
-const AT_A_TIME = 100;
-const NEXT_MS = 50;
+/** They come one after another, of each kind one in so many milliseconds. */
+const NEXT_MS = 2;
 /** Pages of long addresses: more than the buffers of a connection hold. */
 const MANY = 100;
 const FAR_AHEAD = 500;
+const DRIP_MS = 250;
 const PING = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LIST = "GET /v1/subscriptions?page[size]=100 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const POST = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\n`;
@@ -61,9 +61,17 @@ const KINDS = {
   },
 } as const satisfies Record<string, (socket: Socket) => void>;
 
+/** Each at moments of its own, as strangers do. */
 function drip(socket: Socket, text: string): void {
-  const timer = setInterval(() => socket.write(text), 250);
-  socket.on("close", () => clearInterval(timer));
+  let timer: NodeJS.Timeout;
+  const next = (ms: number) => {
+    timer = setTimeout(() => {
+      socket.write(text);
+      next(DRIP_MS);
+    }, ms);
+  };
+  next(Math.random() * DRIP_MS);
+  socket.on("close", () => clearTimeout(timer));
 }
 
 async function visit(port: number, kind: Kind, count: number, patienceMs: number): Promise<Report> {
@@ -71,17 +79,14 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
   const sockets: Socket[] = [];
   const closed: Promise<unknown>[] = [];
   while (sockets.length < count) {
-    const some = Array.from({ length: Math.min(AT_A_TIME, count - sockets.length) }, async () => {
-      const socket = connect(port, "127.0.0.1").on("error", () => undefined);
-      await once(socket, "connect");
-      const started = performance.now();
-      const close = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-      closed.push(close.then(() => times.push(performance.now() - started)));
-      socket.resume();
-      KINDS[kind](socket);
-      return socket;
-    });
-    sockets.push(...(await Promise.all(some)));
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    sockets.push(socket);
+    await once(socket, "connect");
+    const started = performance.now();
+    const close = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    closed.push(close.then(() => times.push(performance.now() - started)));
+    socket.resume();
+    KINDS[kind](socket);
     await sleep(NEXT_MS);
   }
   await Promise.race([Promise.all(closed), sleep(patienceMs)]);

@@ -50,9 +50,9 @@ function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<
     let isSettled = false;
     const settle = (failure: Error | undefined) => {
       isSettled = true;
-      const bytes = body.take();
-      if (failure === undefined) resolve(bytes);
-      else reject(failure);
+      if (failure === undefined) return resolve(body.take());
+      body.drop();
+      reject(failure);
     };
     // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
     raw
@@ -68,13 +68,18 @@ function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<
   });
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * What has come of a body, in one piece: a body may come in a million chunks of one byte, and each would cost more than a
- * hundred if it were kept. The budget is charged what is held, not what is used.
+ * hundred if it were kept. The budget is charged what is held, not what is used. What is not needed any more is given
+ * back at once: a few large bodies would fill the memory before anybody collects them.
  */
 class Body {
   readonly #budget: Budget;
-  #held: Buffer = Buffer.alloc(0);
+  #held: Buffer = NOTHING;
+  /** Undefined while nothing but one chunk has come. */
+  #room: ArrayBuffer | undefined;
   length = 0;
 
   constructor(budget: Budget) {
@@ -85,19 +90,30 @@ class Body {
     const length = this.length + chunk.length;
     if (this.length === 0) {
       this.#hold(chunk);
-    } else if (length > this.#held.length) {
-      const larger = Buffer.allocUnsafe(2 * length);
-      this.#held.copy(larger, 0, 0, this.length);
-      this.#hold(larger);
+    } else {
+      if (length > this.#held.length) this.#makeRoom(2 * length);
+      chunk.copy(this.#held, this.length);
     }
-    if (this.length > 0) chunk.copy(this.#held, this.length);
     this.length = length;
   }
 
   take(): Buffer {
     const bytes = this.#held.subarray(0, this.length);
-    this.#hold(Buffer.alloc(0));
+    this.#hold(NOTHING);
     return bytes;
+  }
+
+  drop(): void {
+    this.#hold(NOTHING);
+    this.#room?.transfer(0);
+  }
+
+  #makeRoom(bytes: number): void {
+    const first = this.#held;
+    const room = this.#room?.transfer(bytes) ?? new ArrayBuffer(bytes);
+    this.#hold(Buffer.from(room));
+    if (this.#room === undefined) first.copy(this.#held);
+    this.#room = room;
   }
 
   #hold(buffer: Buffer): void {

@@ -43,7 +43,7 @@ export function createHttpServer(
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    connectionsCheckingInterval: 500,
+    connectionsCheckingInterval: 100,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Twice the same header becomes one value with a comma, which no single-valued header can have: refused, not dropped.
     joinDuplicateHeaders: true,
@@ -152,7 +152,9 @@ type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer
 
 /** Answers what never became a request; there is no reply object for it, only the socket. */
 function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
-  if (thrown.code === "ECONNRESET") socket.destroy();
+  // Who has said nothing may be a browser that has connected in advance: it would take the answer for that to what it
+  // asks next.
+  if (thrown.code === "ECONNRESET" || socket.bytesRead === 0) socket.destroy();
   // What comes after the last request of a connection is nobody's, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
   const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;

@@ -885,8 +885,10 @@ describe("time and patience", { concurrency: true }, () => {
     await client.closed();
   });
 
-  test("a connection on which nothing is sent is closed", async () => {
-    await open(hasty.port).closed();
+  test("a connection on which nothing is sent is closed without a word", async () => {
+    const client = open(hasty.port);
+    await assert.rejects(client.next(), /closed/);
+    await client.closed();
   });
 
   test("a connection on which only empty lines are sent is closed", async () => {
