@@ -42,6 +42,7 @@ const STALLED_MS = 70_000;
 const FILLING_MS = 10_000;
 /** What a busy machine gets besides. */
 const GRACE_MS = 10_000;
+const UNANSWERED_MS = 60_000;
 
 /** Those who do little, and among whom others must not notice anything; and those who do a lot. */
 const SLOW = ["slow headers", "slow bodies", "silent"] as const satisfies Kind[];
@@ -159,9 +160,11 @@ async function openClient(port: number): Promise<Client> {
   let fail: (error: Error) => void = () => undefined;
   const connection = await Connection.open(port, (error) => fail(error));
   const { next, check } = createAdditions(1, []);
+  const patience = setTimeout(() => fail(new Error("a request has no answer after a minute")), UNANSWERED_MS);
   const exchange = (request: Buffer | string) =>
     new Promise<Buffer>((resolve, reject) => {
       fail = reject;
+      patience.refresh();
       connection.exchange(request, resolve);
     });
   const use = async (ms: number) => {
@@ -187,7 +190,10 @@ async function openClient(port: number): Promise<Client> {
       while (!isOver) times.push(...(await use(50)));
       return { times, reports: await over };
     },
-    close: () => connection.close(),
+    close: () => {
+      clearTimeout(patience);
+      connection.close();
+    },
   };
 }
 
