@@ -39,7 +39,12 @@ export async function serveTraced(
   ]);
   const pid = Number(/"pid":(\d+)/.exec(server.output())?.[1]);
   const signal = (name: "SIGTERM" | "SIGKILL") => {
-    if (server.child.exitCode === null && server.child.signalCode === null) process.kill(pid, name);
+    if (server.child.exitCode !== null || server.child.signalCode !== null) return;
+    try {
+      process.kill(pid, name);
+    } catch {
+      // It has ended, and strace is just about to.
+    }
   };
   run.later(() => signal("SIGKILL"));
   return { ...server, signal };

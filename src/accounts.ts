@@ -111,6 +111,9 @@ export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
 
+/** How many secrets are remembered with their hashes. */
+const MAX_HASHES = 10_000;
+
 /** Guesses at a password: per network and name, so that nobody can lock the right person out from elsewhere. */
 const GUESSES: Rate = { burst: 10, perMinute: 1 };
 /** Guesses at any name, and new accounts, per network: a household, an office or a school may be behind one. */
@@ -158,6 +161,8 @@ export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: 
 export class Accounts {
   readonly store: AccountStore;
   readonly #isSignUpOpen: boolean;
+  /** Of secrets that were right: to hash one again for each request would take longer than all else that is done about it. */
+  readonly #hashes = new Map<string, string>();
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
     this.store = store;
@@ -167,9 +172,14 @@ export class Accounts {
   /** Who comes with this secret; undefined when it opens nothing. */
   async recognise(secret: string, kind: Credential["kind"], at: Date): Promise<Credential | undefined> {
     if (secret.length > MAX_SECRET) return undefined;
-    const hashed = hashSecret(secret);
+    const hashed = this.#hashes.get(secret) ?? hashSecret(secret);
     const credential = await this.store.findCredential(hashed);
-    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
+    if (credential?.kind !== kind || !isAlive(credential, at)) {
+      this.#hashes.delete(secret);
+      return undefined;
+    }
+    if (this.#hashes.size >= MAX_HASHES) this.#hashes.clear();
+    this.#hashes.set(secret, hashed);
     if (at.getTime() - (credential.usedAt ?? credential.createdAt).getTime() >= TOUCH_MS || !credential.usedAt) {
       // Nobody waits for it, and it is no harm if it fails.
       this.store.touchCredential(hashed, at).catch(() => undefined);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, type TestContext, test } from "node:test";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { fc } from "../../test/properties.ts";
 import {
   type Account,
@@ -66,6 +67,35 @@ function credential(user: UserId, more: Partial<Credential> = {}): NewCredential
     hash: newHash(),
     atMost: 10_000,
   };
+}
+
+/** Whatever `here` takes away is known nowhere else when it is answered, though `there` has just seen it. */
+export async function requireEndsElsewhere(here: AccountStore, there: AccountStore): Promise<void> {
+  const ends: readonly ((user: UserId, id: string) => Promise<boolean>)[] = [
+    (user, id) => here.removeCredential(user, "session", id),
+    (user) => here.setPassword(user, "another hash", undefined),
+    (user) => here.delete(user),
+  ];
+  for (const [index, end] of ends.entries()) {
+    const user = await here.create(2 ** 41 + index, wish(`ends-${index}`), NOW);
+    assert.ok(typeof user === "number");
+    const session = credential(user, { kind: "session" });
+    assert.equal(await here.addCredential(session), "added");
+    let isEnded = false;
+    const using = (async () => {
+      let seen = 0;
+      for (; !isEnded; seen += 1) {
+        await there.findCredential(session.hash);
+        await setImmediate();
+      }
+      return seen;
+    })();
+    await sleep(50);
+    assert.equal(await end(user, session.credential.id), true);
+    assert.equal(await there.findCredential(session.hash), undefined);
+    isEnded = true;
+    assert.ok((await using) > 10, "it was used all the time");
+  }
 }
 
 /**

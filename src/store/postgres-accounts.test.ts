@@ -1,5 +1,6 @@
+import { test } from "node:test";
 import { startPostgres } from "../../test/postgres.ts";
-import { describeAccounts } from "./accounts.suite.ts";
+import { describeAccounts, requireEndsElsewhere } from "./accounts.suite.ts";
 import { openStore } from "./open.ts";
 
 const server = await startPostgres();
@@ -7,4 +8,14 @@ const server = await startPostgres();
 describeAccounts("PostgreSQL", async () => {
   const store = await openStore(await server.database(), { maxWaiting: 50_000, connections: 10 });
   return { accounts: store.accounts, subscriptions: store };
+});
+
+test("what one process has taken away is known to no other when it is answered", async (t) => {
+  const url = await server.database();
+  const [here, there] = await Promise.all([
+    openStore(url, { maxWaiting: 50_000, connections: 2 }),
+    openStore(url, { maxWaiting: 50_000, connections: 2 }),
+  ]);
+  t.after(() => Promise.all([here.close(), there.close()]));
+  await requireEndsElsewhere(here.accounts, there.accounts);
 });

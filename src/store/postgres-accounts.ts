@@ -10,6 +10,7 @@ import {
 import { type Rate, spendAt } from "../limits.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { DELETED, identityKey, limitKey } from "./keys.ts";
+import { forgottenByAll, KnownCredentials } from "./known.ts";
 import { type Connection, LOCK_MS, type Postgres } from "./postgres-connection.ts";
 
 /** A credential that never ends, or was never used. */
@@ -51,6 +52,7 @@ interface Lease {
 export class PostgresAccounts implements AccountStore {
   readonly #postgres: Postgres;
   readonly #leases = new Map<string, Lease>();
+  readonly #known = new KnownCredentials();
   /** The hashes that the next question to the database will be about. */
   readonly #wanted = new Set<string>();
   #nextLookUp: Promise<ReadonlyMap<string, Credential>> | undefined;
@@ -99,7 +101,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean> {
-    return this.#transact(async (connection) => {
+    return this.#takeAway(async (connection) => {
       // At a second try it may be set already.
       const { rowCount } = await connection.query(
         `update earmark.accounts set password = $2
@@ -117,7 +119,7 @@ export class PostgresAccounts implements AccountStore {
 
   delete(user: UserId): Promise<boolean> {
     let wasThere = false;
-    return this.#transact(async (connection) => {
+    return this.#takeAway(async (connection) => {
       const { rows } = await connection.query<AccountRow>(
         `select ${ACCOUNT} from earmark.accounts a where user_id = $1 for update`,
         [user],
@@ -176,10 +178,12 @@ export class PostgresAccounts implements AccountStore {
   }
 
   /** All who ask while one question is under way share the next one. */
-  findCredential(hash: string): Promise<Credential | undefined> {
+  async findCredential(hash: string): Promise<Credential | undefined> {
+    const known = this.#known.get(hash);
+    if (known !== undefined) return known;
     this.#nextLookUp ??= this.#lookUp();
     this.#wanted.add(hash);
-    return this.#nextLookUp.then((found) => found.get(hash));
+    return (await this.#nextLookUp).get(hash);
   }
 
   async #lookUp(): Promise<ReadonlyMap<string, Credential>> {
@@ -187,6 +191,7 @@ export class PostgresAccounts implements AccountStore {
     const hashes = [...this.#wanted];
     this.#wanted.clear();
     this.#nextLookUp = undefined;
+    const askedAt = performance.now();
     const rows = this.#read<CredentialRow & { hash: Buffer }>(
       `select hash, ${CREDENTIAL} from earmark.credentials where hash = any($1)`,
       hashes.map(bytesOf),
@@ -195,7 +200,9 @@ export class PostgresAccounts implements AccountStore {
       () => undefined,
       () => undefined,
     );
-    return new Map((await rows).map((row) => [row.hash.toString("base64url"), toCredential(row)]));
+    const found = new Map((await rows).map((row) => [row.hash.toString("base64url"), toCredential(row)]));
+    for (const [hash, credential] of found) this.#known.set(hash, credential, askedAt);
+    return found;
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -209,7 +216,7 @@ export class PostgresAccounts implements AccountStore {
 
   removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean> {
     let wasThere = false;
-    return this.#transact(async (connection) => {
+    return this.#takeAway(async (connection) => {
       const { rowCount } = await connection.query(
         "delete from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
         [user, kind, id],
@@ -225,6 +232,7 @@ export class PostgresAccounts implements AccountStore {
       bytesOf(hash),
       at.getTime(),
     );
+    this.#known.clear();
   }
 
   async sweep(at: Date): Promise<void> {
@@ -302,6 +310,13 @@ export class PostgresAccounts implements AccountStore {
 
   #transact<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#postgres.persist((connection) => transact(connection, work));
+  }
+
+  /** A transaction by which credentials end. */
+  async #takeAway(work: (connection: Connection) => Promise<boolean>): Promise<boolean> {
+    const isDone = await this.#transact(work);
+    await forgottenByAll();
+    return isDone;
   }
 }
 

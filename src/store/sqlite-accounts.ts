@@ -11,6 +11,7 @@ import {
 import { Meter, type Rate } from "../limits.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
+import { forgottenByAll, KnownCredentials } from "./known.ts";
 import { reading } from "./sqlite-file.ts";
 
 /** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
@@ -29,10 +30,10 @@ export type AccountChange =
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
-const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
+/** The changes by which a credential ends. */
+const TAKING_AWAY: ReadonlySet<AccountChange["kind"]> = new Set(["password", "delete", "close"]);
 
-/** How many credentials are kept in memory. */
-const MAX_KNOWN = 10_000;
+const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /** A credential that never ends, or was never used. */
 const NEVER = 0;
@@ -212,17 +213,14 @@ export class SqliteAccounts implements AccountStore {
   readonly #list: StatementSync;
   readonly #credential: StatementSync;
   readonly #credentials: StatementSync;
-  /** Another number whenever another connection has written, in this process or any other. */
-  readonly #dataVersion: StatementSync;
-  #knownVersion = -1;
-  #isChecked = false;
-  readonly #known = new Map<string, Credential>();
+  readonly #known = new KnownCredentials();
 
-  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>) {
+  /** There may be a server that knows what is taken away by one who works `beside` it. */
+  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>, beside: boolean) {
     this.#write = async (change) => {
       const answer = await write(change);
-      // What was answered is seen at once, also in the same turn of the event loop.
-      this.#isChecked = false;
+      this.#known.clear();
+      if (beside && TAKING_AWAY.has(change.kind)) await forgottenByAll();
       return answer;
     };
     const prepare = (sql: string) => {
@@ -230,7 +228,6 @@ export class SqliteAccounts implements AccountStore {
       statement.setReturnArrays(true);
       return statement;
     };
-    this.#dataVersion = prepare("pragma data_version");
     this.#any = prepare("select 1 from accounts limit 1");
     this.#byIdentity = prepare(
       `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`,
@@ -285,29 +282,14 @@ export class SqliteAccounts implements AccountStore {
     return answer === DONE ? "added" : "gone";
   }
 
-  /** Most requests bear the same credentials as others just before: they are read again when anything has changed. */
   async findCredential(hash: string): Promise<Credential | undefined> {
-    return reading(() => {
-      this.#forgetChanged();
-      const known = this.#known.get(hash);
-      if (known !== undefined) return known;
-      const row = this.#credential.get(bytesOf(hash)) as unknown as CredentialRow | undefined;
-      const credential = row && toCredential(row);
-      if (credential !== undefined) this.#known.set(hash, credential);
-      return credential;
-    });
-  }
-
-  /** Once in a turn of the event loop: requests that arrive together are of one instant. */
-  #forgetChanged(): void {
-    if (this.#isChecked) return;
-    this.#isChecked = true;
-    setImmediate(() => {
-      this.#isChecked = false;
-    });
-    const [version] = this.#dataVersion.get() as unknown as [number];
-    if (version !== this.#knownVersion || this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#knownVersion = version;
+    const known = this.#known.get(hash);
+    if (known !== undefined) return known;
+    const askedAt = performance.now();
+    const row = reading(() => this.#credential.get(bytesOf(hash))) as unknown as CredentialRow | undefined;
+    const credential = row && toCredential(row);
+    if (credential !== undefined) this.#known.set(hash, credential, askedAt);
+    return credential;
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {

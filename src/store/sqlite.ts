@@ -15,7 +15,7 @@ import {
 import { type Gaps, locate } from "./gaps.ts";
 import { feedKey, idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
-import { SqliteAccounts } from "./sqlite-accounts.ts";
+import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import {
   ADDED,
@@ -59,10 +59,11 @@ class SqliteStore implements Store {
     this.#room = new Room(options.maxWaiting);
     this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
     this.#release = release;
-    this.accounts = new SqliteAccounts(reader.database, async (change) => {
+    const write = async (change: AccountChange) => {
       const [answer = 0] = await this.#write({ kind: "account", change }, 1);
       return answer;
-    });
+    };
+    this.accounts = new SqliteAccounts(reader.database, write, options.beside === true);
   }
 
   get waiting(): number {
