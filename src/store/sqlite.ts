@@ -35,10 +35,13 @@ const CACHE_KIB = 16 * 1024;
 /** One thread writes, this one reads: in a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
   const release = options.beside === true ? shareFile(path) : claimFile(path);
+  let writer: WriterThread | undefined;
   try {
-    const writer = await WriterThread.start(path);
+    writer = await WriterThread.start(path);
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
+    // As long as its thread is there, the process does not end.
+    await writer?.close();
     release();
     throw cannotOpen(path, error);
   }
