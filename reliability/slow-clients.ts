@@ -61,6 +61,8 @@ export const slowClients: Proof = {
     await readLagMs(port);
     const [rude, unread] = [startRude(run), startRude(run)];
     const stalled = ask(unread, port, visit, ["never reading"], GRACE_MS);
+    // Whatever fails before it is waited for is what to tell.
+    stalled.catch(() => undefined);
     if (!run.isQuick) await client.use(FILLING_MS);
     const slow = await client.useUntil(ask(rude, port, visit, SLOW, GRACE_MS));
     const among = p99Of(slow.times);
@@ -186,6 +188,7 @@ async function openClient(port: number): Promise<Client> {
       const over = reports.finally(() => {
         isOver = true;
       });
+      over.catch(() => undefined);
       const times: number[] = [];
       while (!isOver) times.push(...(await use(50)));
       return { times, reports: await over };

@@ -4,6 +4,9 @@ import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
 import type { Request, Response } from "./exchange.ts";
 import { unavailable } from "./respond.ts";
 
+/** Bodies that are longer than this share three quarters of the budget: they must not keep short ones out. */
+const SHORT_BYTES = 64 * 1024;
+
 /** How deep a document may be nested; ours are five levels deep. */
 export const MAX_DEPTH = 64;
 
@@ -46,7 +49,7 @@ export function createJsonReader(readBody: ReadBody): ReadJson {
 
 function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const body = new Body(budget);
+    const body = new Body(budget, maxBytes);
     let isSettled = false;
     const settle = (failure: Error | undefined) => {
       isSettled = true;
@@ -59,8 +62,9 @@ function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<
       .on("data", (chunk: Buffer) => {
         if (isSettled) return;
         body.append(chunk);
+        const room = body.length > SHORT_BYTES ? (budget.max * 3) / 4 : budget.max;
         if (body.length > maxBytes) settle(tooLarge(maxBytes));
-        else if (budget.spent > budget.max) settle(unavailable("The server is receiving more than it can hold."));
+        else if (budget.spent > room) settle(unavailable("The server is receiving more than it can hold."));
       })
       .on("end", () => isSettled || settle(undefined))
       // The client went away, or its framing broke: nothing is carried out.
@@ -77,13 +81,16 @@ const NOTHING = Buffer.alloc(0);
  */
 class Body {
   readonly #budget: Budget;
+  readonly #maxBytes: number;
   #held: Buffer = NOTHING;
+  #charged = 0;
   /** Undefined while nothing but one chunk has come. */
   #room: ArrayBuffer | undefined;
   length = 0;
 
-  constructor(budget: Budget) {
+  constructor(budget: Budget, maxBytes: number) {
     this.#budget = budget;
+    this.#maxBytes = maxBytes;
   }
 
   append(chunk: Buffer): void {
@@ -91,7 +98,7 @@ class Body {
     if (this.length === 0) {
       this.#hold(chunk);
     } else {
-      if (length > this.#held.length) this.#makeRoom(2 * length);
+      if (length > this.#held.length) this.#makeRoom(Math.max(length, Math.min(2 * length, this.#maxBytes)));
       chunk.copy(this.#held, this.length);
     }
     this.length = length;
@@ -116,8 +123,10 @@ class Body {
     this.#room = room;
   }
 
+  /** What was held before may be gone already, and its length with it. */
   #hold(buffer: Buffer): void {
-    this.#budget.spent += buffer.length - this.#held.length;
+    this.#budget.spent += buffer.length - this.#charged;
+    this.#charged = buffer.length;
     this.#held = buffer;
   }
 }
