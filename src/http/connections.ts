@@ -43,7 +43,7 @@ export function createHttpServer(
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    connectionsCheckingInterval: 100,
+    connectionsCheckingInterval: 50,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Twice the same header becomes one value with a comma, which no single-valued header can have: refused, not dropped.
     joinDuplicateHeaders: true,
