@@ -153,13 +153,11 @@ class PostgresStore implements Store {
   }
 }
 
-interface PageRow {
-  readonly total: string;
-  /** Whether the gaps are others than were assumed; then these, or none. */
-  readonly moved: boolean;
-  readonly counts: Gaps | null;
-  readonly items: readonly (readonly [id: string, feedUrl: string, subscribedAt: number])[] | null;
-}
+/** An item, and with each of them the total of the list and its gaps: no bytes if they are as was assumed. */
+type PageRow = [id: string, feedUrl: string, subscribedAt: string, total: string, counts: Gaps | null];
+
+/** How often a page is asked for that has no items, though the list should have some. */
+const MOST_TRIES = 10;
 
 /**
  * Total, gaps and items in one statement, so that they are of one instant. Where to look follows from the gaps, which
@@ -174,30 +172,52 @@ async function readPage(
   // The first item is the first that there is, whatever the gaps.
   const isFirst = offset === 0;
   let gaps = seen.get(user);
-  for (;;) {
+  const learn = (counts: Gaps | null) => {
+    gaps = counts === null ? undefined : new Uint8Array(counts);
+    if (gaps === undefined) seen.forget(user);
+    else seen.set(user, gaps);
+  };
+  for (let tries = 1; ; tries += 1) {
     const { from, skip } = locate(isFirst ? undefined : gaps, offset);
     // An end to the search, so that no plan reads the rest of the list; the first page is right without it.
     const until = isFirst ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
-    const { rows } = await connection.query<PageRow>(
-      `select lists.total, gaps.counts is distinct from $6::bytea as moved, nullif(gaps.counts, $6::bytea) as counts,
-         (select json_agg(json_build_array(id, feed_url, subscribed_at)) from (
-            select id, feed_url, subscribed_at from earmark.subscriptions
-            where user_id = $1 and sequence between $2 and $5 order by sequence limit $3 offset $4) as page) as items
-       from earmark.lists left join earmark.gaps on gaps.user_id = lists.user_id
-       where lists.user_id = $1`,
-      [user, from, size, skip, until, gaps ?? null],
-    );
-    const [row] = rows;
-    if (row === undefined) return { items: [], total: 0 };
-    if (row.moved) {
-      gaps = row.counts === null ? undefined : new Uint8Array(row.counts);
-      if (gaps === undefined) seen.forget(user);
-      else seen.set(user, gaps);
+    const { rows } = await connection.query<PageRow>({
+      text: `select id, feed_url, subscribed_at, (select total from earmark.lists where user_id = $1),
+          (select case when counts = $6::bytea then ''::bytea else counts end from earmark.gaps where user_id = $1)
+        from earmark.subscriptions where user_id = $1 and sequence between $2 and $5
+        order by sequence limit $3 offset $4`,
+      values: [user, from, size, skip, until, gaps ?? null],
+      rowMode: "array",
+    });
+    const [first] = rows;
+    if (first === undefined) {
+      const list = await readList(connection, user);
+      if (list === undefined || list.total <= offset) return { items: [], total: list?.total ?? 0 };
+      // Either somebody has just added something, or there are other gaps.
+      learn(list.counts);
+      if (tries === MOST_TRIES) requireWhole(0, { offset, size }, list.total);
+      continue;
     }
-    if (isFirst || !row.moved) {
-      requireWhole(row.items?.length ?? 0, { offset, size }, Number(row.total));
-      const items = (row.items ?? []).map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) }));
-      return { items, total: Number(row.total) };
+    const [, , , total, counts] = first;
+    const isMoved = gaps === undefined ? counts !== null : counts?.length !== 0;
+    if (isMoved) learn(counts);
+    if (isFirst || !isMoved) {
+      requireWhole(rows.length, { offset, size }, Number(total));
+      const items = rows.map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(Number(at)) }));
+      return { items, total: Number(total) };
     }
   }
+}
+
+async function readList(
+  connection: Connection,
+  user: UserId,
+): Promise<{ readonly total: number; readonly counts: Gaps | null } | undefined> {
+  const { rows } = await connection.query<{ total: string; counts: Gaps | null }>(
+    `select total, (select counts from earmark.gaps where user_id = $1) as counts
+     from earmark.lists where user_id = $1`,
+    [user],
+  );
+  const [row] = rows;
+  return row && { total: Number(row.total), counts: row.counts };
 }
