@@ -34,15 +34,16 @@ async function startGpodder({ mangle = (feed: string) => feed, lose = 0 } = {}) 
     asked.push(`${method} ${url}`);
     const answer = (status: number, value: unknown, extra = {}) =>
       response.writeHead(status, { "content-type": "application/json", ...extra }).end(JSON.stringify(value));
-    if (headers.authorization !== `Basic ${Buffer.from("ann:secret").toString("base64")}`) return answer(401, {});
-    if (method === "POST" && url === "/api/2/auth/ann/login.json")
+    if (method === "POST" && url === "/api/2/auth/ann/login.json") {
+      if (headers.authorization !== `Basic ${Buffer.from("ann:secret").toString("base64")}`) return answer(401, {});
       return answer(200, {}, { "set-cookie": "sessionid=1" });
-    if (headers.cookie !== "sessionid=1") return answer(400, {});
-    const device = /^\/(?:api\/2\/)?subscriptions\/ann\/([\w-]+)\.json$/.exec(url)?.[1];
+    }
+    if (headers.cookie !== "sessionid=1" || headers.authorization !== undefined) return answer(400, {});
+    const device = /^\/api\/2\/subscriptions\/ann\/([\w-]+)\.json(\?since=0)?$/.exec(url)?.[1];
     if (device === undefined) return answer(404, {});
     const list = lists.get(device) ?? new Set<string>();
     lists.set(device, list);
-    if (method === "GET") return answer(200, [...list].slice(lose));
+    if (method === "GET") return answer(200, { add: [...list].slice(lose), remove: [], timestamp: 1 });
     const { add, remove } = JSON.parse(body) as { add: string[]; remove: string[] };
     for (const feed of add) list.add(mangle(feed));
     for (const feed of remove) list.delete(feed);
@@ -67,9 +68,9 @@ test("a server of the gPodder API is measured, and its list is empty afterwards"
   assert.deepEqual([...lists], [["phone", new Set()]]);
   assert.deepEqual(asked.slice(0, 4), [
     "POST /api/2/auth/ann/login.json",
-    "GET /subscriptions/ann/phone.json",
+    "GET /api/2/subscriptions/ann/phone.json?since=0",
     "POST /api/2/subscriptions/ann/phone.json",
-    "GET /subscriptions/ann/phone.json",
+    "GET /api/2/subscriptions/ann/phone.json?since=0",
   ]);
 });
 

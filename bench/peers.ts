@@ -90,7 +90,8 @@ function createGpodder(base: string, user: string, password: string, device: str
     async signIn() {
       // A server without sessions has no such path, and takes the password with every request.
       const { cookie } = await ask("POST", at(`/api/2/auth/${owner}/login.json`), headers, [200, 404, 405]);
-      if (cookie !== undefined) headers = { ...headers, cookie };
+      // Some hash the password whenever it comes, session or not.
+      if (cookie !== undefined) headers = { cookie, "content-type": "application/json" };
     },
     async upload(feeds) {
       const renamed = await change(feeds, []);
@@ -98,9 +99,9 @@ function createGpodder(base: string, user: string, password: string, device: str
       return 1;
     },
     async list() {
-      const { text } = await ask("GET", at(`/subscriptions/${list}`), headers, [200]);
-      const feeds = readJson(text, "a list");
-      if (!Array.isArray(feeds)) throw new Trouble(`a list is not an array: ${text.slice(0, 300)}`);
+      const { text } = await ask("GET", at(`/api/2/subscriptions/${list}?since=0`), headers, [200]);
+      const { add: feeds } = readJson(text, "a list") as { add?: unknown };
+      if (!Array.isArray(feeds)) throw new Trouble(`a list has no array of what was added: ${text.slice(0, 300)}`);
       // What a server has renamed is what was uploaded, by its own word.
       const names = new Set(uploaded);
       return { requests: 1, feeds: feeds.map((feed) => (names.has(feed) ? feed : `unknown: ${feed}`)) };
@@ -213,13 +214,14 @@ async function measure(peers: readonly Peer[], count: number, seconds: number): 
     if (feeds.length > 0) throw new Trouble(`${peer.name} lists ${feeds.length} feeds already; use an empty list`);
   }
   const step = (): Step => ({ requests: [], seconds: [] });
+  // The same ones in every round: where removed feeds stay in the answers, they would become more and more.
+  const mark = randomBytes(4).toString("hex");
+  const feeds = Array.from({ length: count }, (_, index) => `https://feeds.example.com/${mark}/${index}/feed.xml`);
   const all: Measured[] = peers.map((peer) => ({ peer, upload: step(), list: step(), spent: 0 }));
   for (let round = 0; round <= MOST_ROUNDS; round += 1) {
     const due = all.filter(({ spent }) => round < 2 || spent < seconds * 1_000);
     if (due.length === 0) break;
     for (const each of due) {
-      const mark = randomBytes(4).toString("hex");
-      const feeds = Array.from({ length: count }, (_, index) => `https://feeds.example.com/${mark}/${index}/feed.xml`);
       const started = performance.now();
       await goRound(each, feeds);
       each.spent += performance.now() - started;
