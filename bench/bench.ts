@@ -8,6 +8,8 @@ import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } fro
 
 /** How long and how often: what a line does is the same in all of them. */
 export interface Plan {
+  /** Rounds that do not count, before those that do: some ten thousand requests until everything is compiled. */
+  readonly warmUpRounds: number;
   readonly rounds: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
@@ -22,6 +24,7 @@ export interface Plan {
 }
 
 export const FULL: Plan = {
+  warmUpRounds: 4,
   rounds: 5,
   warmUpMs: 200,
   measureMs: 800,
@@ -34,6 +37,7 @@ export const FULL: Plan = {
 };
 
 export const QUICK: Plan = {
+  warmUpRounds: 1,
   rounds: 3,
   warmUpMs: 40,
   measureMs: 120,
@@ -121,9 +125,9 @@ export class Bench {
     return this.measure(servers, work, { ms: ANY, requests: ANY }, warmUp, this.otherLoad);
   }
 
-  /** Each in every round, and one round before the first that counts, in which all of them are compiled. */
+  /** Each in every round. */
   async takeTurns(contenders: readonly Contender[], work: Work): Promise<void> {
-    for (let round = 0; round <= this.plan.rounds; round += 1) {
+    for (let round = 1 - this.plan.warmUpRounds; round <= this.plan.rounds; round += 1) {
       for (const { servers, runs } of inTurns(contenders, round)) {
         const run = await this.measure(servers, work);
         if (round > 0) runs.push(run);
