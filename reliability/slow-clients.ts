@@ -162,7 +162,7 @@ async function openClient(port: number): Promise<Client> {
   let fail: (error: Error) => void = () => undefined;
   const connection = await Connection.open(port, (error) => fail(error));
   const { next, check } = createAdditions(1, []);
-  const patience = setTimeout(() => fail(new Error("a request has no answer after a minute")), UNANSWERED_MS);
+  const patience = setTimeout(() => fail(new Error("a request has no answer after a minute")), UNANSWERED_MS).unref();
   const exchange = (request: Buffer | string) =>
     new Promise<Buffer>((resolve, reject) => {
       fail = reject;
