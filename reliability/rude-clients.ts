@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC } from "../bench/requests.ts";
 
@@ -95,6 +96,8 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
   return report;
 }
 
+// Strangers are on machines of their own: what they compute must not be taken from the server's processors.
+setPriority(constants.priority.PRIORITY_LOW);
 process.on("message", ({ port, kinds }: Order) => {
   Promise.all(kinds.map(({ kind, count, patienceMs }) => visit(port, kind, count, patienceMs))).then((reports) =>
     process.send?.(reports),
