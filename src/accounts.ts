@@ -1,4 +1,5 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { KnownCredentials } from "./known.ts";
 import type { Rate } from "./limits.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
 import { LOCAL_USER, type SubscriptionStore, type UserId } from "./subscriptions.ts";
@@ -49,9 +50,13 @@ export interface NewCredential {
   readonly password?: string;
 }
 
+/** What is known at once is answered at once: most requests ask for such a thing more than once. */
+export type Soon<T> = T | Promise<T>;
+
 /**
  * Where accounts live, beside the lists. Any engine keeps these promises:
- * - what is answered is on stable storage, and holds at once on every process;
+ * - what is answered is on stable storage, and holds at once on every process: whoever takes a credential away is
+ *   answered when nobody goes by what was read before (`forgottenByAll`);
  * - a name belongs to one account of its issuer at most, an invitation makes one account at most;
  * - when an account is deleted, so is everything of it, and nothing that was under way brings any of it back;
  * - a call that cannot be carried out rejects with `StoreUnavailable`.
@@ -83,7 +88,7 @@ export interface AccountStore {
   sweep(at: Date): Promise<void>;
 
   /** How many milliseconds to wait before `cost` may be spent under `key`; 0 when it has been, on all processes. */
-  spend(key: string, cost: number, rate: Rate, at: Date): Promise<number>;
+  spend(key: string, cost: number, rate: Rate, at: Date): Soon<number>;
 }
 
 /** All that an engine keeps. */
@@ -110,9 +115,6 @@ const TOUCH_MS = 5 * 60 * 1_000;
 export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
-
-/** How many secrets are remembered with their hashes. */
-const MAX_HASHES = 10_000;
 
 /** Guesses at a password: per network and name, so that nobody can lock the right person out from elsewhere. */
 const GUESSES: Rate = { burst: 10, perMinute: 1 };
@@ -161,8 +163,7 @@ export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: 
 export class Accounts {
   readonly store: AccountStore;
   readonly #isSignUpOpen: boolean;
-  /** Of secrets that were right: to hash one again for each request would take longer than all else that is done about it. */
-  readonly #hashes = new Map<string, string>();
+  readonly #known = new KnownCredentials();
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
     this.store = store;
@@ -170,16 +171,18 @@ export class Accounts {
   }
 
   /** Who comes with this secret; undefined when it opens nothing. */
-  async recognise(secret: string, kind: Credential["kind"], at: Date): Promise<Credential | undefined> {
+  recognise(secret: string, kind: Credential["kind"], at: Date): Soon<Credential | undefined> {
+    const known = this.#known.get(secret);
+    return known?.kind === kind && isAlive(known, at) ? known : this.#lookUp(secret, kind, at);
+  }
+
+  async #lookUp(secret: string, kind: Credential["kind"], at: Date): Promise<Credential | undefined> {
     if (secret.length > MAX_SECRET) return undefined;
-    const hashed = this.#hashes.get(secret) ?? hashSecret(secret);
+    const hashed = hashSecret(secret);
+    const askedAt = performance.now();
     const credential = await this.store.findCredential(hashed);
-    if (credential?.kind !== kind || !isAlive(credential, at)) {
-      this.#hashes.delete(secret);
-      return undefined;
-    }
-    if (this.#hashes.size >= MAX_HASHES) this.#hashes.clear();
-    this.#hashes.set(secret, hashed);
+    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
+    this.#known.set(secret, credential, askedAt);
     if (at.getTime() - (credential.usedAt ?? credential.createdAt).getTime() >= TOUCH_MS || !credential.usedAt) {
       // Nobody waits for it, and it is no harm if it fails.
       this.store.touchCredential(hashed, at).catch(() => undefined);

@@ -72,8 +72,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const operations = perMinute(config.operationsPerMinute);
   const requireMetricsToken = createMetricsCheck(options.metricsToken);
 
-  const spend = async (what: string, user: UserId, cost: number, rate: Rate) => {
-    const wait = await accounts.store.spend(`${what} ${user}`, cost, rate, clock());
+  const spend = async (what: string, user: UserId, cost: number, rate: Rate, now: Date) => {
+    const wait = await accounts.store.spend(`${what} ${user}`, cost, rate, now);
     if (wait > 0) throw tooManyRequests(wait, `An account may make ${rate.perMinute} ${what} in a minute.`);
   };
 
@@ -114,13 +114,14 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       requireMetricsToken(request);
       return nobody;
     }
-    const who = await recognise(request, clock());
-    await spend("requests", who.user, 1, requests);
+    const now = clock();
+    const who = await recognise(request, now);
+    await spend("requests", who.user, 1, requests, now);
     if (who.credential?.kind === "token") {
       if (access === "account") throw inPersonOnly();
       if (access === "write" && who.credential.scope === "read") throw insufficientScope();
     }
-    return { ...who, spend: (cost) => spend("operations", who.user, cost, operations) };
+    return { ...who, spend: (cost) => spend("operations", who.user, cost, operations, clock()) };
   };
 }
 

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import { startPostgres } from "../../test/postgres.ts";
-import { describeAccounts, requireEndsElsewhere } from "./accounts.suite.ts";
+import { describeAccounts, requireEnds } from "./accounts.suite.ts";
 import { openStore } from "./open.ts";
 
 const server = await startPostgres();
@@ -17,5 +17,5 @@ test("what one process has taken away is known to no other when it is answered",
     openStore(url, { maxWaiting: 50_000, connections: 2 }),
   ]);
   t.after(() => Promise.all([here.close(), there.close()]));
-  await requireEndsElsewhere(here.accounts, there.accounts);
+  await requireEnds(here.accounts, there.accounts);
 });

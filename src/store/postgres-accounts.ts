@@ -6,11 +6,12 @@ import {
   type NewCredential,
   NOBODY,
   SESSION_IDLE_MS,
+  type Soon,
 } from "../accounts.ts";
+import { forgottenByAll } from "../known.ts";
 import { type Rate, spendAt } from "../limits.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { DELETED, identityKey, limitKey } from "./keys.ts";
-import { forgottenByAll, KnownCredentials } from "./known.ts";
 import { type Connection, LOCK_MS, type Postgres } from "./postgres-connection.ts";
 
 /** A credential that never ends, or was never used. */
@@ -52,7 +53,6 @@ interface Lease {
 export class PostgresAccounts implements AccountStore {
   readonly #postgres: Postgres;
   readonly #leases = new Map<string, Lease>();
-  readonly #known = new KnownCredentials();
   /** The hashes that the next question to the database will be about. */
   readonly #wanted = new Set<string>();
   #nextLookUp: Promise<ReadonlyMap<string, Credential>> | undefined;
@@ -179,8 +179,6 @@ export class PostgresAccounts implements AccountStore {
 
   /** All who ask while one question is under way share the next one. */
   async findCredential(hash: string): Promise<Credential | undefined> {
-    const known = this.#known.get(hash);
-    if (known !== undefined) return known;
     this.#nextLookUp ??= this.#lookUp();
     this.#wanted.add(hash);
     return (await this.#nextLookUp).get(hash);
@@ -191,7 +189,6 @@ export class PostgresAccounts implements AccountStore {
     const hashes = [...this.#wanted];
     this.#wanted.clear();
     this.#nextLookUp = undefined;
-    const askedAt = performance.now();
     const rows = this.#read<CredentialRow & { hash: Buffer }>(
       `select hash, ${CREDENTIAL} from earmark.credentials where hash = any($1)`,
       hashes.map(bytesOf),
@@ -200,9 +197,7 @@ export class PostgresAccounts implements AccountStore {
       () => undefined,
       () => undefined,
     );
-    const found = new Map((await rows).map((row) => [row.hash.toString("base64url"), toCredential(row)]));
-    for (const [hash, credential] of found) this.#known.set(hash, credential, askedAt);
-    return found;
+    return new Map((await rows).map((row) => [row.hash.toString("base64url"), toCredential(row)]));
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -232,7 +227,6 @@ export class PostgresAccounts implements AccountStore {
       bytesOf(hash),
       at.getTime(),
     );
-    this.#known.clear();
   }
 
   async sweep(at: Date): Promise<void> {
@@ -246,27 +240,19 @@ export class PostgresAccounts implements AccountStore {
   }
 
   /** From the lease of this process if there is one, else from what all processes share. */
-  async spend(key: string, cost: number, rate: Rate, at: Date): Promise<number> {
+  spend(key: string, cost: number, rate: Rate, at: Date): Soon<number> {
     const size = Math.floor(rate.burst / LEASES);
     if (size <= cost) return this.#spendShared(key, cost, rate, at);
-    for (;;) {
-      const lease = this.#leases.get(key);
-      if (lease !== undefined && lease.left >= cost && lease.until > at.getTime()) {
-        lease.left -= cost;
-        return 0;
-      }
-      // All who wait for the same key share one question.
-      const taking = this.#taking.get(key);
-      if (taking !== undefined) {
-        const wait = await taking;
-        if (wait > 0) return wait;
-        continue;
-      }
-      const take = this.#takeLease(key, size, rate, at).finally(() => this.#taking.delete(key));
-      this.#taking.set(key, take);
-      const wait = await take;
-      if (wait > 0) return wait;
+    const lease = this.#leases.get(key);
+    if (lease !== undefined && lease.left >= cost && lease.until > at.getTime()) {
+      lease.left -= cost;
+      return 0;
     }
+    // All who wait for the same key share one question.
+    const taking =
+      this.#taking.get(key) ?? this.#takeLease(key, size, rate, at).finally(() => this.#taking.delete(key));
+    this.#taking.set(key, taking);
+    return taking.then((wait) => (wait > 0 ? wait : this.spend(key, cost, rate, at)));
   }
 
   async #takeLease(key: string, size: number, rate: Rate, at: Date): Promise<number> {

@@ -595,7 +595,7 @@ test("those who ask at once who they are share a question, and what is spent in 
   assert.equal(await statementsOf(proxy, asking), 1);
   const rate = { burst: 500, perMinute: 1 };
   const spending = (cost: number, ms: number) =>
-    statementsOf(proxy, () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
+    statementsOf(proxy, async () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
   assert.equal(await spending(4, 0), 1);
   assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
   assert.equal(await spending(1, 0), 1);

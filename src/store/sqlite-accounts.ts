@@ -8,10 +8,10 @@ import {
   NOBODY,
   SESSION_IDLE_MS,
 } from "../accounts.ts";
+import { forgottenByAll } from "../known.ts";
 import { Meter, type Rate } from "../limits.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
-import { forgottenByAll, KnownCredentials } from "./known.ts";
 import { reading } from "./sqlite-file.ts";
 
 /** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
@@ -213,14 +213,11 @@ export class SqliteAccounts implements AccountStore {
   readonly #list: StatementSync;
   readonly #credential: StatementSync;
   readonly #credentials: StatementSync;
-  readonly #known = new KnownCredentials();
 
-  /** There may be a server that knows what is taken away by one who works `beside` it. */
-  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>, beside: boolean) {
+  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>) {
     this.#write = async (change) => {
       const answer = await write(change);
-      this.#known.clear();
-      if (beside && TAKING_AWAY.has(change.kind)) await forgottenByAll();
+      if (TAKING_AWAY.has(change.kind)) await forgottenByAll();
       return answer;
     };
     const prepare = (sql: string) => {
@@ -283,13 +280,8 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async findCredential(hash: string): Promise<Credential | undefined> {
-    const known = this.#known.get(hash);
-    if (known !== undefined) return known;
-    const askedAt = performance.now();
     const row = reading(() => this.#credential.get(bytesOf(hash))) as unknown as CredentialRow | undefined;
-    const credential = row && toCredential(row);
-    if (credential !== undefined) this.#known.set(hash, credential, askedAt);
-    return credential;
+    return row && toCredential(row);
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -309,7 +301,7 @@ export class SqliteAccounts implements AccountStore {
     await this.#write({ kind: "sweep", at: at.getTime() });
   }
 
-  async spend(key: string, cost: number, rate: Rate, at: Date): Promise<number> {
+  spend(key: string, cost: number, rate: Rate, at: Date): number {
     return this.#meter.spend(key, cost, rate, at.getTime());
   }
 }

@@ -66,7 +66,7 @@ class SqliteStore implements Store {
       const [answer = 0] = await this.#write({ kind: "account", change }, 1);
       return answer;
     };
-    this.accounts = new SqliteAccounts(reader.database, write, options.beside === true);
+    this.accounts = new SqliteAccounts(reader.database, write);
   }
 
   get waiting(): number {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Credential } from "../accounts.ts";
+import type { Credential } from "./accounts.ts";
 
 /**
  * For how long a credential is taken as it was read. Most requests bear the same ones as others just before, and would
@@ -19,22 +19,18 @@ export async function forgottenByAll(): Promise<void> {
   await sleep(FORGOTTEN_MS);
 }
 
-/** The credentials that were read just now, by the hashes of their secrets. */
+/** The credentials that were read just now, by their secrets. */
 export class KnownCredentials {
   readonly #known = new Map<string, { readonly credential: Credential; readonly until: number }>();
 
-  get(hash: string): Credential | undefined {
-    const known = this.#known.get(hash);
+  get(secret: string): Credential | undefined {
+    const known = this.#known.get(secret);
     return known !== undefined && performance.now() < known.until ? known.credential : undefined;
   }
 
   /** One that was asked for at the time `askedAt`: it may have been taken away ever since. */
-  set(hash: string, credential: Credential, askedAt: number): void {
+  set(secret: string, credential: Credential, askedAt: number): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(hash, { credential, until: askedAt + FRESH_MS });
-  }
-
-  clear(): void {
-    this.#known.clear();
+    this.#known.set(secret, { credential, until: askedAt + FRESH_MS });
   }
 }
