@@ -56,14 +56,22 @@ export class PostgresFloor {
     return new Uint8Array(ids.length).fill(1);
   }
 
-  /** Nothing is ever removed, so the total is the last number. */
+  /**
+   * Nothing is ever removed, so the total is the last number, and a page is a range. Its limit changes nothing but what
+   * the server expects: without it, it would plan anew each time.
+   */
   async page(offset: number, size: number): Promise<{ total: number; items: Item[] }> {
-    const { rows } = await this.#pool.query<[id: string, feedUrl: string, at: string, total: string]>({
-      text: `select id, feed_url, subscribed_at, (select max(sequence) from floor.subscriptions where user_id = 1)
-             from floor.subscriptions where user_id = 1 and sequence > $1 order by sequence limit $2`,
-      values: [offset, size],
+    const { rows } = await this.#pool.query<[total: string, ids: string, feedUrls: string, moments: string]>({
+      name: "page",
+      text: `select (select max(sequence) from floor.subscriptions where user_id = 1),
+               string_agg(id::text, ' '), string_agg(feed_url, ' '), string_agg(subscribed_at::text, ' ')
+             from (select id, feed_url, subscribed_at from floor.subscriptions
+               where user_id = 1 and sequence between $1 and $2 order by sequence limit $3) as page`,
+      values: [offset + 1, offset + size, size],
       rowMode: "array",
     });
-    return { total: Number(rows[0]?.[3] ?? 0), items: rows.map(([id, feedUrl, at]) => [id, feedUrl, Number(at)]) };
+    const [total, ...texts] = rows[0] ?? ["0"];
+    const [ids = [], feedUrls = [], moments = []] = texts.map((text) => text?.split(" "));
+    return { total: Number(total), items: ids.map((id, at) => [id, feedUrls[at] ?? "", Number(moments[at])]) };
   }
 }

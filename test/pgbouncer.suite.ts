@@ -83,3 +83,12 @@ test("many users at once share the few connections of the server", async () => {
   );
   assert.ok(outcomes.flat().every((outcome) => !("refused" in outcome)));
 });
+
+test("pages are read at once on whichever connection of the server is free", async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const pages = await Promise.all(
+      Array.from({ length: 100 }, (_, user) => store.page(10_000 + user, { offset: 0, size: 25 })),
+    );
+    for (const { total, items } of pages) assert.deepEqual([total, items.length], [1, 1]);
+  }
+});

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { StoreUnavailable, UserGone } from "../subscriptions.ts";
@@ -13,6 +14,19 @@ export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
 
+/** A statement that the server knows again by its name, so that it is not planned each time: that is most of the work. */
+export interface Named {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * No two statements have one name: behind a pooler it may be found on a connection where another version of us has given it.
+ */
+export function named(text: string): Named {
+  return { name: `earmark ${hash("sha256", text, "hex").slice(0, 32)}`, text };
+}
+
 /** A commit was sent, and its answer never came. */
 export class InDoubt extends Error {
   override readonly name = "InDoubt";
@@ -25,12 +39,13 @@ class NotWritable extends Error {
 
 /**
  * Connections to that server of the URL which can be written to. Queries that are sent in one turn go out together and
- * are carried out in order. Statements have no names, so that a pooler may hand each transaction to another connection.
+ * are carried out in order. A pooler may hand each transaction to another connection.
  */
 export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
   #current = 0;
+  #keepsNames = true;
 
   /** One who is `patient` waits for an answer as long as it takes. */
   constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
@@ -65,7 +80,9 @@ export class Postgres {
       return result;
     } catch (error) {
       connection.release(true);
-      if (codeOf(error) === READ_ONLY) this.#tryNextServer();
+      const code = codeOf(error);
+      if (code === READ_ONLY) this.#tryNextServer();
+      if (code !== undefined && LOST_NAME.test(code)) this.#keepsNames = false;
       throw error;
     }
   }
@@ -84,6 +101,11 @@ export class Postgres {
         await sleep(pause * (0.5 + Math.random()));
       }
     }
+  }
+
+  /** How to send a statement: without its name, when that was lost on the way once. */
+  worded({ name, text }: Named): Named | Pick<Named, "text"> {
+    return this.#keepsNames ? { name, text } : { text };
   }
 
   async close(): Promise<void> {
@@ -125,8 +147,10 @@ async function requireWritable(connection: pg.ClientBase): Promise<void> {
 }
 
 const READ_ONLY = "25006";
+/** The name of a statement is unknown or taken: a pooler stands between that does not follow names. Nothing was done. */
+const LOST_NAME = /^(26000|42P05)$/;
 /** Kinds of trouble that pass: lost connections, too few resources, shutting down or starting up, conflicts, a stand-by. */
-const PASSING = /^(08|40|53|57|25006|55P03)/;
+const PASSING = /^(08|40|53|57|25006|55P03|26000|42P05)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 
 function isPassing(error: unknown): boolean {

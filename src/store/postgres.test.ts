@@ -371,6 +371,35 @@ test("a list that was there and is not any more is begun anew", async () => {
   );
 });
 
+test("a page is found by its place, also with the plan that the server keeps", async () => {
+  const url = await server.database();
+  const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  for (const user of [USER, 2, 3]) await store.add(user, drafts(0, 10_000), NOW);
+  await server.query("analyze", nameOf(url));
+  const readRows = async () => {
+    const [row] = await server.query(
+      `select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as read from pg_stat_user_tables
+       where schemaname = 'earmark' and relname = 'subscriptions'`,
+      nameOf(url),
+    );
+    return Number(row?.["read"]);
+  };
+  await store.close();
+  const before = await readRows();
+  const reader = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  for (let round = 0; round < 10; round += 1) {
+    for (const offset of [0, 5_000, 9_975]) assert.equal((await reader.page(2, { offset, size: 25 })).items.length, 25);
+  }
+  // What was read is told when the connection ends.
+  await reader.close();
+  let read = 0;
+  for (let tries = 0; tries < 100 && read === 0; tries += 1) {
+    await sleep(50);
+    read = (await readRows()) - before;
+  }
+  assert.ok(read >= 30 * 25 && read < 60 * 25, `${read} rows were read for ${30 * 25}`);
+});
+
 test("a page takes one statement, and two after another process has removed something", async () => {
   const { store, other, proxy } = await openOverProxy();
   await store.add(USER, drafts(0, 5_000), NOW);
