@@ -11,6 +11,8 @@ export interface Plan {
   /** Rounds that do not count, before those that do: some ten thousand requests until everything is compiled. */
   readonly warmUpRounds: number;
   readonly rounds: number;
+  /** How many processes share the rounds, one after another: one in ten or so is slower than others as long as it lives. */
+  readonly lives: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
   /** How often each page of a long list is asked for in a round. */
@@ -25,7 +27,8 @@ export interface Plan {
 
 export const FULL: Plan = {
   warmUpRounds: 4,
-  rounds: 5,
+  rounds: 6,
+  lives: 3,
   warmUpMs: 200,
   measureMs: 800,
   turns: 200,
@@ -39,6 +42,7 @@ export const FULL: Plan = {
 export const QUICK: Plan = {
   warmUpRounds: 1,
   rounds: 3,
+  lives: 1,
   warmUpMs: 40,
   measureMs: 120,
   turns: 30,
@@ -54,8 +58,8 @@ export const ANY = Number.MAX_SAFE_INTEGER;
 
 export type Work = Pick<MeasureOrder, "connections" | "workload">;
 
+/** Servers that do some work together, and how they did. */
 export interface Contender {
-  readonly name: string;
   readonly servers: readonly Server[];
   readonly runs: Measurement[];
 }
@@ -126,8 +130,8 @@ export class Bench {
   }
 
   /** Each in every round. */
-  async takeTurns(contenders: readonly Contender[], work: Work): Promise<void> {
-    for (let round = 1 - this.plan.warmUpRounds; round <= this.plan.rounds; round += 1) {
+  async takeTurns(contenders: readonly Contender[], work: Work, rounds = this.plan.rounds): Promise<void> {
+    for (let round = 1 - this.plan.warmUpRounds; round <= rounds; round += 1) {
       for (const { servers, runs } of inTurns(contenders, round)) {
         const run = await this.measure(servers, work);
         if (round > 0) runs.push(run);

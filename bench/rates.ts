@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { ANY, adding, type Bench, type Contender, inTurns, partsOf, stopServers, type Work } from "./bench.ts";
+import { ANY, adding, type Bench, inTurns, partsOf, stopServers, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
@@ -18,14 +18,22 @@ const USERS = 500;
 const MOST_PROCESSES = 4;
 /** So many cores let two processes, a database and the load run at the same time. */
 const CORES_FOR_TWO = 4;
+/** With a token and without are so much alike that it takes more rounds to tell them apart: single ones differ by a third. */
+const ROUNDS_FOR_TOKENS = 2;
 /** Rounds of single requests that do not count: it takes some hundreds of them until the server is compiled. */
 const WARM_UP_ROUNDS = 5;
 
-/** Rate and CPU time of each contender beside those of the last one. */
+/** What was measured of somebody. */
+interface Measured {
+  readonly name: string;
+  readonly runs: readonly Measurement[];
+}
+
+/** Rate and CPU time of each beside those of the last one. */
 function rowsOf(
-  contenders: readonly Contender[],
+  contenders: readonly Measured[],
   work: Work,
-  compareWith: (contender: Contender, base: Contender) => readonly Comparison[],
+  compareWith: (contender: Measured, base: Measured) => readonly Comparison[],
 ): Line["rows"] {
   const base = contenders.at(-1);
   return contenders.map((contender) =>
@@ -50,6 +58,46 @@ export interface OtherFloor {
   readonly target?: Target;
 }
 
+/** Who takes part in a comparison: each of its processes gets a place of its own. */
+interface Rival {
+  readonly name: string;
+  start(place: string): Promise<Server>;
+}
+
+/** Lets rivals do the same work in turns, in several lives. */
+async function measureRivals(
+  bench: Bench,
+  engine: Engine,
+  work: Work,
+  rivals: readonly Rival[],
+  {
+    rounds = bench.plan.rounds,
+    check = async () => {},
+  }: { rounds?: number; check?: (servers: Server[]) => Promise<void> },
+): Promise<Measured[]> {
+  const { lives } = bench.plan;
+  const runs = rivals.map((): Measurement[] => []);
+  for (let life = 0; life < lives; life += 1) {
+    const places: string[] = [];
+    const servers: Server[] = [];
+    for (const { start } of rivals) {
+      const place = await engine.create();
+      places.push(place);
+      servers.push(await start(place));
+    }
+    await check(servers);
+    if (work.workload.kind === "pages") {
+      for (const server of servers) await bench.fillList([server], work.workload.total);
+      for (const place of places) await engine.settle(place);
+    }
+    const contenders = servers.map((server, at) => ({ servers: [server], runs: runs[at] ?? [] }));
+    await bench.takeTurns(contenders, work, rounds / lives);
+    await stopServers(servers);
+    for (const place of places) await engine.drop(place);
+  }
+  return rivals.map(({ name }, at) => ({ name, runs: runs[at] ?? [] }));
+}
+
 /** Earmark, its floor, and other ways to do the same. */
 export async function compareWithFloor(
   bench: Bench,
@@ -58,34 +106,26 @@ export async function compareWithFloor(
   work: Work,
   { target, floor = engine.floor, others = [] }: { target?: Target; floor?: FloorMode; others?: readonly OtherFloor[] },
 ): Promise<Line> {
-  const places: string[] = [];
-  const create = async () => {
-    const place = await engine.create();
-    places.push(place);
-    return place;
-  };
-  const earmark: Contender = { name: "Earmark", servers: [await bench.earmark(await create())], runs: [] };
-  const rivals: Contender[] = [];
-  for (const { name: rival, mode } of [...others, { name: "floor", mode: floor }]) {
-    rivals.push({ name: rival, servers: [await startFloor(await create(), mode)], runs: [] });
-  }
-  const contenders = [earmark, ...rivals];
-  await requireSameAnswers(contenders.flatMap(({ servers }) => servers.map(({ port }) => port)));
-  if (work.workload.kind === "pages") {
-    for (const { servers } of contenders) await bench.fillList(servers, work.workload.total);
-    for (const place of places) await engine.settle(place);
-  }
-  await bench.takeTurns(contenders, work);
-  for (const { servers } of contenders) await stopServers(servers);
-  for (const place of places) await engine.drop(place);
-
-  const rates = ratesOf(earmark.runs);
-  const comparisons = rivals.toReversed().flatMap((rival) => {
-    const other = others.find((each) => each.name === rival.name);
-    if (other !== undefined) return [compare(`times ${other.name}`, rates, ratesOf(rival.runs), other.target)];
+  const floors = [...others, { name: "floor", mode: floor }];
+  const rivals = floors.map(({ name: rival, mode }) => ({
+    name: rival,
+    start: (place: string) => startFloor(place, mode),
+  }));
+  const contenders = await measureRivals(
+    bench,
+    engine,
+    work,
+    [{ name: "Earmark", start: (place) => bench.earmark(place) }, ...rivals],
+    { check: (servers) => requireSameAnswers(servers.map(({ port }) => port)) },
+  );
+  const [earmark, ...rest] = contenders;
+  const own = earmark?.runs ?? [];
+  const comparisons = rest.toReversed().flatMap(({ name: rival, runs }) => {
+    const other = others.find((each) => each.name === rival);
+    if (other !== undefined) return [compare(`times ${other.name}`, ratesOf(own), ratesOf(runs), other.target)];
     return [
-      compare("of the floor's rate", rates, ratesOf(rival.runs), target),
-      compare("times the floor's CPU", costsOf(earmark.runs), costsOf(rival.runs)),
+      compare("of the floor's rate", ratesOf(own), ratesOf(runs), target),
+      compare("times the floor's CPU", costsOf(own), costsOf(runs)),
     ];
   });
   return { name, rows: rowsOf(contenders, work, (contender) => (contender === earmark ? comparisons : [])) };
@@ -99,19 +139,14 @@ export async function compareAccounts(
   work: Work,
   target?: Target,
 ): Promise<Line> {
-  const [withAccounts, without] = [await engine.create(), await engine.create()];
-  const contenders: Contender[] = [
-    { name: "with a token", servers: [await bench.earmark(withAccounts, [makeToken(withAccounts)])], runs: [] },
-    { name: "without accounts", servers: [await bench.earmark(without)], runs: [] },
+  const rivals = [
+    { name: "with a token", start: (place: string) => bench.earmark(place, [makeToken(place)]) },
+    { name: "without accounts", start: (place: string) => bench.earmark(place) },
   ];
-  if (work.workload.kind === "pages") {
-    for (const { servers } of contenders) await bench.fillList(servers, work.workload.total);
-    for (const place of [withAccounts, without]) await engine.settle(place);
-  }
-  await bench.takeTurns(contenders, work);
-  for (const { servers } of contenders) await stopServers(servers);
-  for (const place of [withAccounts, without]) await engine.drop(place);
-  const compareWith = ({ runs }: Contender, base: Contender) => [
+  const contenders = await measureRivals(bench, engine, work, rivals, {
+    rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
+  });
+  const compareWith = ({ runs }: Measured, base: Measured) => [
     compare("of the rate without", ratesOf(runs), ratesOf(base.runs), target),
     compare("times the CPU without", costsOf(runs), costsOf(base.runs)),
   ];
@@ -134,18 +169,19 @@ export async function compareProcesses(
     await engine.settle(place);
   }
   // Those that have no load in a turn sleep through it.
-  const two: Contender = { name: "2 processes", servers: servers.slice(0, 2), runs: [] };
-  const contenders: Contender[] = [
-    { name: `${MOST_PROCESSES} processes`, servers, runs: [] },
+  const first = (count: number) => ({ servers: servers.slice(0, count), runs: [] as Measurement[] });
+  const two = { name: "2 processes", ...first(2) };
+  const contenders = [
+    { name: `${MOST_PROCESSES} processes`, ...first(MOST_PROCESSES) },
     two,
-    { name: "1 process", servers: servers.slice(0, 1), runs: [] },
+    { name: "1 process", ...first(1) },
   ];
   await bench.takeTurns(contenders, work);
   await stopServers(servers);
   await engine.drop(place);
   const cores = availableParallelism();
   const unjudged = cores < CORES_FOR_TWO ? `only ${cores} cores` : undefined;
-  const compareWith = (contender: Contender, base: Contender) => [
+  const compareWith = (contender: Measured, base: Measured) => [
     compare(
       "of one process's rate",
       ratesOf(contender.runs),
@@ -231,7 +267,6 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
       name: `${size.toLocaleString("en")} rows`,
       path,
       tokens,
-      servers: [],
       runs: [] as Measurement[],
     });
   }
@@ -245,7 +280,7 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
     }
   }
   const small = `times the time at ${rows[0].toLocaleString("en")} rows`;
-  const compareWith = ({ runs }: Contender, base: Contender) => [
+  const compareWith = ({ runs }: Measured, base: Measured) => [
     compare(small, ratesOf(base.runs), ratesOf(runs), target),
     compare("times its CPU", costsOf(runs), costsOf(base.runs)),
   ];

@@ -11,6 +11,7 @@ import type { Line, Target } from "./report.ts";
  */
 const PLAN: Plan = {
   rounds: 5,
+  lives: 1,
   warmUpRounds: 1,
   warmUpMs: 60,
   measureMs: 140,

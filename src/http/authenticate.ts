@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { type Accounts, type Credential, hashSecret, TOKEN_PREFIX } from "../accounts.ts";
+import { type Accounts, type Credential, hashSecret, type Soon, TOKEN_PREFIX } from "../accounts.ts";
 import type { AccountsConfig } from "../config.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import type { Rate } from "../limits.ts";
@@ -26,7 +26,7 @@ export interface Principal {
   /** When the user last proved to be there in person. */
   readonly since: Date;
   /** Counts operations; throws 429 when there were too many in the last minute. */
-  readonly spend: (operations: number) => Promise<void>;
+  readonly spend: (operations: number) => Soon<void>;
 }
 
 export type Authenticate = (request: IncomingMessage, access: Access) => Promise<Principal>;
@@ -39,7 +39,7 @@ export function createLocalAuthentication(clock: () => Date, metricsToken: strin
   const requireMetricsToken = createMetricsCheck(metricsToken);
   return async (request, access) => {
     if (access === "metrics" && metricsToken !== undefined) requireMetricsToken(request);
-    return { user: LOCAL_USER, credential: undefined, since: clock(), spend: async () => undefined };
+    return { user: LOCAL_USER, credential: undefined, since: clock(), spend: () => undefined };
   };
 }
 
@@ -62,49 +62,46 @@ export interface AuthenticationOptions {
   readonly clock: () => Date;
 }
 
-const TOKEN = new RegExp(`^${TOKEN_PREFIX}[\\w-]{43}$`);
-const SESSION = /^[\w-]{43}$/;
+/** Who comes: by what they hold, or because the identity provider says so. */
+type Known = Credential | { readonly kind: "vouched"; readonly user: UserId; readonly createdAt: Date };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
   const { accounts, config, readClient, verify, basePath, clock } = options;
-  const nobody = { user: 0, credential: undefined, since: new Date(0), spend: async () => undefined };
+  const nobody = { user: 0, credential: undefined, since: new Date(0), spend: () => undefined };
   const requests = perMinute(config.requestsPerMinute);
   const operations = perMinute(config.operationsPerMinute);
   const requireMetricsToken = createMetricsCheck(options.metricsToken);
 
-  const spend = async (what: string, user: UserId, cost: number, rate: Rate, now: Date) => {
-    const wait = await accounts.store.spend(`${what} ${user}`, cost, rate, now);
-    if (wait > 0) throw tooManyRequests(wait, `An account may make ${rate.perMinute} ${what} in a minute.`);
+  const spend = (what: string, user: UserId, cost: number, rate: Rate, now: Date): Soon<void> => {
+    const wait = accounts.store.spend(`${what} ${user}`, cost, rate, now);
+    return typeof wait === "number" ? refuseToWait(wait, what, rate) : wait.then((ms) => refuseToWait(ms, what, rate));
   };
 
-  /** Who the request comes from; throws 401 when that is nobody. */
-  const recognise = async (request: IncomingMessage, now: Date): Promise<Omit<Principal, "spend">> => {
+  /** Undefined when what they show opens nothing. */
+  const recognise = (request: IncomingMessage, now: Date): Soon<Known | undefined> => {
     const { authorization } = request.headers;
-    if (authorization !== undefined) {
-      const text = BEARER.exec(authorization)?.[1];
-      if (text === undefined) throw unauthorized("invalid");
-      if (text.startsWith(TOKEN_PREFIX)) {
-        const token = TOKEN.test(text) ? await accounts.recognise(text, "token", now) : undefined;
-        if (token === undefined) throw unauthorized("invalid");
-        return { user: token.user, credential: token, since: token.createdAt };
-      }
-      const vouched = await verify?.(text, now);
-      const user =
-        vouched &&
-        config.oidc &&
-        (await accounts.vouchedFor(config.oidc.issuer, vouched.subject, config.oidc.signUp, now));
-      if (vouched === undefined || user === undefined) throw unauthorized("invalid");
-      return { user, credential: undefined, since: vouched.issuedAt };
-    }
+    if (authorization === undefined) return accounts.recognise(readSession(request), "session", now);
+    const text = BEARER.exec(authorization)?.[1];
+    if (text === undefined) return undefined;
+    return text.startsWith(TOKEN_PREFIX) ? accounts.recognise(text, "token", now) : recogniseVouched(text, now);
+  };
+
+  /** What is in the cookie; throws when there is none. Of two, neither is believed. */
+  const readSession = (request: IncomingMessage): string => {
     const { cookie } = request.headers;
     if (cookie === undefined) throw unauthorized("none");
     if (cookie.length > MAX_COOKIE_BYTES) throw cookieTooLong();
     const [secret, ...more] = readCookies(cookie, cookieName(readClient(request), basePath));
     if (secret === undefined) throw unauthorized("none");
-    const session =
-      more.length === 0 && SESSION.test(secret) ? await accounts.recognise(secret, "session", now) : undefined;
-    if (session === undefined) throw unauthorized("invalid");
-    return { user: session.user, credential: session, since: session.createdAt };
+    if (more.length > 0) throw unauthorized("invalid");
+    return secret;
+  };
+
+  const recogniseVouched = async (text: string, now: Date): Promise<Known | undefined> => {
+    const vouched = await verify?.(text, now);
+    if (vouched === undefined || config.oidc === undefined) return undefined;
+    const user = await accounts.vouchedFor(config.oidc.issuer, vouched.subject, config.oidc.signUp, now);
+    return user === undefined ? undefined : { kind: "vouched", user, createdAt: vouched.issuedAt };
   };
 
   return async (request, access) => {
@@ -115,14 +112,25 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       return nobody;
     }
     const now = clock();
-    const who = await recognise(request, now);
-    await spend("requests", who.user, 1, requests, now);
-    if (who.credential?.kind === "token") {
+    const known = await recognise(request, now);
+    if (known === undefined) throw unauthorized("invalid");
+    const { user } = known;
+    await spend("requests", user, 1, requests, now);
+    if (known.kind === "token") {
       if (access === "account") throw inPersonOnly();
-      if (access === "write" && who.credential.scope === "read") throw insufficientScope();
+      if (access === "write" && known.scope === "read") throw insufficientScope();
     }
-    return { ...who, spend: (cost) => spend("operations", who.user, cost, operations, clock()) };
+    return {
+      user,
+      credential: known.kind === "vouched" ? undefined : known,
+      since: known.createdAt,
+      spend: (cost) => spend("operations", user, cost, operations, clock()),
+    };
   };
+}
+
+function refuseToWait(ms: number, what: string, { perMinute: count }: Rate): void {
+  if (ms > 0) throw tooManyRequests(ms, `An account may make ${count} ${what} in a minute.`);
 }
 
 function perMinute(count: number): Rate {
