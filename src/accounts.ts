@@ -172,7 +172,10 @@ export class Accounts {
 
   /** Who comes with this secret; undefined when it opens nothing. */
   recognise(secret: string, kind: Credential["kind"], at: Date): Soon<Credential | undefined> {
-    const known = this.#known.get(secret);
+    const known = this.#known.get(secret, () => {
+      // If it fails, whoever comes when it is too old tries again, and is told.
+      this.#lookUp(secret, kind, at).catch(() => undefined);
+    });
     return known?.kind === kind && isAlive(known, at) ? known : this.#lookUp(secret, kind, at);
   }
 

@@ -5,9 +5,11 @@ import type { Credential } from "./accounts.ts";
  * For how long a credential is taken as it was read. Most requests bear the same ones as others just before, and would
  * otherwise have the database look for them again and again.
  */
-const FRESH_MS = 20;
+const FRESH_MS = 50;
+/** When it is read again, if it is still used: so nobody has to wait for that. */
+const RENEW_MS = 25;
 /** Longer than that, by more than timers and clocks may be wrong. */
-const FORGOTTEN_MS = 30;
+const FORGOTTEN_MS = 65;
 /** How many are kept; they are small, and soon known again. */
 const MAX_KNOWN = 10_000;
 
@@ -19,18 +21,32 @@ export async function forgottenByAll(): Promise<void> {
   await sleep(FORGOTTEN_MS);
 }
 
+interface Known {
+  readonly credential: Credential;
+  readonly askedAt: number;
+  isRenewed: boolean;
+}
+
 /** The credentials that were read just now, by their secrets. */
 export class KnownCredentials {
-  readonly #known = new Map<string, { readonly credential: Credential; readonly until: number }>();
+  readonly #known = new Map<string, Known>();
 
-  get(secret: string): Credential | undefined {
+  /** Undefined when there is none, or none that is fresh. `renew` is called once, when it is time for that. */
+  get(secret: string, renew: () => void): Credential | undefined {
     const known = this.#known.get(secret);
-    return known !== undefined && performance.now() < known.until ? known.credential : undefined;
+    if (known === undefined) return undefined;
+    const age = performance.now() - known.askedAt;
+    if (age >= FRESH_MS) return undefined;
+    if (age >= RENEW_MS && !known.isRenewed) {
+      known.isRenewed = true;
+      renew();
+    }
+    return known.credential;
   }
 
   /** One that was asked for at the time `askedAt`: it may have been taken away ever since. */
   set(secret: string, credential: Credential, askedAt: number): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(secret, { credential, until: askedAt + FRESH_MS });
+    this.#known.set(secret, { credential, askedAt, isRenewed: false });
   }
 }
