@@ -8,7 +8,7 @@ import type { Credential } from "./accounts.ts";
 const FRESH_MS = 50;
 /** When it is read again, if it is still used: so nobody has to wait for that. */
 const RENEW_MS = 25;
-/** Longer than that, by more than timers and clocks may be wrong. */
+/** Longer than anything is fresh, by more than timers and clocks may be wrong. */
 const FORGOTTEN_MS = 65;
 /** How many are kept; they are small, and soon known again. */
 const MAX_KNOWN = 10_000;

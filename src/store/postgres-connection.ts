@@ -150,13 +150,13 @@ const READ_ONLY = "25006";
 /** The name of a statement is unknown or taken: a pooler stands between that does not follow names. Nothing was done. */
 const LOST_NAME = /^(26000|42P05)$/;
 /** Kinds of trouble that pass: lost connections, too few resources, shutting down or starting up, conflicts, a stand-by. */
-const PASSING = /^(08|40|53|57|25006|55P03|26000|42P05)/;
+const PASSING = /^(08|40|53|57|25006|55P03)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 
 function isPassing(error: unknown): boolean {
   if (error instanceof InDoubt || error instanceof NotWritable || error instanceof AggregateError) return true;
   const code = codeOf(error);
-  if (code !== undefined) return PASSING.test(code) || NETWORK.test(code);
+  if (code !== undefined) return [PASSING, LOST_NAME, NETWORK].some((kind) => kind.test(code));
   // The driver gives no code to a connection that broke, or to waiting too long for one.
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }
