@@ -60,19 +60,20 @@ function addInGroups(): Floor["add"] {
   return gather(write, 1);
 }
 
-/** What waits together is written together, as Earmark does it; so many groups at a time. */
+/** What waits together is written together, in groups of one size, as Earmark does it; so many at a time. */
 function gather(
   write: (additions: readonly Addition[], done: (added: Uint8Array) => void) => void,
   lanes: number,
 ): Floor["add"] {
   type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
   const queue: Waiting[] = [];
-  let underWay = 0;
+  let [underWay, around] = [0, 0];
   const sendNext = () => {
+    const most = queue.length > around ? queue.length : Math.ceil(around / (lanes + 1));
     let [operations, count] = [0, 0];
     for (const { addition } of queue) {
       operations += addition.texts.length / 2;
-      if (count > 0 && operations > GROUP_OPERATIONS) break;
+      if (count === most || (count > 0 && operations > GROUP_OPERATIONS)) break;
       count += 1;
     }
     if (count === 0) return;
@@ -82,6 +83,7 @@ function gather(
       group.map(({ addition }) => addition),
       (added) => {
         underWay -= 1;
+        around = group.length + queue.length;
         sendNext();
         let start = 0;
         for (const { addition, done } of group) {

@@ -72,9 +72,9 @@ test("a group takes 2,000 operations, or one job however large", async () => {
   assert.deepEqual(groups, expected);
 });
 
-for (const [waiting, when] of [
-  [63, "at the end of the turn, with what has come in by then"],
-  [64, "at once"],
+for (const [waiting, when, hasLeft, size] of [
+  [63, "at the end of the turn, with what has come in by then", false, 65],
+  [64, "at once, half of those that there are", true, 33],
 ] as const) {
   test(`where ${waiting} wait, their group leaves ${when}`, async () => {
     const { queue, groups, letGo } = heldQueue();
@@ -84,16 +84,41 @@ for (const [waiting, when] of [
     letGo();
     await first;
     await new Promise((resolve) => process.nextTick(resolve));
-    const late = queue.push("late", 1);
+    assert.equal(groups.length === 2, hasLeft);
+    const late = [queue.push("late", 1), queue.push("late", 1)];
     await turn();
-    const count = groups[1]?.length;
+    assert.equal(groups[1]?.length, size);
     letGo();
     await turn();
     letGo();
-    await Promise.all([...others, late]);
-    assert.equal(count, 64);
+    await Promise.all([...others, ...late]);
   });
 }
+
+test("clients that ask again as soon as they are answered are soon in two groups of one size", async () => {
+  const { queue, groups, letGo } = heldQueue();
+  let isOver = false;
+  const askAgainAndAgain = async (client: string) => {
+    while (!isOver) await queue.push(client, 1);
+  };
+  const clients = [askAgainAndAgain("first")];
+  await turn();
+  clients.push(...Array.from({ length: 31 }, (_, index) => askAgainAndAgain(`other ${index}`)));
+  for (let group = 0; group < 8; group += 1) {
+    letGo();
+    await turn();
+  }
+  isOver = true;
+  while (!queue.isIdle) {
+    letGo();
+    await turn();
+  }
+  await Promise.all(clients);
+  assert.deepEqual(
+    groups.slice(0, 8).map(({ length }) => length),
+    [1, 16, 16, 16, 16, 16, 16, 16],
+  );
+});
 
 test("when a group fails all of it hears why, and the next one goes on", async () => {
   const room = new Room(10_000);

@@ -52,6 +52,8 @@ export class WriteQueue<Job, Answer> {
   readonly #room: Room;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   #queue: Waiting<Job, Answer>[] = [];
+  /** How many were answered or waited when the last group came back. As long as no more wait, they may be the same. */
+  #around = 0;
   #running: Promise<void> | undefined;
 
   constructor(carryOut: CarryOut<Job, Answer>, room: Room, onGroup?: (operations: number, seconds: number) => void) {
@@ -91,6 +93,7 @@ export class WriteQueue<Job, Answer> {
     const started = performance.now();
     try {
       const answers = await this.#carryOut(group.map(({ job }) => job));
+      this.#around = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
       for (const [index, { resolve }] of group.entries()) resolve(answers[index] as Answer);
     } catch (error) {
@@ -100,12 +103,18 @@ export class WriteQueue<Job, Answer> {
     }
   }
 
+  /**
+   * All that wait; but where they may be the same clients again and again, half of those: then two groups of one size
+   * take turns, and one is written while the other is answered and read. Otherwise the groups would keep whatever sizes
+   * chance gave them, and with 1 and 31 this thread has nothing to do while the 31 are written.
+   */
   #takeGroup(): Waiting<Job, Answer>[] {
+    const most = this.#queue.length > this.#around ? this.#queue.length : Math.ceil(this.#around / 2);
     let operations = 0;
     let count = 0;
     for (const waiting of this.#queue) {
       operations += waiting.operations;
-      if (count > 0 && operations > GROUP_OPERATIONS) break;
+      if (count === most || (count > 0 && operations > GROUP_OPERATIONS)) break;
       count += 1;
     }
     return this.#queue.splice(0, count);
