@@ -29,7 +29,7 @@ export interface Principal {
   readonly spend: (operations: number) => Soon<void>;
 }
 
-export type Authenticate = (request: IncomingMessage, access: Access) => Promise<Principal>;
+export type Authenticate = (request: IncomingMessage, access: Access) => Soon<Principal>;
 
 /** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
 const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
@@ -37,9 +37,17 @@ const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
 /** Without accounts everyone who gets here is the one local user. */
 export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
-  return async (request, access) => {
+  const everyone: Principal = {
+    user: LOCAL_USER,
+    credential: undefined,
+    get since() {
+      return clock();
+    },
+    spend: () => undefined,
+  };
+  return (request, access) => {
     if (access === "metrics" && metricsToken !== undefined) requireMetricsToken(request);
-    return { user: LOCAL_USER, credential: undefined, since: clock(), spend: () => undefined };
+    return everyone;
   };
 }
 

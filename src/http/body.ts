@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
 import { parse } from "secure-json-parse";
 import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
 import type { Request, Response } from "./exchange.ts";
@@ -25,51 +26,51 @@ export type ReadJson = (request: Request, response: Response) => Promise<unknown
 export function createBodyReader(maxBytes: number): ReadBody {
   const budget: Budget = { spent: 0, max: Math.max(64 * 1024 * 1024, 4 * maxBytes) };
 
-  return async (request, response) => {
-    const { headers } = request.raw;
-    const encoding = headers["content-encoding"];
-    if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-      throw new RequestFailure({
-        status: 415,
-        title: "Unsupported Media Type",
-        detail: "The body must not be compressed.",
-        source: { header: "Content-Encoding" },
-      });
-    }
-    if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-    if (headers.expect !== undefined && request.raw.httpVersion === "1.1") response.writeContinue();
-    return readBytes(request, maxBytes, budget);
-  };
+  return (request, response) =>
+    new Promise((resolve, reject) => {
+      const { raw } = request;
+      requireReadable(raw.headers, maxBytes);
+      if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
+      const body = new Body(budget, maxBytes);
+      let isSettled = false;
+      const settle = (failure: Error | undefined) => {
+        isSettled = true;
+        if (failure === undefined) return resolve(body.take());
+        body.drop();
+        reject(failure);
+      };
+      // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
+      raw
+        .on("data", (chunk: Buffer) => {
+          if (isSettled) return;
+          body.append(chunk);
+          const room = body.length > SHORT_BYTES ? (budget.max * 3) / 4 : budget.max;
+          if (body.length > maxBytes) settle(tooLarge(maxBytes));
+          else if (budget.spent > room) settle(unavailable("The server is receiving more than it can hold."));
+        })
+        .on("end", () => isSettled || settle(undefined))
+        // The client went away, or its framing broke: nothing is carried out.
+        .on("close", () => isSettled || settle(malformedDocument("The body ended early.")));
+    });
+}
+
+/** Throws what the headers alone are enough for. */
+function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
+    throw new RequestFailure({
+      status: 415,
+      title: "Unsupported Media Type",
+      detail: "The body must not be compressed.",
+      source: { header: "Content-Encoding" },
+    });
+  }
+  if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
 /** Reads bodies as JSON. */
 export function createJsonReader(readBody: ReadBody): ReadJson {
   return async (request, response) => parseJson(await readBody(request, response));
-}
-
-function readBytes({ raw }: Request, maxBytes: number, budget: Budget): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const body = new Body(budget, maxBytes);
-    let isSettled = false;
-    const settle = (failure: Error | undefined) => {
-      isSettled = true;
-      if (failure === undefined) return resolve(body.take());
-      body.drop();
-      reject(failure);
-    };
-    // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
-    raw
-      .on("data", (chunk: Buffer) => {
-        if (isSettled) return;
-        body.append(chunk);
-        const room = body.length > SHORT_BYTES ? (budget.max * 3) / 4 : budget.max;
-        if (body.length > maxBytes) settle(tooLarge(maxBytes));
-        else if (budget.spent > room) settle(unavailable("The server is receiving more than it can hold."));
-      })
-      .on("end", () => isSettled || settle(undefined))
-      // The client went away, or its framing broke: nothing is carried out.
-      .on("close", () => isSettled || settle(malformedDocument("The body ended early.")));
-  });
 }
 
 const NOTHING = Buffer.alloc(0);

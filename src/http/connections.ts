@@ -38,7 +38,7 @@ export function createHttpServer(
   limits: Limits,
   allowed: Allowed,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
-  const lines = new Lines();
+  const lines = new Lines(handler);
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -53,7 +53,7 @@ export function createHttpServer(
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
   server.maxHeadersCount = 0;
-  server.on("request", (request, response) => lines.join(request, response, () => handler(request, response)));
+  server.on("request", (request, response) => lines.join({ request, response }));
   // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
   for (const event of ["checkContinue", "checkExpectation"]) {
     server.on(event, (request, response) => server.emit("request", request, response));
@@ -67,7 +67,6 @@ export function createHttpServer(
 interface Waiting {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly start: () => void;
 }
 
 /**
@@ -77,10 +76,15 @@ interface Waiting {
  */
 class Lines {
   readonly #lines = new Map<Socket, Waiting[]>();
+  readonly #start: (first: Waiting) => void;
   #waiting = 0;
 
-  join(request: IncomingMessage, response: ServerResponse, start: () => void): void {
-    const { socket } = request;
+  constructor(handler: Handler) {
+    this.#start = ({ request, response }) => handler(request, response);
+  }
+
+  join(last: Waiting): void {
+    const { socket } = last.request;
     if (socket.destroyed) return;
     const waiting = this.#lines.get(socket) ?? this.#open(socket);
     if (this.#waiting >= MOST_WAITING && waiting.length >= MANY_WAITING) {
@@ -88,15 +92,15 @@ class Lines {
       return;
     }
     this.#waiting += 1;
-    waiting.push({ request, response, start });
-    response.once("close", () => {
+    waiting.push(last);
+    last.response.on("close", () => {
       if (waiting.shift() !== undefined) this.#waiting -= 1;
       if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
       const [next] = waiting;
       // In a turn of its own: others must not wait for everything that one client has sent ahead.
-      if (next !== undefined) setImmediate(() => socket.writable && next.start());
+      if (next !== undefined) setImmediate(() => socket.writable && this.#start(next));
     });
-    if (waiting.length === 1) start();
+    if (waiting.length === 1) this.#start(last);
     // Afterwards: Node itself goes on reading at the end of each request.
     else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
   }

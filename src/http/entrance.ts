@@ -1,3 +1,4 @@
+import type { Soon } from "../accounts.ts";
 import { unavailable } from "./respond.ts";
 
 /** What an operation takes as text, about. */
@@ -29,14 +30,15 @@ export class Entrance {
       throw unavailable("The server has more to write than it can take.");
   }
 
-  /** Resolves to how to leave again. */
-  async enter(bytes: number): Promise<() => void> {
+  /** Whoever has entered leaves with as many bytes. */
+  enter(bytes: number): Soon<void> {
     this.requireRoom(bytes);
     this.#bytesInside += bytes;
-    if (bytes > LARGE_BYTES) await this.#turn();
-    return () => {
-      this.#bytesInside -= bytes;
-    };
+    return bytes > LARGE_BYTES ? this.#turn() : undefined;
+  }
+
+  leave(bytes: number): void {
+    this.#bytesInside -= bytes;
   }
 
   #turn(): Promise<void> {

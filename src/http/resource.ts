@@ -5,7 +5,7 @@ import { RequestFailure } from "../jsonapi/failure.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
-import type { Access, Authenticate, Principal } from "./authenticate.ts";
+import type { Access, Principal } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Request, Response } from "./exchange.ts";
 import type { Metrics } from "./metrics.ts";
@@ -45,14 +45,9 @@ interface Place {
 /** Every path that there is. At most the last part of one varies, so that two looks at a table find it. */
 export class Routes {
   readonly offers: Offer[] = [];
-  readonly #authenticate: Authenticate;
   readonly #fixed = new Map<string, Place>();
   /** By what stands before the part that varies. */
   readonly #varying = new Map<string, Place>();
-
-  constructor(authenticate: Authenticate) {
-    this.#authenticate = authenticate;
-  }
 
   /** A path, what can be done with it and by whom, and 405 for everything else. HEAD is GET without its body. */
   add(url: string, media: MediaType, handlers: Handlers): void {
@@ -72,8 +67,8 @@ export class Routes {
     return this.#find(path)?.place.offer;
   }
 
-  /** Does what the request asks for. */
-  async carryOut(request: Request, response: Response): Promise<void> {
+  /** Who may do what the request asks for, and who does it. */
+  match(request: Request): readonly [Access, Handler] {
     const found = this.#find(pathOf(request.raw));
     if (found === undefined) throw isReadable(pathOf(request.raw)) ? noSuchPath() : unreadablePath();
     const { offer, handlers } = found.place;
@@ -82,13 +77,12 @@ export class Routes {
     const offered = method && handlers[method];
     if (offered === undefined) throw methodNotAllowed(offer.allow);
     request.parameter = found.parameter;
-    const [access, handler] = offered;
-    await handler(request, response, await this.#authenticate(request.raw, access));
+    return offered;
   }
 
   #find(path: string): { readonly place: Place; readonly parameter: string } | undefined {
     if (!isReadable(path)) return undefined;
-    const fixed = this.#fixed.get(decodeURI(path));
+    const fixed = this.#fixed.get(path.includes("%") ? decodeURI(path) : path);
     if (fixed !== undefined) return { place: fixed, parameter: "" };
     const slash = path.lastIndexOf("/");
     const parameter = decodeURIComponent(path.slice(slash + 1));
@@ -111,7 +105,7 @@ function isReadable(path: string): boolean {
 /** A target in absolute form means the same as its path (RFC 9112, 3.2.2). */
 export function relativeTo(target: string): string {
   if (target.startsWith("/")) return target;
-  return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "");
+  return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "").replace(/^(?!\/)/, "/");
 }
 
 /** Of the target, below the base path. */

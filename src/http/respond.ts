@@ -89,7 +89,9 @@ export function downloadOf(contentType: string, name: string): Headers {
 
 function send(response: Response, status: number, text: string | Buffer, headers: Headers): void {
   const length = Buffer.byteLength(text);
-  response.writeHead(status, { ...headersOf(response), ...headers, "content-length": length }).end(text);
+  // As many bytes as characters: it is ASCII, which is the same in Latin-1, and that is copied as it is.
+  const encoding = length === text.length ? "latin1" : "utf8";
+  response.writeHead(status, { ...headersOf(response), ...headers, "content-length": length }).end(text, encoding);
 }
 
 export const COMMON_HEADERS = {

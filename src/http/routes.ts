@@ -34,12 +34,13 @@ export function addRoutes(
   /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
   const letIn = async (request: Request, response: Response) => {
     entrance.requireRoom(Number(request.headers["content-length"] ?? 0));
-    const bytes = await readBody(request, response);
-    const leave = await entrance.enter(bytes.length);
+    const body = await readBody(request, response);
+    const bytes = body.length;
+    await entrance.enter(bytes);
     try {
-      return { attempts: readOperations(parseJson(bytes), limits.maxOperations, basePath), leave };
+      return { attempts: readOperations(parseJson(body), limits.maxOperations, basePath), bytes };
     } catch (error) {
-      leave();
+      entrance.leave(bytes);
       throw error;
     }
   };
@@ -51,14 +52,14 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const { attempts, leave } = await letIn(request, response);
+        const { attempts, bytes } = await letIn(request, response);
         try {
           await spend(attempts.length);
           const outcomes = await subscribe(store, user, attempts, clock());
           metrics?.countOutcomes(outcomes);
           respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
         } finally {
-          leave();
+          entrance.leave(bytes);
         }
       },
     ],

@@ -59,7 +59,7 @@ export function createServer(options: ServerOptions): Server {
           basePath: config.basePath,
           clock,
         });
-  const routes = new Routes(authenticate);
+  const routes = new Routes();
   addRoutes(
     (url, media, handlers) => routes.add(url, media, handlers),
     { config, store, accounts, metrics, readClient, clock },
@@ -70,14 +70,19 @@ export function createServer(options: ServerOptions): Server {
   const guard = createGuard(config, readClient);
   const allowOrigin = createCors(config.corsOrigins, (path) => routes.find(path));
 
-  const carryOut = async (request: Request, response: Response) => {
+  const answer = async (request: Request, response: Response) => {
     const { raw } = request;
-    // After an offer to switch protocols the parser loses what comes next in the same packet.
-    if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
-    const isPreflight = allowOrigin(raw, response);
-    if (isPreflight) return;
-    guard(raw);
-    await routes.carryOut(request, response);
+    try {
+      // After an offer to switch protocols the parser loses what comes next in the same packet.
+      if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
+      const isPreflight = allowOrigin(raw, response);
+      if (isPreflight) return;
+      guard(raw);
+      const [access, handler] = routes.match(request);
+      await handler(request, response, await authenticate(raw, access));
+    } catch (error) {
+      respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
+    }
   };
   const observe = (request: Request, { statusCode: status }: Response, ms: number) => {
     const isSlow = ms >= config.slowRequestMs;
@@ -93,14 +98,12 @@ export function createServer(options: ServerOptions): Server {
     (raw, response) => {
       const started = performance.now();
       const request = new Request(raw, log);
-      raw.url = withoutBase(relativeTo(request.originalUrl).replace(/^(?!\/)/, "/"));
-      response.once("close", () => observe(request, response, performance.now() - started));
-      carryOut(request, response)
-        .catch((error) => respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN))
-        .catch((error) => {
-          log.error({ reqId: request.id, err: error }, "an answer broke off");
-          response.destroy();
-        });
+      raw.url = withoutBase(relativeTo(request.originalUrl));
+      response.on("close", () => observe(request, response, performance.now() - started));
+      answer(request, response).catch((error) => {
+        log.error({ reqId: request.id, err: error }, "an answer broke off");
+        response.destroy();
+      });
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),

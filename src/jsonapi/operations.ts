@@ -57,6 +57,8 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
   return theirs === ours || (isUuidLike(ours) && theirs.toLowerCase() === ours.toLowerCase());
 }
 
+const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
+
 export function writeResults(outcomes: readonly Outcome[], base: string): string {
   let results = "";
   for (const [index, outcome] of outcomes.entries()) {
@@ -68,5 +70,5 @@ export function writeResults(outcomes: readonly Outcome[], base: string): string
       results += `{"data":${writeResource(outcome, base)}}`;
     }
   }
-  return `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[${results}]}`;
+  return `${HEAD}${results}]}`;
 }

@@ -91,7 +91,7 @@ class SqliteStore implements Store {
     return answer === REMOVED;
   }
 
-  async #write(job: Job, operations: number): Promise<Answers> {
+  #write(job: Job, operations: number): Promise<Answers> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     return this.#queue.push(job, operations);
   }
