@@ -24,22 +24,22 @@ export function readFeedUrl(text: string): Reading {
   if (!SCHEME_AND_HOST.test(text)) return { fault: "must be an absolute http or https address with a host" };
   if (text.includes("%00")) return { fault: "must not contain an encoded NUL (%00)" };
   if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { fault: "must not contain a backslash before its query" };
-  const [authority, path, query] = split(text.slice(text.indexOf("//") + 2).replace(/#.*/, ""));
-  const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text);
+  const [authority, path, query] = split(text);
+  const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
   if ("fault" in host) return host;
   // Only the host is taken from the URL: what else there is, is compared as it was written.
-  const credentials = authority.slice(0, authority.lastIndexOf("@") + 1);
-  return { feed: credentials + host.host + resolveDots(path).replace(/\/+$/, "") + query };
+  return { feed: host.host + resolveDots(path).replace(/\/+$/, "") + query };
 }
 
 /** What every reader of addresses leaves as it is. Most hosts are such, and `URL` takes as long as all the rest of the reading. */
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
-function readHost(text: string): { readonly host: string } | { readonly fault: string } {
+/** With the credentials before it, if there are any. */
+function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: string } {
   const url = URL.parse(text);
   if (url === null || !isHost(url.hostname)) return { fault: "must have a valid host" };
   if (url.port === "0") return { fault: "must not use port 0" };
-  return url;
+  return { host: authority.slice(0, authority.lastIndexOf("@") + 1) + url.host };
 }
 
 const PODCAST_NAMESPACE = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex");
@@ -73,8 +73,10 @@ function isHost(host: string): boolean {
   });
 }
 
-/** Host with credentials, path, and query with its question mark. */
-function split(rest: string): [string, string, string] {
+/** Host with credentials, path, and query with its question mark. What comes after a # is nobody's. */
+function split(text: string): [string, string, string] {
+  const hash = text.indexOf("#");
+  const rest = text.slice(text.indexOf("//") + 2, hash === -1 ? undefined : hash);
   const question = rest.indexOf("?");
   const place = question === -1 ? rest : rest.slice(0, question);
   const slash = place.indexOf("/");

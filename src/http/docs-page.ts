@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import type { Facts } from "../openapi/document.ts";
 import type { AddResource } from "./resource.ts";
-import { respondText } from "./respond.ts";
+import { respondContent } from "./respond.ts";
 
 /** Nothing but our own style sheet: there is no script to run, and nothing inline. */
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -25,7 +25,7 @@ export function addDocs(resource: AddResource, facts: Facts): void {
         "open",
         async (_request, response) => {
           made ??= make(facts);
-          respondText(response, type, (await made)[name], headers);
+          respondContent(response, type, (await made)[name], headers);
         },
       ],
     });

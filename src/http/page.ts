@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, relativeTo } from "./resource.ts";
-import { noSuchPath, respondFile, respondMoved, respondUnchanged } from "./respond.ts";
+import { noSuchPath, respondContent, respondMoved, respondUnchanged } from "./respond.ts";
 
 const FOLDER = new URL("../../web/dist/", import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
@@ -99,7 +99,7 @@ function send({ headers }: Request, response: Response, { type, tag, cache, plai
   const accepted = acceptedCodings(headers["accept-encoding"]);
   const [coding, bytes] = forms.find(([name]) => accepted.has(name)) ?? ["", plain];
   const encoding = coding === "" ? {} : { "content-encoding": coding };
-  respondFile(response, bytes, { ...common, ...encoding, "content-type": type });
+  respondContent(response, type, bytes, { ...common, ...encoding });
 }
 
 /** Codings that are named and not refused; nobody sends more for a page. */

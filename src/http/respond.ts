@@ -22,15 +22,17 @@ export function respond(
   document: string,
   headers?: Headers,
 ): void {
-  send(response, status, document, { ...headers, "content-type": media.contentType });
+  send(response, status, document, media.contentType, headers);
 }
 
-export function respondText(response: Response, contentType: string, text: string, headers?: Headers): void {
-  send(response, 200, text, { ...headers, "content-type": contentType });
-}
-
-export function respondFile(response: Response, bytes: Buffer, headers: Headers): void {
-  send(response, 200, bytes, headers);
+/** Sends what is no document of JSON:API. */
+export function respondContent(
+  response: Response,
+  contentType: string,
+  content: string | Buffer,
+  headers?: Headers,
+): void {
+  send(response, 200, content, contentType, headers);
 }
 
 export function respondMoved(response: Response, location: string): void {
@@ -87,11 +89,22 @@ export function downloadOf(contentType: string, name: string): Headers {
   return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
-function send(response: Response, status: number, text: string | Buffer, headers: Headers): void {
-  const length = Buffer.byteLength(text);
+function send(
+  response: Response,
+  status: number,
+  content: string | Buffer,
+  contentType: string,
+  headers?: Headers,
+): void {
+  const length = Buffer.byteLength(content);
+  response.writeHead(status, {
+    ...headersOf(response),
+    ...headers,
+    "content-type": contentType,
+    "content-length": length,
+  });
   // As many bytes as characters: it is ASCII, which is the same in Latin-1, and that is copied as it is.
-  const encoding = length === text.length ? "latin1" : "utf8";
-  response.writeHead(status, { ...headersOf(response), ...headers, "content-length": length }).end(text, encoding);
+  response.end(content, length === content.length ? "latin1" : "utf8");
 }
 
 export const COMMON_HEADERS = {

@@ -14,7 +14,7 @@ import type { Logger, Request, Response } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { respond, respondEmpty, respondText, unavailable } from "./respond.ts";
+import { respond, respondContent, respondEmpty, unavailable } from "./respond.ts";
 
 const NO_PAGE =
   "The page was not built, so that there is nothing at /. `npm run build` builds it; the API does not need it.";
@@ -145,7 +145,7 @@ export function addRoutes(
         "metrics",
         async (_request, response) => {
           const text = await metrics.collect();
-          respondText(response, metrics.contentType, text);
+          respondContent(response, metrics.contentType, text);
         },
       ],
     });

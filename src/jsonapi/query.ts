@@ -50,7 +50,7 @@ export function readImportQuery(query: string): { readonly dryRun: boolean } {
 }
 
 export function requireNoQuery(query: string): void {
-  readParameters(query, []);
+  if (query !== "") readParameters(query, []);
 }
 
 function readParameters(query: string, known: readonly string[]): Parameters {
