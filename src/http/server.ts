@@ -81,6 +81,8 @@ export function createServer(options: ServerOptions): Server {
       const [access, handler] = routes.match(request);
       await handler(request, response, await authenticate(raw, access));
     } catch (error) {
+      // What came in the same packet is parsed first: if the body is broken, that is the one answer.
+      await undefined;
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
     }
   };

@@ -316,6 +316,15 @@ describe("the length of a body", () => {
     assert.equal(await total(), before + 1);
   });
 
+  test("a request that is refused and has a broken body is answered once", async () => {
+    const client = open().send(
+      `GET /v1/subscriptions HTTP/1.1\r\nHost: elsewhere.example\r\n${CHUNKED}\r\nno chunk\r\n`,
+    );
+    assertFailure(await client.next(), [400]);
+    await client.closed();
+    await assert.rejects(client.next());
+  });
+
   test("an endless chunk extension is refused and the connection closed", async () => {
     const client = open().send(`${OPERATE}${CHUNKED}\r\n1;`);
     const flooded = flood(client, "a".repeat(16 * 1024));
