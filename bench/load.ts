@@ -1,11 +1,19 @@
 import { Connection } from "./connection.ts";
 import { summarize } from "./figures.ts";
-import { checkPage, createAdditions, createPages, pageRequest, removalRequest, requireStatus } from "./requests.ts";
+import {
+  checkPage,
+  countFrom,
+  createAdditions,
+  createPages,
+  pageRequest,
+  removalRequest,
+  requireStatus,
+} from "./requests.ts";
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
 
 /**
  * A process of its own that puts load on a server and checks every answer. One order at a time comes in over IPC, and
- * one report for each goes out.
+ * one report for each goes out. Its operations are counted from the number it is started with.
  */
 export type Order = MeasureOrder | TimePagesOrder | RemoveOrder | HoldOrder;
 
@@ -75,6 +83,7 @@ export interface Measurement {
 
 export type Report = { readonly value: Measurement | number[] } | { readonly failure: string };
 
+countFrom(Number(process.argv[2]));
 let finish: () => void = () => undefined;
 
 function measure(order: MeasureOrder): Promise<Measurement> {

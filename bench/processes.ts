@@ -85,9 +85,9 @@ export async function startFloor(place: string, mode: FloorMode): Promise<Server
   return { ...server, onPostgres: isUrl(place) };
 }
 
-export function startLoad(): Load {
+export function startLoad(first: number): Load {
   const { child, ended } = track(
-    fork(at("load.ts"), { execPath: process.execPath, stdio: "inherit", serialization: "advanced" }),
+    fork(at("load.ts"), [String(first)], { execPath: process.execPath, stdio: "inherit", serialization: "advanced" }),
   );
   const run = async (order: Order) => {
     child.send(order);

@@ -16,6 +16,11 @@ const LOW = Uint8Array.from(HEX, (pair) => pair.charCodeAt(1));
 /** Every operation of a run gets a number of its own, whichever connection sends it. */
 let operations = 0;
 
+/** For a process whose operations must not be those of another one. */
+export function countFrom(first: number): void {
+  operations = first;
+}
+
 /**
  * Additions, each with an id and a feed that no other has. One body per connection, written once and patched in place:
  * to make it anew for each request would cost the load as much as reading it costs the server. The tokens are all of

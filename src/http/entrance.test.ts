@@ -6,9 +6,11 @@ import { Entrance } from "./entrance.ts";
 
 /** Room for 16,000 bytes. */
 const OPERATIONS = 100;
+/** No connection comes. */
+const nobody = () => 0;
 
 test("what is more than may wait is turned away, until somebody has left", async () => {
-  const entrance = new Entrance(OPERATIONS);
+  const entrance = new Entrance(OPERATIONS, nobody);
   await entrance.enter(10_000);
   await entrance.enter(6_000);
   const isRefused = (error: unknown) => error instanceof RequestFailure && error.error.status === 503;
@@ -20,14 +22,15 @@ test("what is more than may wait is turned away, until somebody has left", async
 });
 
 test("what finds nothing ahead is let in, however large it is", async () => {
-  const entrance = new Entrance(OPERATIONS);
+  const entrance = new Entrance(OPERATIONS, nobody);
   await entrance.enter(1_000_000);
   entrance.leave(1_000_000);
   entrance.requireRoom(1_000_000);
 });
 
-test("between two large ones there are many turns of the event loop for others, and small ones pass by", async () => {
-  const entrance = new Entrance(1_000_000);
+test("where a crowd is at the door there are many turns between two large ones, and small ones pass by", async () => {
+  let accepted = 0;
+  const entrance = new Entrance(1_000_000, () => accepted++);
   const passed: string[] = [];
   const enter = async (name: string, bytes: number) => {
     await entrance.enter(bytes);
@@ -45,4 +48,38 @@ test("between two large ones there are many turns of the event loop for others, 
   assert.deepEqual(passed.slice(2), ["second"]);
   await Promise.all(all);
   assert.equal(passed.length, 4);
+});
+
+/** Keeps the event loop busy as a request does. */
+function work(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** Two large ones, and others who make each turn long: in how many turns, and in what time, the second came to pass. */
+async function passTwo(countConnections: () => number): Promise<{ turns: number; took: number; others: number }> {
+  const entrance = new Entrance(1_000_000, countConnections);
+  const first = Promise.resolve(entrance.enter(100_000)).then(() => {
+    const started = performance.now();
+    work(10);
+    return { took: performance.now() - started, since: performance.now() };
+  });
+  let passed: number | undefined;
+  const second = Promise.resolve(entrance.enter(100_000)).then(() => {
+    passed = performance.now();
+  });
+  let turns = 0;
+  for (; passed === undefined; turns += 1) {
+    await turn();
+    work(4);
+  }
+  const { took, since } = await first;
+  await second;
+  return { turns, took, others: passed - since };
+}
+
+test("where turns are long since many others ask, they get twice the time of a large one", async () => {
+  const { turns, took, others } = await passTwo(nobody);
+  assert.ok(others >= 2 * took, `${others} ms for others, and ${took} for the large one`);
+  assert.ok(turns < 25, `${turns} turns`);
 });

@@ -6,22 +6,26 @@ const OPERATION_BYTES = 160;
 /** It takes milliseconds to make sense of more than this. */
 const LARGE_BYTES = 16 * 1024;
 /** One new connection is accepted in each turn of the event loop: with fewer of them, a crowd would wait at the door. */
-const TURNS_BETWEEN = 50;
+const MOST_TURNS_BETWEEN = 50;
+/** Where no crowd is, all others together get this many times the time that it took to make sense of the large one. */
+const TIMES_AS_LONG = 2;
 
 /**
  * Where operations come in to be carried out. What is more than can wait to be written is turned away here, before
  * anything is made of it: otherwise a server that is asked for ten times what it can do would be busy with the other
- * nine. Large requests are let in one by one, some turns of the event loop apart, so that nobody else waits for all of
- * them.
+ * nine. Large requests are let in one by one, with time for everybody else between them.
  */
 export class Entrance {
   readonly #maxBytes: number;
+  readonly #countConnections: () => number;
   #bytesInside = 0;
   readonly #line: (() => void)[] = [];
   #isPassing = false;
 
-  constructor(maxOperations: number) {
+  /** `countConnections` tells how many have been accepted so far. */
+  constructor(maxOperations: number, countConnections: () => number) {
     this.#maxBytes = maxOperations * OPERATION_BYTES;
+    this.#countConnections = countConnections;
   }
 
   /** Throws when there is no room for so many bytes. What finds nothing ahead has room, however large it is. */
@@ -52,11 +56,20 @@ export class Entrance {
     const next = this.#line.shift();
     this.#isPassing = next !== undefined;
     if (next === undefined) return;
+    const started = performance.now();
     next();
-    this.#passAfter(TURNS_BETWEEN);
+    setImmediate(() => {
+      const now = performance.now();
+      this.#passAfter(MOST_TURNS_BETWEEN - 1, now + TIMES_AS_LONG * (now - started));
+    });
   }
 
-  #passAfter(turns: number): void {
-    setImmediate(() => (turns === 1 ? this.#passNext() : this.#passAfter(turns - 1)));
+  #passAfter(turns: number, earliest: number): void {
+    const connections = this.#countConnections();
+    setImmediate(() => {
+      const isCrowded = this.#countConnections() > connections;
+      if (turns === 1 || (!isCrowded && performance.now() >= earliest)) this.#passNext();
+      else this.#passAfter(turns - 1, earliest);
+    });
   }
 }

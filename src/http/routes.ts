@@ -24,13 +24,13 @@ export function addRoutes(
   resource: AddResource,
   options: RouteOptions,
   log: Logger,
-  state: { readonly draining: boolean },
+  state: { readonly draining: boolean; readonly accepted: number },
 ): void {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
   const readBody = createBodyReader(limits.maxBodyBytes);
   const readJson = createJsonReader(readBody);
-  const entrance = new Entrance(options.config.maxQueuedOperations);
+  const entrance = new Entrance(options.config.maxQueuedOperations, () => state.accepted);
   /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
   const letIn = async (request: Request, response: Response) => {
     entrance.requireRoom(Number(request.headers["content-length"] ?? 0));

@@ -37,7 +37,7 @@ export interface Server {
 
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
-  const state = { draining: false };
+  const state = { draining: false, accepted: 0 };
   const isVerbose = config.logLevel === "debug";
   const log = pino({ level: config.logLevel }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
@@ -110,6 +110,10 @@ export function createServer(options: ServerOptions): Server {
     config.limits,
     (path) => routes.find(withoutBase(path)),
   );
+
+  server.on("connection", () => {
+    state.accepted += 1;
+  });
 
   return {
     log,
