@@ -1,4 +1,3 @@
-import type { Soon } from "../accounts.ts";
 import { unavailable } from "./respond.ts";
 
 /** What an operation takes as text, about. */
@@ -34,8 +33,8 @@ export class Entrance {
       throw unavailable("The server has more to write than it can take.");
   }
 
-  /** Whoever has entered leaves with as many bytes. */
-  enter(bytes: number): Soon<void> {
+  /** Whoever has entered leaves with as many bytes. A large one has a promise to wait for. */
+  enter(bytes: number): Promise<void> | undefined {
     this.requireRoom(bytes);
     this.#bytesInside += bytes;
     return bytes > LARGE_BYTES ? this.#turn() : undefined;

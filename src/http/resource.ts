@@ -67,7 +67,7 @@ export class Routes {
     return this.#find(path)?.place.offer;
   }
 
-  /** Who may do what the request asks for, and who does it. */
+  /** Who may do what the request asks for, and who does it. The request gets what stands for the part that varies. */
   match(request: Request): readonly [Access, Handler] {
     const found = this.#find(pathOf(request.raw));
     if (found === undefined) throw isReadable(pathOf(request.raw)) ? noSuchPath() : unreadablePath();
@@ -102,7 +102,7 @@ function isReadable(path: string): boolean {
   }
 }
 
-/** A target in absolute form means the same as its path (RFC 9112, 3.2.2). */
+/** A target in absolute form means the same as its path (RFC 9112, 3.2.2), and without one the root. */
 export function relativeTo(target: string): string {
   if (target.startsWith("/")) return target;
   return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "").replace(/^(?!\/)/, "/");

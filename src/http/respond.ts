@@ -22,17 +22,7 @@ export function respond(
   document: string,
   headers?: Headers,
 ): void {
-  send(response, status, document, media.contentType, headers);
-}
-
-/** Sends what is no document of JSON:API. */
-export function respondContent(
-  response: Response,
-  contentType: string,
-  content: string | Buffer,
-  headers?: Headers,
-): void {
-  send(response, 200, content, contentType, headers);
+  respondContent(response, media.contentType, document, headers, status);
 }
 
 export function respondMoved(response: Response, location: string): void {
@@ -89,12 +79,13 @@ export function downloadOf(contentType: string, name: string): Headers {
   return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
-function send(
+/** Sends whatever it is: a document, a page, figures. */
+export function respondContent(
   response: Response,
-  status: number,
-  content: string | Buffer,
   contentType: string,
+  content: string | Buffer,
   headers?: Headers,
+  status = 200,
 ): void {
   const length = Buffer.byteLength(content);
   response.writeHead(status, {
