@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { ATOMIC, add, newId, startServer } from "../../test/harness.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import { Entrance } from "./entrance.ts";
 
@@ -82,4 +84,32 @@ test("where turns are long since many others ask, they get twice the time of a l
   const { turns, took, others } = await passTwo(nobody);
   assert.ok(others >= 2 * took, `${others} ms for others, and ${took} for the large one`);
   assert.ok(turns < 25, `${turns} turns`);
+});
+
+test("the server knows when a crowd is at its door", async () => {
+  const server = await startServer();
+  const operations = Array.from({ length: 300 }, () => {
+    const id = newId();
+    return add(id, `https://example.com/${id}`);
+  });
+  const large = { headers: { "Content-Type": ATOMIC }, body: JSON.stringify({ "atomic:operations": operations }) };
+  /** How many long turns three large requests take that come at once. */
+  const turnsOfThree = async () => {
+    let isOver = false;
+    const all = Promise.all([1, 2, 3].map(() => server.call("POST", "/v1/operations", large))).then(() => {
+      isOver = true;
+    });
+    let turns = 0;
+    for (; !isOver; turns += 1) {
+      await turn();
+      work(4);
+    }
+    await all;
+    return turns;
+  };
+  const alone = await turnsOfThree();
+  const crowd = Array.from({ length: 200 }, () => connect(server.port, "127.0.0.1"));
+  const among = await turnsOfThree();
+  for (const socket of crowd) socket.destroy();
+  assert.ok(among >= alone + 50, `${among} turns among a crowd, ${alone} without`);
 });
