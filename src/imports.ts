@@ -18,6 +18,13 @@ export interface Imported {
   readonly id: string | undefined;
 }
 
+export interface ImportOptions {
+  readonly dryRun?: boolean;
+  readonly onProgress?: (done: number) => void;
+  /** Asked between two pieces: false ends the import there. */
+  readonly isWanted?: () => boolean;
+}
+
 /** So many at a time: each is a transaction, and others get their turn in between. */
 const AT_A_TIME = 100;
 
@@ -30,11 +37,11 @@ export async function importFeeds(
   user: UserId,
   feeds: readonly Wanted[],
   now: Date,
-  { dryRun = false, onProgress }: { readonly dryRun?: boolean; readonly onProgress?: (done: number) => void } = {},
+  { dryRun = false, onProgress, isWanted = () => true }: ImportOptions = {},
 ): Promise<Imported[]> {
   const imported: Imported[] = [];
   const seen = new Set<string>();
-  for (let start = 0; start < feeds.length; start += AT_A_TIME) {
+  for (let start = 0; start < feeds.length && isWanted(); start += AT_A_TIME) {
     const some = feeds.slice(start, start + AT_A_TIME);
     const drafts = some.map((wanted) => toDraft(wanted));
     const valid = drafts.filter((draft) => "feed" in draft);

@@ -61,8 +61,8 @@ export interface Page {
   readonly total: number;
 }
 
-/** How much of a list is read at a time when all of it is wanted: nearly every list whole, and nobody waits for long. */
-const ALL_AT_A_TIME = 1_000;
+/** How much of a list is read at a time when all of it is wanted: half a megabyte at most. */
+const ALL_AT_A_TIME = 200;
 
 /** The whole list of a user, piece by piece. */
 export async function* everySubscription(

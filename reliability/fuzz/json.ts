@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
-import { createBodyReader, createJsonReader, MAX_DEPTH } from "../../src/http/body.ts";
+import { readJson } from "../../src/http/body.ts";
+import { Budget } from "../../src/http/budget.ts";
 import type { Request, Response } from "../../src/http/exchange.ts";
 import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
 import { mutateJson } from "./mutate.ts";
 import type { Target } from "./target.ts";
 
 const MAX_BYTES = 32_768;
-const readJson = createJsonReader(createBodyReader(MAX_BYTES));
+const budget = new Budget(100 * MAX_BYTES);
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
 /** What a reader that counts brackets and quotes might stumble over. */
 const values: readonly unknown[] = [
@@ -34,7 +36,7 @@ export const jsonBodies: Target = {
   name: "json body",
   isBytes: true,
   maxLength: 2 * MAX_BYTES,
-  watches: ["/src/http/body.ts", "secure-json-parse"],
+  watches: ["/src/http/body.ts", "/src/jsonapi/json.ts", "secure-json-parse"],
   seeds: [
     "",
     "{}",
@@ -104,11 +106,12 @@ export const jsonBodies: Target = {
 /** As a server gets it: in pieces, wherever they are cut. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
-  const reading = readJson({ raw } as unknown as Request, {} as Response);
+  const memory = budget.reserve(() => 0);
+  const reading = readJson({ raw, memory } as unknown as Request, {} as Response, MAX_BYTES);
   const size = 1 + (body.length % 7 === 0 ? body.length : Math.floor(body.length / 3));
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));
   raw.emit("end");
-  return reading;
+  return reading.finally(() => memory.release());
 }
 
 /** Node's own parser and decoder, and the rules of docs/api.md upon what they give. */

@@ -18,11 +18,11 @@ import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { MAX_PAGE_SIZE, readPageQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { type Principal, tooManyRequests } from "./authenticate.ts";
-import { createBodyReader, createJsonReader } from "./body.ts";
+import { readJson } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { downloadOf, respond, respondEmpty, respondInPieces, unauthorized } from "./respond.ts";
+import { admitLong, downloadOf, respond, respondEmpty, respondInPieces, unauthorized } from "./respond.ts";
 
 /** Documents about accounts are short; a password of a megabyte is not even read. */
 const MAX_BODY_BYTES = 16 * 1024;
@@ -32,14 +32,13 @@ const MAX_AGENT = 200;
 
 /** Who am I, and everything about accounts. */
 export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "metrics">): void {
-  const { config, store, accounts, readClient, clock } = options;
+  const { config, store, accounts, readClient, longRequests, clock } = options;
   const { limits, basePath } = config;
-  const readJson = createJsonReader(createBodyReader(MAX_BODY_BYTES));
   const readDocument = (request: Request, response: Response) => {
     requireContentType(request.headers["content-type"], PLAIN);
     requireAccept(request.headers.accept, PLAIN);
     requireNoQuery(queryOf(request));
-    return readJson(request, response);
+    return readJson(request, response, MAX_BODY_BYTES);
   };
   const listOf = async ({ user }: Principal, kind: "token" | "session") => {
     const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
@@ -125,6 +124,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
+        admitLong(longRequests, request, response);
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
         const list = everySubscription(store, who.user);
         const everything = writeEverything(await accountOf(who), credentials, list, basePath);

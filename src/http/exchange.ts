@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { Budget, Owner, Reservation } from "./budget.ts";
 
 export type { Logger };
 export type Response = ServerResponse;
@@ -13,12 +14,18 @@ export class Request {
   readonly originalUrl: string;
   /** What stands in the path for the part of it that varies: an id or a name. */
   parameter = "";
+  /** Who pays for the resources it uses. */
+  owner: () => Owner;
+  /** The memory it holds, from the first byte of its body to the last byte of its response. */
+  readonly memory: Reservation;
   #id: string | undefined;
 
-  constructor(raw: IncomingMessage, log: Logger) {
+  constructor(raw: IncomingMessage, log: Logger, memory: Budget, owner: () => Owner) {
     this.raw = raw;
     this.log = log;
     this.originalUrl = raw.url ?? "/";
+    this.owner = owner;
+    this.memory = memory.reserve(() => this.owner());
   }
 
   get method(): string {

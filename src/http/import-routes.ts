@@ -4,14 +4,14 @@ import { writeImported } from "../jsonapi/imports.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept } from "../jsonapi/negotiation.ts";
 import { readImportQuery, requireNoQuery } from "../jsonapi/query.ts";
-import { NotOpml } from "../opml/entry.ts";
-import { OpmlParser, TooManyFiles } from "../opml/parser.ts";
+import { type Entry, NotOpml } from "../opml/entry.ts";
 import { writeOpml } from "../opml/write.ts";
 import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
-import { createBodyReader } from "./body.ts";
+import { readBody } from "./body.ts";
 import type { Request } from "./exchange.ts";
+import type { Parser } from "./parser.ts";
 import { type AddResource, queryOf, type RouteOptions } from "./resource.ts";
-import { downloadOf, respondInPieces, unavailable } from "./respond.ts";
+import { admitLong, downloadOf, respondInPieces } from "./respond.ts";
 
 const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** What browsers and programs call such a file. */
@@ -20,16 +20,15 @@ const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/
 /** Subscriptions as files, in and out. */
 export function addImportRoutes(
   resource: AddResource,
-  { config, store, clock }: Pick<RouteOptions, "config" | "store" | "clock">,
+  { config, store, clock, longRequests }: Pick<RouteOptions, "config" | "store" | "clock" | "longRequests">,
+  parser: Parser,
 ): void {
-  const readBody = createBodyReader(config.limits.maxImportBytes);
-  const parser = new OpmlParser();
-
   resource("/v1/subscriptions.opml", PLAIN, {
     GET: [
       "read",
       async (request, response, { user }) => {
         requireNoQuery(queryOf(request));
+        admitLong(longRequests, request, response);
         const file = writeOpml(everySubscription(store, user), clock());
         await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
@@ -43,20 +42,24 @@ export function addImportRoutes(
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        const feeds = await parser.parse(await readBody(request, response), user).catch((error: unknown) => {
+        admitLong(longRequests, request, response);
+        const bytes = await readBody(request, response, config.limits.maxImportBytes);
+        const isWanted = () => !response.destroyed;
+        const job = { kind: "opml", bytes } as const;
+        const feeds = await parser.parse<Entry>(job, request.owner(), spend, isWanted).catch((error) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
-          if (error instanceof TooManyFiles) throw unavailable("Too many files are being imported at this moment.");
           throw error;
         });
-        await spend(feeds.length);
         let done = 0;
         const onProgress = (count: number) => {
           done = count;
         };
-        const imported = await importFeeds(store, user, feeds, clock(), { dryRun, onProgress }).catch((error) => {
-          if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
-          throw error;
-        });
+        const imported = await importFeeds(store, user, feeds, clock(), { dryRun, onProgress, isWanted }).catch(
+          (error) => {
+            if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
+            throw error;
+          },
+        );
         await respondInPieces(request, response, writeImported(imported, dryRun), {
           "content-type": PLAIN.contentType,
         });

@@ -4,6 +4,7 @@ import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failu
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { StoreUnavailable, UserGone } from "../subscriptions.ts";
+import type { Budget } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
@@ -11,6 +12,12 @@ const RETRY_AFTER = { "retry-after": "1" };
 const MAX_DISCARDED_BYTES = 64 * 1024;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */
 export const LINGER_MS = 1_000;
+
+/** A long response is sent in pieces of this size. */
+const PIECE_BYTES = 64 * 1024;
+/** A client must read what was sent within this time and at this rate. */
+const READING_MS = 10_000;
+const MIN_BYTES_PER_SECOND = 8 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -38,22 +45,30 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
   response.writeHead(204, { ...headersOf(response), ...headers }).end();
 }
 
-/** Sends a long text piece by piece, no faster than it is read; between two pieces others get their turn. */
+/**
+ * Sends a long text in pieces of 64 KiB, each when the client has read the one before; between two pieces other requests
+ * get their turn. HEAD reads nothing of it.
+ */
 export async function respondInPieces(
   request: Request,
   response: Response,
-  pieces: AsyncGenerator<string>,
+  texts: AsyncGenerator<string>,
   headers: Headers,
 ): Promise<void> {
-  // What fails before the first two pieces, the first of which is often ready, is still answered as a failure.
-  const start = [await pieces.next(), await pieces.next()];
-  response.writeHead(200, { ...headersOf(response), ...headers });
+  const head = { ...headersOf(response), ...headers };
+  if (request.method === "HEAD") {
+    response.writeHead(200, head).end();
+    return;
+  }
+  // What fails before the second text, the first of which is often ready, is still answered as a failure.
+  const start = [await texts.next(), await texts.next()];
+  response.writeHead(200, head);
   try {
-    for (const { value } of start) if (value !== undefined) response.write(value);
-    for await (const piece of pieces) {
-      if (response.write(piece)) await setImmediate();
-      else await drained(response);
+    for (const { value } of start) if (value !== undefined) await writeInPieces(response, value);
+    for await (const text of texts) {
+      await writeInPieces(response, text);
       if (response.destroyed) return;
+      await setImmediate();
     }
     response.end();
   } catch (error) {
@@ -61,6 +76,43 @@ export async function respondInPieces(
     response.destroy();
     request.log.error({ reqId: request.id, err: error }, "an answer broke off");
   }
+}
+
+/** Takes one of the places for requests that take long, until the response is sent. */
+export function admitLong(places: Budget, request: Request, response: Response): void {
+  const place = places.reserve(request.owner);
+  if (!place.resize(1)) throw unavailable("Too many exports and imports are running.");
+  response.once("close", () => place.release());
+}
+
+async function writeInPieces(response: Response, text: string): Promise<void> {
+  const bytes = Buffer.from(text);
+  for (let start = 0; start < bytes.length && !response.destroyed; start += PIECE_BYTES) {
+    if (response.write(bytes.subarray(start, start + PIECE_BYTES))) continue;
+    const timer = setTimeout(() => response.destroy(), readingTime(response.writableLength));
+    await drained(response);
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * What the client has not read yet counts in the memory that requests share, and must be read at a minimum rate;
+ * otherwise the connection is closed. To be called when a response is complete.
+ */
+export function holdUnsent(request: Request, response: Response): void {
+  const unsent = response.writableLength;
+  if (unsent === 0 || response.closed) return;
+  if (!request.memory.resize(unsent)) {
+    response.destroy();
+    return;
+  }
+  const timer = setTimeout(() => response.destroy(), readingTime(unsent));
+  response.once("close", () => clearTimeout(timer));
+}
+
+/** How long a client may take to read so many bytes, in milliseconds. */
+function readingTime(bytes: number): number {
+  return READING_MS + (1_000 * bytes) / MIN_BYTES_PER_SECOND;
 }
 
 /** Resolves when more can be written, or never will be. */
@@ -154,7 +206,7 @@ function toFailure(
 ): { error: ErrorObject; headers: Readonly<Record<string, string>> } {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
-    if (thrown.overloaded) return unavailable("The server has more to write than it can take.");
+    if (thrown.overloaded) return queueFull();
     request.log.error({ reqId: request.id, err: thrown }, "the store is unavailable");
     return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
   }
@@ -194,6 +246,10 @@ function unknownOutcome(): RequestFailure {
   const detail =
     "The store was lost in the middle, and it is not known what it did. Send the request again: what was done will be answered as such.";
   return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, RETRY_AFTER);
+}
+
+export function queueFull(): RequestFailure {
+  return unavailable("The server has more to write than it can take.");
 }
 
 /** Nothing was carried out, and it may help to ask again. */

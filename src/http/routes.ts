@@ -1,20 +1,30 @@
 import { RequestFailure } from "../jsonapi/failure.ts";
+import { parseJson } from "../jsonapi/json.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { readOperations, writeResults } from "../jsonapi/operations.ts";
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { isRefusal, subscribe } from "../subscriptions.ts";
+import { type Draft, isRefusal, type Malformed, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
-import { createBodyReader, createJsonReader, parseJson } from "./body.ts";
+import type { Principal } from "./authenticate.ts";
+import { readBody, readJson } from "./body.ts";
+import { Budget, type Reservation } from "./budget.ts";
 import { addDocs } from "./docs-page.ts";
-import { Entrance } from "./entrance.ts";
 import type { Logger, Request, Response } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
+import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { respond, respondContent, respondEmpty, unavailable } from "./respond.ts";
+import { queueFull, respond, respondContent, respondEmpty, unavailable } from "./respond.ts";
+
+/** What an operation takes as text, about. */
+const OPERATION_BYTES = 160;
+/** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
+const SHORT_BYTES = 32 * 1024;
+/** Longest document with one subscription. */
+const MAX_DOCUMENT_BYTES = 64 * 1024;
 
 const NO_PAGE =
   "The page was not built, so that there is nothing at /. `npm run build` builds it; the API does not need it.";
@@ -24,42 +34,50 @@ export function addRoutes(
   resource: AddResource,
   options: RouteOptions,
   log: Logger,
-  state: { readonly draining: boolean; readonly accepted: number },
+  state: { readonly draining: boolean },
 ): void {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
-  const readBody = createBodyReader(limits.maxBodyBytes);
-  const readJson = createJsonReader(readBody);
-  const entrance = new Entrance(options.config.maxQueuedOperations, () => state.accepted);
-  /** Whoever gets the attempts leaves when they are carried out. Nothing of their body is kept meanwhile. */
-  const letIn = async (request: Request, response: Response) => {
-    entrance.requireRoom(Number(request.headers["content-length"] ?? 0));
-    const body = await readBody(request, response);
-    const bytes = body.length;
-    await entrance.enter(bytes);
-    try {
-      return { attempts: readOperations(parseJson(body), limits.maxOperations, basePath), bytes };
-    } catch (error) {
-      entrance.leave(bytes);
-      throw error;
+  const parser = new Parser(limits.maxBodyBytes);
+  const maxQueued = options.config.maxQueuedOperations * OPERATION_BYTES;
+  // Without accounts there is one owner, who has it all.
+  const queue = new Budget(maxQueued, options.accounts === undefined ? maxQueued : maxQueued / 2);
+  /** Reads the operations of a request; long bodies in the parser's thread. */
+  const readAttempts = async (
+    request: Request,
+    response: Response,
+    { spend }: Principal,
+    place: Reservation,
+  ): Promise<(Draft | Malformed)[]> => {
+    // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
+    if (!place.fits(Number(request.headers["content-length"] ?? 0))) throw queueFull();
+    const bytes = await readBody(request, response, limits.maxBodyBytes);
+    if (!place.resize(bytes.length)) throw queueFull();
+    const { maxOperations } = limits;
+    if (bytes.length <= SHORT_BYTES) {
+      const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
+      await spend(attempts.length);
+      return attempts;
     }
+    const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
+    return parser.parse(job, request.owner(), spend, () => !response.destroyed);
   };
 
   resource("/v1/operations", ATOMIC, {
     POST: [
       "write",
-      async (request, response, { user, spend }) => {
+      async (request, response, principal) => {
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const { attempts, bytes } = await letIn(request, response);
+        const place = queue.reserve(request.owner);
         try {
-          await spend(attempts.length);
-          const outcomes = await subscribe(store, user, attempts, clock());
+          const attempts = await readAttempts(request, response, principal, place);
+          const outcomes = await subscribe(store, principal.user, attempts, clock());
           metrics?.countOutcomes(outcomes);
           respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
         } finally {
-          entrance.leave(bytes);
+          place.release();
         }
       },
     ],
@@ -81,7 +99,7 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], PLAIN);
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
-        const draft = readSubscription(await readJson(request, response));
+        const draft = readSubscription(await readJson(request, response, MAX_DOCUMENT_BYTES));
         await spend(1);
         const outcomes = await subscribe(store, user, [draft], clock());
         metrics?.countOutcomes(outcomes);
@@ -119,7 +137,7 @@ export function addRoutes(
     ],
   });
 
-  addImportRoutes(resource, options);
+  addImportRoutes(resource, options, parser);
   addAccountRoutes(resource, options);
   if (!addPage(resource, options.config)) log.warn(NO_PAGE);
   addDocs(resource, options.config);

@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
 import { pino } from "pino";
-import { Accounts, type Store } from "../accounts.ts";
+import { Accounts, NOBODY, type Store } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
+import { Budget, requestMemory } from "./budget.ts";
 import { createClientReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
@@ -14,8 +15,12 @@ import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
 import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
-import { respondToFailure } from "./respond.ts";
+import { holdUnsent, respondToFailure } from "./respond.ts";
 import { addRoutes } from "./routes.ts";
+
+/** How many exports and imports may run at a time, and how many of one account. */
+const MAX_LONG_REQUESTS = 64;
+const MAX_LONG_REQUESTS_OF_ONE = 4;
 
 export interface ServerOptions {
   readonly config: Config;
@@ -37,7 +42,9 @@ export interface Server {
 
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
-  const state = { draining: false, accepted: 0 };
+  const state = { draining: false };
+  const memory = new Budget(requestMemory());
+  const longRequests = new Budget(MAX_LONG_REQUESTS, MAX_LONG_REQUESTS_OF_ONE);
   const isVerbose = config.logLevel === "debug";
   const log = pino({ level: config.logLevel }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
@@ -62,7 +69,7 @@ export function createServer(options: ServerOptions): Server {
   const routes = new Routes();
   addRoutes(
     (url, media, handlers) => routes.add(url, media, handlers),
-    { config, store, accounts, metrics, readClient, clock },
+    { config, store, accounts, metrics, readClient, longRequests, clock },
     log,
     state,
   );
@@ -79,12 +86,16 @@ export function createServer(options: ServerOptions): Server {
       if (isPreflight) return;
       guard(raw);
       const [access, handler] = routes.match(request);
-      await handler(request, response, await authenticate(raw, access));
+      const principal = await authenticate(raw, access);
+      const { user } = principal;
+      if (accounts !== undefined && user !== NOBODY) request.owner = () => user;
+      await handler(request, response, principal);
     } catch (error) {
       // What came in the same packet is parsed first: if the body is broken, that is the one answer.
       await undefined;
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
     }
+    holdUnsent(request, response);
   };
   const observe = (request: Request, { statusCode: status }: Response, ms: number) => {
     const isSlow = ms >= config.slowRequestMs;
@@ -99,9 +110,12 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log);
+      const request = new Request(raw, log, memory, () => readClient(raw).network);
       raw.url = withoutBase(relativeTo(request.originalUrl));
-      response.on("close", () => observe(request, response, performance.now() - started));
+      response.on("close", () => {
+        request.memory.release();
+        observe(request, response, performance.now() - started);
+      });
       answer(request, response).catch((error) => {
         log.error({ reqId: request.id, err: error }, "an answer broke off");
         response.destroy();
@@ -110,10 +124,6 @@ export function createServer(options: ServerOptions): Server {
     config.limits,
     (path) => routes.find(withoutBase(path)),
   );
-
-  server.on("connection", () => {
-    state.accepted += 1;
-  });
 
   return {
     log,

@@ -1,7 +1,8 @@
 import type { Imported } from "../imports.ts";
 import { PLAIN } from "./media-type.ts";
 
-const AT_A_TIME = 500;
+/** Entries may be some kilobytes long. */
+const AT_A_TIME = 50;
 
 /** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
 export async function* writeImported(imported: readonly Imported[], dryRun: boolean): AsyncGenerator<string> {

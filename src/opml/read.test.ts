@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { fc, runs } from "../../test/properties.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { NotOpml } from "./entry.ts";
-import { OpmlParser } from "./parser.ts";
 import { MAX_ENTRIES, readOpml } from "./read.ts";
 import { writeOpml } from "./write.ts";
 
@@ -215,18 +214,4 @@ test("what XML cannot hold never reaches the file that is written", async () => 
   for await (const piece of writeOpml(lists(), new Date())) text += piece;
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
   assert.deepEqual(addresses(text), ["https://a.example/\ufffd\ufffd"]);
-});
-
-test("files are read in a thread of their own, which outlives what it cannot read", async () => {
-  const parser = new OpmlParser();
-  const newOwner = () => Symbol("someone");
-  const good = Buffer.from(file(outline("https://a.example/1")));
-  assert.deepEqual(await parser.parse(good, newOwner()), [{ feedUrl: "https://a.example/1", title: "t" }]);
-  await assert.rejects(parser.parse(Buffer.from("no"), newOwner()), NotOpml);
-  const all = await Promise.allSettled(Array.from({ length: 30 }, () => parser.parse(good, newOwner())));
-  assert.equal(all.filter(({ status }) => status === "fulfilled").length, 16, "as many as may wait");
-  const own = await Promise.allSettled(Array.from({ length: 5 }, () => parser.parse(good, "ann")));
-  assert.equal(own.filter(({ status }) => status === "fulfilled").length, 2, "of one person");
-  assert.equal((await parser.parse(good, newOwner())).length, 1);
-  await parser.close();
 });

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Budget, requestMemory } from "./budget.ts";
+
+const KIB = 1024;
+const of = (owner: string) => () => owner;
+
+test("budget: an owner holds more than its share → only while it holds nothing else", () => {
+  const budget = new Budget(1_000);
+  const first = budget.reserve(of("ann"));
+  assert.equal(first.resize(900), true, "nothing is ahead");
+  const second = budget.reserve(of("ann"));
+  assert.equal(second.resize(1), false);
+  first.release();
+  assert.equal(second.resize(500), true);
+  assert.equal(budget.reserve(of("ann")).resize(1), false, "half of it is a share");
+  assert.equal(budget.reserve(of("bob")).resize(500), true);
+  assert.equal(budget.reserve(of("cid")).resize(1), false, "the budget is used up");
+  assert.equal(budget.taken, 1_000);
+});
+
+test("budget: long requests fill three quarters → short ones still fit", () => {
+  const budget = new Budget(1_000 * KIB, 1_000 * KIB);
+  assert.equal(budget.reserve(of("ann")).resize(700 * KIB), true);
+  assert.equal(budget.reserve(of("bob")).resize(100 * KIB), false);
+  assert.equal(budget.reserve(of("bob")).resize(64 * KIB), true);
+});
+
+test("budget: a reservation that cannot grow → keeps what it held", () => {
+  const budget = new Budget(100);
+  const [ann, bob] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
+  assert.equal(ann.resize(50), true);
+  assert.equal(bob.resize(40), true);
+  assert.equal(bob.fits(50), true);
+  assert.equal(bob.resize(51), false);
+  assert.equal(bob.held, 40);
+  assert.equal(budget.taken, 90);
+  bob.release();
+  bob.release();
+  assert.equal(budget.taken, 50);
+});
+
+test("budget: memory for requests → follows the memory there is, within bounds", () => {
+  const MIB = 2 ** 20;
+  assert.equal(requestMemory(64 * MIB), 32 * MIB);
+  assert.equal(requestMemory(512 * MIB), 96 * MIB);
+  assert.equal(requestMemory(64 * 1024 * MIB), 128 * MIB);
+  assert.ok(requestMemory() >= 32 * MIB);
+});

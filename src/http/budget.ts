@@ -1,0 +1,98 @@
+import { totalmem } from "node:os";
+
+const MIB = 1024 * 1024;
+/** Holdings up to this size may use the whole budget; larger ones leave a quarter of it to them. */
+const SHORT = 64 * 1024;
+
+/** What one owner may hold of a budget together with others: an account, or the network of a client without one. */
+export type Owner = string | number;
+
+/**
+ * An amount that all requests share fairly: memory, places in a queue. No owner may hold more than its share while it
+ * holds anything else, and short requests have a reserve. What finds nothing ahead is taken, however large it is.
+ */
+export class Budget {
+  readonly #max: number;
+  readonly #share: number;
+  readonly #byOwner = new Map<Owner, number>();
+  #taken = 0;
+
+  constructor(max: number, share = max / 2) {
+    this.#max = max;
+    this.#share = share;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Holds nothing yet. `owner` is asked for when something is first held. */
+  reserve(owner: () => Owner): Reservation {
+    return new Reservation(this, owner);
+  }
+
+  /** Whether a holding may become `next` large. */
+  fits(owner: Owner, held: number, next: number): boolean {
+    const more = next - held;
+    if (more <= 0) return true;
+    const limit = next > SHORT ? (this.#max * 3) / 4 : this.#max;
+    if (this.#taken > held && this.#taken + more > limit) return false;
+    const own = this.#byOwner.get(owner) ?? 0;
+    return own === held || own + more <= this.#share;
+  }
+
+  change(owner: Owner, more: number): void {
+    const own = (this.#byOwner.get(owner) ?? 0) + more;
+    if (own === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, own);
+    this.#taken += more;
+  }
+}
+
+/** What one request holds of a budget. */
+export class Reservation {
+  readonly #budget: Budget;
+  readonly #findOwner: () => Owner;
+  #owner: Owner | undefined;
+  #held = 0;
+
+  constructor(budget: Budget, owner: () => Owner) {
+    this.#budget = budget;
+    this.#findOwner = owner;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /** Holds `amount` from now on. False when that is too much: then it holds what it held before. */
+  resize(amount: number): boolean {
+    if (!this.fits(amount)) return false;
+    if (amount !== this.#held) this.#budget.change(this.#owner ?? 0, amount - this.#held);
+    this.#held = amount;
+    return true;
+  }
+
+  /** Whether it could be resized to `amount` now. */
+  fits(amount: number): boolean {
+    this.#owner ??= this.#findOwner();
+    return this.#budget.fits(this.#owner, this.#held, amount);
+  }
+
+  release(): void {
+    if (this.#held > 0) this.resize(0);
+  }
+}
+
+/**
+ * How many bytes requests may hold in memory: three sixteenths of what this process may use (the machine's memory, or
+ * the limit of its cgroup), between 32 and 128 MiB.
+ */
+export function requestMemory(available = availableMemory()): number {
+  return Math.min(128 * MIB, Math.max(32 * MIB, Math.floor((available * 3) / 16)));
+}
+
+function availableMemory(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+}

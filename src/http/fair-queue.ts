@@ -1,0 +1,32 @@
+/** A queue in which owners take turns: one with a thousand entries delays another's first by one of its own at most. */
+export class FairQueue<Owner, T> {
+  readonly #byOwner = new Map<Owner, T[]>();
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  countOf(owner: Owner): number {
+    return this.#byOwner.get(owner)?.length ?? 0;
+  }
+
+  push(owner: Owner, entry: T): void {
+    const entries = this.#byOwner.get(owner);
+    if (entries === undefined) this.#byOwner.set(owner, [entry]);
+    else entries.push(entry);
+    this.#length += 1;
+  }
+
+  /** The next entry of the owner whose turn it is; that owner is then last in line. */
+  shift(): T | undefined {
+    for (const [owner, entries] of this.#byOwner) {
+      const entry = entries.shift();
+      this.#byOwner.delete(owner);
+      if (entries.length > 0) this.#byOwner.set(owner, entries);
+      this.#length -= 1;
+      return entry;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { mock, test } from "node:test";
+import { pino } from "pino";
+import { add, newId, startServer } from "../../test/harness.ts";
+import { Budget } from "./budget.ts";
+import { Request } from "./exchange.ts";
+import { holdUnsent, respondContent } from "./respond.ts";
+
+const EXPORT = "/v1/subscriptions.opml";
+const FEEDS = 10_000;
+
+/** A server with a list whose export has 40 MB, and a count of the pages that were read of it. */
+async function startWithLongList() {
+  const server = await startServer();
+  for (let start = 0; start < FEEDS; start += 1_000) {
+    await server.operate(
+      Array.from({ length: 1_000 }, (_, index) =>
+        add(newId(), `https://a.example/${start + index}/${"x".repeat(1_900)}`),
+      ),
+    );
+  }
+  const counts = { pages: 0 };
+  const { store } = server;
+  const readPage = store.page.bind(store);
+  store.page = (user, window) => {
+    counts.pages += 1;
+    return readPage(user, window);
+  };
+  return { ...server, counts };
+}
+
+/** Asks for something and reads nothing of the answer. */
+async function askWithoutReading(port: number, path: string): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.pause();
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+  return socket;
+}
+
+/** Gives the server the time of 300 requests, in which it would send a whole list to a client that reads. */
+async function giveTime(): Promise<void> {
+  for (let request = 0; request < 300; request += 1) await server.call("GET", "/healthz");
+}
+
+const server = await startWithLongList();
+
+test("export: HEAD → headers of GET, and the list is not read", async () => {
+  const { counts, call } = server;
+  counts.pages = 0;
+  for (const path of [EXPORT, "/v1/me/export"]) {
+    const { status, headers, text } = await call("HEAD", path);
+    assert.equal(status, 200);
+    assert.match(String(headers["content-disposition"]), /attachment/);
+    assert.equal(text, "");
+  }
+  assert.equal(counts.pages, 0);
+});
+
+test("export: a client that does not read → no more is read from the list than the connection holds", async () => {
+  const { port, counts } = server;
+  counts.pages = 0;
+  const sockets = [await askWithoutReading(port, EXPORT)];
+  await giveTime();
+  assert.ok(counts.pages < FEEDS / 200 / 2, `${counts.pages} pages were read for a client that reads nothing`);
+  for (let more = 0; more < 3; more += 1) sockets.push(await askWithoutReading(port, EXPORT));
+  await giveTime();
+  const fifth = await server.call("GET", EXPORT);
+  assert.equal(fifth.status, 503, "few exports at a time");
+  assert.match(fifth.json.errors[0].detail, /Too many exports and imports are running/);
+
+  // Those who read at last get the whole list.
+  const [first, ...rest] = sockets as [Socket, ...Socket[]];
+  for (const socket of rest) socket.destroy();
+  let text = "";
+  first.setEncoding("utf8").on("data", (chunk) => {
+    text += chunk;
+  });
+  first.resume();
+  await once(first, "close");
+  assert.equal(text.match(/<outline /g)?.length, FEEDS);
+  assert.equal((await server.call("GET", EXPORT)).status, 200);
+});
+
+test("export: a client that reads too slowly → its connection is closed", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const socket = await askWithoutReading(server.port, EXPORT);
+    await giveTime();
+    mock.timers.tick(60_000);
+    let received = 0;
+    socket.on("data", (chunk) => {
+      received += chunk.length;
+    });
+    socket.on("error", () => undefined);
+    socket.resume();
+    await once(socket, "close");
+    assert.ok(received < 30_000_000, `${received} bytes came all the same`);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("response: more unread bytes than the budget has → the connection is closed", async () => {
+  const LONG = "x".repeat(20_000_000);
+  const log = pino({ level: "silent" });
+  const start = async (budget: Budget) => {
+    const http = createServer((raw, response) => {
+      const request = new Request(raw, log, budget, () => "one network");
+      response.on("close", () => request.memory.release());
+      respondContent(response, "text/plain", LONG);
+      holdUnsent(request, response);
+    });
+    await once(http.listen(0, "127.0.0.1"), "listening");
+    return http;
+  };
+  const receive = async (budget: Budget) => {
+    const http = await start(budget);
+    const socket = await askWithoutReading((http.address() as AddressInfo).port, "/");
+    await once(http, "request");
+    const held = budget.taken;
+    let received = 0;
+    socket.on("data", (chunk) => {
+      received += chunk.length;
+    });
+    socket.on("error", () => undefined);
+    socket.resume();
+    await once(socket, "close");
+    http.close();
+    await once(http, "close");
+    return { received, held, left: budget.taken };
+  };
+  const enough = await receive(new Budget(100_000_000));
+  assert.ok(enough.received > LONG.length);
+  assert.ok(enough.held > 1_000_000, `${enough.held} bytes were held`);
+  assert.equal(enough.left, 0);
+  const budget = new Budget(100_000);
+  // One byte of somebody else: what finds nothing ahead may be as long as it likes.
+  budget.reserve(() => "another network").resize(1);
+  const small = await receive(budget);
+  assert.ok(small.received < LONG.length);
+  assert.equal(small.left, 1);
+});

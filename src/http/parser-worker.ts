@@ -1,0 +1,57 @@
+import { parentPort } from "node:worker_threads";
+import { type ErrorObject, RequestFailure } from "../jsonapi/failure.ts";
+import { parseJson } from "../jsonapi/json.ts";
+import { readOperations } from "../jsonapi/operations.ts";
+import { NotOpml } from "../opml/entry.ts";
+import { readOpml } from "../opml/read.ts";
+
+/** The thread that reads long bodies. It hands over what it has read piece by piece, whenever it is asked for more. */
+
+export type ParseJob =
+  | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
+  | { readonly kind: "opml"; readonly bytes: Uint8Array };
+
+export type ParsedPiece =
+  | { readonly items: readonly unknown[]; readonly isLast: boolean }
+  | { readonly error: ErrorObject }
+  | { readonly notOpml: string }
+  /** The thread ended while it read. */
+  | { readonly isTooComplex: true };
+
+export const MORE = "more";
+
+const PIECE_ITEMS = 1_000;
+/** Far more than an operation can have. */
+const VALUES_PER_OPERATION = 100;
+
+let items: readonly unknown[] = [];
+let handed = 0;
+
+parentPort?.on("message", (message: ParseJob | typeof MORE) => {
+  parentPort?.postMessage(message === MORE ? nextPiece() : start(message));
+});
+
+function start(job: ParseJob): ParsedPiece {
+  handed = 0;
+  try {
+    items = job.kind === "opml" ? readOpml(job.bytes) : parseOperations(job);
+    return nextPiece();
+  } catch (error) {
+    if (error instanceof RequestFailure) return { error: error.error };
+    if (error instanceof NotOpml) return { notOpml: error.message };
+    throw error;
+  }
+}
+
+function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "operations" }): readonly unknown[] {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base);
+}
+
+function nextPiece(): ParsedPiece {
+  const piece = items.slice(handed, handed + PIECE_ITEMS);
+  handed += piece.length;
+  const isLast = handed === items.length;
+  if (isLast) items = [];
+  return { items: piece, isLast };
+}

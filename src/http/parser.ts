@@ -1,0 +1,136 @@
+import { Worker } from "node:worker_threads";
+import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
+import { NotOpml } from "../opml/entry.ts";
+import type { Owner } from "./budget.ts";
+import { FairQueue } from "./fair-queue.ts";
+import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
+
+type Spend = (operations: number) => Promise<void> | void;
+
+/** How long one body may take: a hostile one may be made to take for ever. */
+const TIME_MS = 10_000;
+/** Heap of the thread: for itself, and for each byte that a body may have. */
+const BASE_MIB = 64;
+const HEAP_PER_BYTE = 8;
+/** How long the thread waits for another body before it ends. */
+const IDLE_MS = 10_000;
+
+interface Waiting {
+  readonly job: ParseJob;
+  /** False when the client has gone. */
+  readonly isWanted: () => boolean;
+  readonly resolve: (items: readonly unknown[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Reads long bodies in a thread of its own, one after another, so that none of them holds up other requests; owners take
+ * turns. A body that takes too long or too much memory ends the thread and nothing else. How many may wait follows from
+ * the memory that their bodies hold.
+ */
+export class Parser {
+  readonly #heapMib: number;
+  readonly #queue = new FairQueue<Owner, Waiting>();
+  #isRunning = false;
+  #worker: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(maxBytes: number) {
+    this.#heapMib = BASE_MIB + Math.ceil((HEAP_PER_BYTE * maxBytes) / 2 ** 20);
+  }
+
+  /**
+   * What the body holds, in its order; its bytes are gone afterwards. It takes time whatever is in it, so each kilobyte
+   * counts as an operation under the caller's limit, before it is read.
+   */
+  async parse<Item>(job: ParseJob, owner: Owner, spend: Spend, isWanted: () => boolean): Promise<Item[]> {
+    const cost = Math.ceil(job.bytes.length / 1_024);
+    await spend(cost);
+    const items = await new Promise<readonly unknown[]>((resolve, reject) => {
+      this.#queue.push(owner, { job, isWanted, resolve, reject });
+      if (!this.#isRunning) void this.#run();
+    });
+    if (items.length > cost) await spend(items.length - cost);
+    return items as Item[];
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    clearTimeout(this.#idle);
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const { job, isWanted, resolve, reject } = next;
+      try {
+        resolve(await this.#parseNow(job, isWanted));
+      } catch (error) {
+        reject(error);
+      }
+    }
+    this.#isRunning = false;
+    this.#rest();
+  }
+
+  async #parseNow(job: ParseJob, isWanted: () => boolean): Promise<readonly unknown[]> {
+    if (!isWanted()) throw malformedDocument("The client has gone.");
+    const worker = this.#worker ?? this.#start();
+    const timer = setTimeout(() => void worker.terminate(), TIME_MS);
+    try {
+      const items: unknown[] = [];
+      let piece = await ask(worker, job);
+      for (;;) {
+        if ("error" in piece) throw new RequestFailure(piece.error);
+        if ("notOpml" in piece) throw new NotOpml(piece.notOpml);
+        if ("isTooComplex" in piece) throw tooComplex(job);
+        for (const item of piece.items) items.push(item);
+        if (piece.isLast) return items;
+        if (!isWanted()) throw malformedDocument("The client has gone.");
+        piece = await ask(worker, MORE);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./parser-worker.ts", import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: this.#heapMib, maxYoungGenerationSizeMb: 16 },
+    });
+    this.#worker = worker;
+    // Without a listener, a thread that runs out of memory while nobody asks would end the process.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => {
+      if (this.#worker === worker) this.#worker = undefined;
+    });
+    return worker;
+  }
+
+  /** A thread without work must not keep the process alive, nor hold its memory for long. */
+  #rest(): void {
+    this.#worker?.unref();
+    this.#idle = setTimeout(() => void this.#worker?.terminate(), IDLE_MS).unref();
+  }
+}
+
+function tooComplex({ kind }: ParseJob): Error {
+  const detail = "This takes too much time or memory to read";
+  return kind === "opml" ? new NotOpml(detail) : malformedDocument(`${detail}. Send it in several requests.`);
+}
+
+/** Sends a message and resolves to the answer. A thread that ends instead was ended by what it read. */
+function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPiece> {
+  worker.ref();
+  return new Promise((resolve) => {
+    const onMessage = (piece: ParsedPiece) => settle(piece);
+    const onEnd = () => settle({ isTooComplex: true });
+    const settle = (piece: ParsedPiece) => {
+      worker.off("message", onMessage).off("error", onEnd).off("exit", onEnd);
+      resolve(piece);
+    };
+    worker.on("message", onMessage).on("error", onEnd).on("exit", onEnd);
+    worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
+  });
+}
+
+/** The memory of a body goes to the thread, unless it is part of a buffer that others use as well. */
+function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+}

@@ -1,0 +1,58 @@
+import { isUtf8 } from "node:buffer";
+import { parse } from "secure-json-parse";
+import { malformedDocument } from "./failure.ts";
+
+/** How deep a document may be nested; ours are five levels deep. */
+export const MAX_DEPTH = 64;
+
+/** Reads a JSON document. One with more than `maxValues` members and elements is refused before it is parsed. */
+export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): unknown {
+  if (bytes.length === 0) throw malformedDocument("The request needs a body: a JSON:API document.");
+  if (!isUtf8(bytes)) throw malformedDocument("The body must be UTF-8.");
+  const { depth, values } = measure(bytes);
+  if (depth > MAX_DEPTH) throw malformedDocument(`The document may be nested at most ${MAX_DEPTH} levels deep.`);
+  if (values > maxValues) throw malformedDocument(`The document may have at most ${maxValues} members and elements.`);
+  try {
+    return parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
+  } catch {
+    throw malformedDocument(
+      "The body must be one JSON document, without the keys `__proto__` and `constructor.prototype`.",
+    );
+  }
+}
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Counts outside of strings; what is not JSON may be counted wrongly, and is refused by the parser. */
+function measure(bytes: Buffer): { depth: number; values: number } {
+  let level = 0;
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at + 1);
+      if (at === -1) break;
+    } else if (byte === COMMA) {
+      values += 1;
+    } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      values += 1;
+      level += 1;
+      if (level > depth) depth = level;
+    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) level -= 1;
+  }
+  return { depth, values };
+}
+
+/** Where the string that began before `from` ends: at the first quote that no backslash escapes. */
+function endOfString(bytes: Buffer, from: number): number {
+  let quote = bytes.indexOf(QUOTE, from);
+  while (quote !== -1) {
+    let backslashes = 0;
+    while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return quote;
+    quote = bytes.indexOf(QUOTE, quote + 1);
+  }
+  return -1;
+}
