@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
+import { FairQueue } from "../fair-queue.ts";
 import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
 import { NotOpml } from "../opml/entry.ts";
 import type { Owner } from "./budget.ts";
-import { FairQueue } from "./fair-queue.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;

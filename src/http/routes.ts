@@ -38,6 +38,7 @@ export function addRoutes(
 ): void {
   const { store, clock, metrics } = options;
   const { limits, basePath } = options.config;
+  const maxDocumentBytes = Math.min(MAX_DOCUMENT_BYTES, limits.maxBodyBytes);
   const parser = new Parser(limits.maxBodyBytes);
   const maxQueued = options.config.maxQueuedOperations * OPERATION_BYTES;
   // Without accounts there is one owner, who has it all.
@@ -99,7 +100,7 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], PLAIN);
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
-        const draft = readSubscription(await readJson(request, response, MAX_DOCUMENT_BYTES));
+        const draft = readSubscription(await readJson(request, response, maxDocumentBytes));
         await spend(1);
         const outcomes = await subscribe(store, user, [draft], clock());
         metrics?.countOutcomes(outcomes);

@@ -134,14 +134,14 @@ class PostgresStore implements Store {
   async #write(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     const present = this.#queues.get(user);
-    if (present !== undefined) return present.push(job, operations);
+    if (present !== undefined) return present.push(job, operations, user);
     const queue = new WriteQueue<Job, readonly Answer[]>(
       (jobs) => this.#writer.carryOut(user, jobs),
       this.#room,
       this.#options.onCommit,
     );
     this.#queues.set(user, queue);
-    const answer = queue.push(job, operations);
+    const answer = queue.push(job, operations, user);
     void this.#forget(user, queue);
     return answer;
   }

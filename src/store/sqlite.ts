@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import type { AccountStore, Store } from "../accounts.ts";
+import { type AccountStore, NOBODY, type Store } from "../accounts.ts";
 import {
   type Draft,
   type Outcome,
@@ -93,7 +93,7 @@ class SqliteStore implements Store {
 
   #write(job: Job, operations: number): Promise<Answers> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    return this.#queue.push(job, operations);
+    return this.#queue.push(job, operations, userOf(job));
   }
 
   async find(user: UserId, id: string): Promise<Subscription | undefined> {
@@ -125,6 +125,12 @@ class SqliteStore implements Store {
     await this.#writer.close();
     this.#release();
   }
+}
+
+/** In whose turn a job is written. */
+function userOf(job: Job): UserId {
+  if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
+  return job.kind === "probe" ? NOBODY : job.user;
 }
 
 type Row = [id: Uint8Array, feedUrl: string, subscribedAt: number];

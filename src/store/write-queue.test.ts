@@ -36,10 +36,10 @@ test("what comes while a group is under way waits for the next one, and each get
   const room = new Room(10_000);
   const { queue, groups, told, letGo } = heldQueue(room);
   assert.equal(queue.isIdle, true);
-  const answers = [queue.push("a", 1)];
+  const answers = [queue.push("a", 1, 1)];
   assert.equal(queue.isIdle, false);
   await turn();
-  answers.push(queue.push("b", 2), queue.push("c", 3));
+  answers.push(queue.push("b", 2, 1), queue.push("c", 3, 1));
   assert.equal(room.taken, 6);
   letGo();
   assert.equal(await answers[0], "A");
@@ -61,7 +61,7 @@ test("what comes while a group is under way waits for the next one, and each get
 test("a group takes 2,000 operations, or one job however large", async () => {
   const { queue, groups, letGo } = heldQueue();
   const sizes = { a: 1, b: 1_999, c: 1, d: 1, e: 2_000, f: 2_001, g: 0 };
-  const answers = Object.entries(sizes).map(([job, operations]) => queue.push(job, operations));
+  const answers = Object.entries(sizes).map(([job, operations]) => queue.push(job, operations, 1));
   const expected = [["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]];
   for (const [index] of expected.entries()) {
     await turn();
@@ -78,14 +78,14 @@ for (const [waiting, when, hasLeft, size] of [
 ] as const) {
   test(`where ${waiting} wait, their group leaves ${when}`, async () => {
     const { queue, groups, letGo } = heldQueue();
-    const first = queue.push("first", 1);
+    const first = queue.push("first", 1, 1);
     await turn();
-    const others = Array.from({ length: waiting }, () => queue.push("other", 1));
+    const others = Array.from({ length: waiting }, () => queue.push("other", 1, 1));
     letGo();
     await first;
     await new Promise((resolve) => process.nextTick(resolve));
     assert.equal(groups.length === 2, hasLeft);
-    const late = [queue.push("late", 1), queue.push("late", 1)];
+    const late = [queue.push("late", 1, 1), queue.push("late", 1, 1)];
     await turn();
     assert.equal(groups[1]?.length, size);
     letGo();
@@ -99,7 +99,7 @@ test("clients that ask again as soon as they are answered are soon in two groups
   const { queue, groups, letGo } = heldQueue();
   let isOver = false;
   const askAgainAndAgain = async (client: string) => {
-    while (!isOver) await queue.push(client, 1);
+    while (!isOver) await queue.push(client, 1, 1);
   };
   const clients = [askAgainAndAgain("first")];
   await turn();
@@ -123,9 +123,9 @@ test("clients that ask again as soon as they are answered are soon in two groups
 test("when a group fails all of it hears why, and the next one goes on", async () => {
   const room = new Room(10_000);
   const { queue, told, letGo } = heldQueue(room);
-  const first = queue.push("a", 1);
+  const first = queue.push("a", 1, 1);
   await turn();
-  const second = queue.push("b", 1);
+  const second = queue.push("b", 1, 1);
   letGo(new Error("no"));
   await assert.rejects(first, /no/);
   await turn();
@@ -151,4 +151,20 @@ test("as much as there is room for may wait, and what finds nothing ahead is tak
   const narrow = new Room(1);
   narrow.take(1);
   assert.throws(() => narrow.take(1), StoreUnavailable);
+});
+
+test("write queue: one user queues many large jobs → another's job is in the next group", async () => {
+  const { queue, groups, letGo } = heldQueue(new Room(100_000));
+  const answers = [queue.push("first", 1, 1)];
+  await turn();
+  for (let job = 0; job < 5; job += 1) answers.push(queue.push(`hog ${job}`, 1_500, 1));
+  answers.push(queue.push("other", 1, 2), queue.push("other again", 1, 2));
+  for (let group = 0; group < 6; group += 1) {
+    letGo();
+    await turn();
+  }
+  letGo();
+  await Promise.all(answers);
+  assert.deepEqual(groups.slice(0, 3), [["first"], ["hog 0", "other"], ["hog 1", "other again"]]);
+  assert.deepEqual(groups.slice(3).flat(), ["hog 2", "hog 3", "hog 4"]);
 });

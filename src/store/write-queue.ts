@@ -1,5 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import { StoreUnavailable } from "../subscriptions.ts";
+import { FairQueue } from "../fair-queue.ts";
+import { StoreUnavailable, type UserId } from "../subscriptions.ts";
 
 /** A group takes jobs until it has this many operations, so that nobody waits long behind the others. */
 const GROUP_OPERATIONS = 2_000;
@@ -51,7 +52,7 @@ export class WriteQueue<Job, Answer> {
   readonly #carryOut: CarryOut<Job, Answer>;
   readonly #room: Room;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
-  #queue: Waiting<Job, Answer>[] = [];
+  readonly #queue = new FairQueue<UserId, Waiting<Job, Answer>>();
   /** How many were answered or waited when the last group came back. As long as no more wait, they may be the same. */
   #around = 0;
   #running: Promise<void> | undefined;
@@ -62,10 +63,11 @@ export class WriteQueue<Job, Answer> {
     this.#onGroup = onGroup;
   }
 
-  push(job: Job, operations: number): Promise<Answer> {
+  /** Jobs of one user keep their order; users take turns. */
+  push(job: Job, operations: number, user: UserId): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#room.take(operations);
-      this.#queue.push({ job, operations, resolve, reject });
+      this.#queue.push(user, { job, operations, resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -110,13 +112,14 @@ export class WriteQueue<Job, Answer> {
    */
   #takeGroup(): Waiting<Job, Answer>[] {
     const most = this.#queue.length > this.#around ? this.#queue.length : Math.ceil(this.#around / 2);
+    const group: Waiting<Job, Answer>[] = [];
     let operations = 0;
-    let count = 0;
-    for (const waiting of this.#queue) {
-      operations += waiting.operations;
-      if (count === most || (count > 0 && operations > GROUP_OPERATIONS)) break;
-      count += 1;
+    for (let next = this.#queue.peek(); next !== undefined && group.length < most; next = this.#queue.peek()) {
+      operations += next.operations;
+      if (group.length > 0 && operations > GROUP_OPERATIONS) break;
+      this.#queue.shift();
+      group.push(next);
     }
-    return this.#queue.splice(0, count);
+    return group;
   }
 }

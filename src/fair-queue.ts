@@ -7,15 +7,17 @@ export class FairQueue<Owner, T> {
     return this.#length;
   }
 
-  countOf(owner: Owner): number {
-    return this.#byOwner.get(owner)?.length ?? 0;
-  }
-
   push(owner: Owner, entry: T): void {
     const entries = this.#byOwner.get(owner);
     if (entries === undefined) this.#byOwner.set(owner, [entry]);
     else entries.push(entry);
     this.#length += 1;
+  }
+
+  /** What `shift` would return. */
+  peek(): T | undefined {
+    for (const [entry] of this.#byOwner.values()) return entry;
+    return undefined;
   }
 
   /** The next entry of the owner whose turn it is; that owner is then last in line. */
