@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readFeedUrl } from "../../src/feed-url.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { type Entry, NotOpml } from "../../src/opml/entry.ts";
 import { OpmlParser } from "../../src/opml/parser.ts";
-import { readOpml } from "../../src/opml/read.ts";
+import { MAX_TITLE, readOpml, readOpmlInPieces } from "../../src/opml/read.ts";
 import { writeOpml } from "../../src/opml/write.ts";
 import type { Subscription } from "../../src/subscriptions.ts";
 import type { Target } from "./target.ts";
@@ -17,7 +17,7 @@ export const opmlFiles: Target = {
   name: "opml",
   isBytes: true,
   maxLength: 60_000,
-  watches: ["/src/opml/", "/feedsmith/", "/fast-xml-parser/"],
+  watches: ["/src/opml/", "/htmlparser2/", "/entities/"],
   seeds: [
     "",
     file(""),
@@ -66,6 +66,7 @@ export const opmlFiles: Target = {
       return error.message.replace(/\(.*/s, "");
     }
     checkEntries(entries, input);
+    assert.deepEqual(readInPieces(bytes, 1 + (files % 100)), entries, "read otherwise in small pieces");
     const expected = readClean(input);
     if (expected !== undefined) assert.deepEqual(entries, expected);
     await checkRoundTrip(entries);
@@ -76,6 +77,13 @@ export const opmlFiles: Target = {
   close: () => parser.close(),
 };
 
+function readInPieces(bytes: Uint8Array, size: number): Entry[] {
+  const pieces = readOpmlInPieces(bytes, size);
+  let step = pieces.next();
+  while (step.done !== true) step = pieces.next();
+  return step.value;
+}
+
 function checkEntries(entries: readonly Entry[], input: string): void {
   // Whatever the encoding, these letters are there for each entry, perhaps with a zero between.
   const outlines = input.match(/o\0?u\0?t\0?l\0?i\0?n\0?e/gi)?.length ?? 0;
@@ -83,6 +91,8 @@ function checkEntries(entries: readonly Entry[], input: string): void {
   for (const { feedUrl, title } of entries) {
     assert.equal(typeof feedUrl, "string");
     assert.ok(title === undefined || typeof title === "string", "a title that is no text");
+    assert.ok(Array.from(title ?? "").length <= MAX_TITLE, "a title that is too long");
+    assert.ok(Array.from(feedUrl).length <= MAX_FEED_URL + 1, "a URL that is too long");
   }
 }
 
@@ -129,7 +139,9 @@ function readClean(text: string): Entry[] | undefined {
     const named: Record<string, string | undefined> = Object.fromEntries(pairs);
     if (Object.keys(named).length < pairs.length) return undefined;
     const address = named["xmlurl"] ?? (named["type"] === "rss" ? named["url"] : undefined);
-    if (address !== undefined) entries.push({ feedUrl: toWebAddress(address), title: named["title"] ?? named["text"] });
+    if (address === undefined) continue;
+    const title = (named["title"] ?? named["text"])?.slice(0, MAX_TITLE);
+    entries.push({ feedUrl: toWebAddress(address).slice(0, MAX_FEED_URL + 1), title });
   }
   return depth === 0 ? entries : undefined;
 }
