@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readFeedUrl } from "../../src/feed-url.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { Parser } from "../../src/http/parser.ts";
 import { type Entry, NotOpml } from "../../src/opml/entry.ts";
-import { readOpml } from "../../src/opml/read.ts";
+import { MAX_TITLE, readOpml } from "../../src/opml/read.ts";
 import { writeOpml } from "../../src/opml/write.ts";
 import type { Subscription } from "../../src/subscriptions.ts";
 import type { Target } from "./target.ts";
@@ -24,7 +24,7 @@ export const opmlFiles: Target = {
   name: "opml",
   isBytes: true,
   maxLength: 60_000,
-  watches: ["/src/opml/", "/feedsmith/", "/fast-xml-parser/"],
+  watches: ["/src/opml/", "/htmlparser2/", "/entities/"],
   seeds: [
     "",
     file(""),
@@ -73,6 +73,7 @@ export const opmlFiles: Target = {
       return error.message.replace(/\(.*/s, "");
     }
     checkEntries(entries, input);
+    assert.deepEqual(readOpml(bytes, 1 + (files % 100)), entries, "read otherwise in small pieces");
     const expected = readClean(input);
     if (expected !== undefined) assert.deepEqual(entries, expected);
     await checkRoundTrip(entries);
@@ -88,6 +89,8 @@ function checkEntries(entries: readonly Entry[], input: string): void {
   for (const { feedUrl, title } of entries) {
     assert.equal(typeof feedUrl, "string");
     assert.ok(title === undefined || typeof title === "string", "a title that is no text");
+    assert.ok(Array.from(title ?? "").length <= MAX_TITLE, "a title that is too long");
+    assert.ok(Array.from(feedUrl).length <= MAX_FEED_URL + 1, "a URL that is too long");
   }
 }
 
@@ -134,7 +137,9 @@ function readClean(text: string): Entry[] | undefined {
     const named: Record<string, string | undefined> = Object.fromEntries(pairs);
     if (Object.keys(named).length < pairs.length) return undefined;
     const address = named["xmlurl"] ?? (named["type"] === "rss" ? named["url"] : undefined);
-    if (address !== undefined) entries.push({ feedUrl: toWebAddress(address), title: named["title"] ?? named["text"] });
+    if (address === undefined) continue;
+    const title = (named["title"] ?? named["text"])?.slice(0, MAX_TITLE);
+    entries.push({ feedUrl: toWebAddress(address).slice(0, MAX_FEED_URL + 1), title });
   }
   return depth === 0 ? entries : undefined;
 }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { fc, runs } from "../../test/properties.ts";
+import { readFeedUrl } from "../feed-url.ts";
 import type { Subscription } from "../subscriptions.ts";
-import { NotOpml } from "./entry.ts";
-import { MAX_ENTRIES, readOpml } from "./read.ts";
+import { type Entry, NotOpml } from "./entry.ts";
+import { MAX_ENTRIES, MAX_TITLE, readOpml } from "./read.ts";
 import { writeOpml } from "./write.ts";
 
 const file = (body: string) =>
@@ -136,12 +138,198 @@ test("entities of the file's own are not expanded, and nothing is fetched", () =
   assert.ok(process.memoryUsage().rss - started < 200 * 2 ** 20);
 });
 
-test("a file that is nested endlessly, or names very many feeds, is refused", () => {
-  const deep = `${'<outline text="x">'.repeat(100_000)}${outline("https://a.example/1")}`;
-  assert.throws(() => readOpml(Buffer.from(file(deep))), NotOpml);
+test("opml: more than 50,000 feeds → refused", () => {
   const many = file(outline("https://a.example/").repeat(MAX_ENTRIES + 1));
   assert.throws(() => readOpml(Buffer.from(many)), /more than 50000 feeds/);
 });
+
+const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string[]]>> = {
+  "unclosed outlines": ['<outline xmlUrl="a"><outline xmlUrl="b">'.repeat(100), ...Array(100).fill(["a", "b"]).flat()],
+  "stray end tags": [`</outline></b></outline>${outline("a")}`, "a"],
+  "mismatched end tag": [`<outline text="folder">${outline("a")}</folder>${outline("b")}`, "a", "b"],
+  "outlines within other elements": [`<div>${outline("a")}</div></body><body>${outline("b")}`, "a", "b"],
+  "markup in text": [`<title>I <3 you & "me"</title> < & ${outline("a")}`, "a"],
+  "single quotes": [`<outline text='The "Best"' xmlUrl='a'/>`, "a"],
+  "no quotes": ["<outline text=t xmlUrl=https://a.example/1 /><outline xmlUrl=b>", "https://a.example/1", "b"],
+  "no space between attributes": ['<outline text="t"xmlUrl="a"/>', "a"],
+  "spaces around =": ['<outline text = "t"\n  xmlUrl\t=\n"a"/>', "a"],
+  "raw quotes in a value": ['<outline text="The "Best" Show" xmlUrl="a"/>', "a"],
+  "raw < and > in a value": ['<outline text="a <b> & c" xmlUrl="a?<b>"/>', "a?<b>"],
+  "missing quote": [`<outline xmlUrl="a text="t"/>${outline("b")}`, "a text=", "b"],
+  "attribute twice": ['<outline xmlUrl="a" xmlurl="b"/>', "b"],
+  "many blanks before a URL": [outline(`${" ".repeat(40_000)}a`), "a"],
+  "empty xmlUrl": ['<outline xmlUrl=" " type="rss" url="a"/><outline xmlUrl="" text="folder"/><outline xmlUrl/>', "a"],
+  "names with a prefix": ['<outline x:xmlUrl="a"/><x:outline xmlUrl="b"/>'],
+  "names that start like others": ['<outline xmlUrls="a"/><outlines xmlUrl="b"/><outlin xmlUrl="c"/>'],
+  comments: [`<!-- ${outline("a")} -- > --><!-->${outline("b")}--><!-- ${outline("c")} --!>${outline("d")}`, "d"],
+  CDATA: [`<![CDATA[${outline("a")}]]>${outline("b")}<![CDATA[]]]]>${outline("c")}`, "b", "c"],
+  "processing instructions": [`<?x a > b ${outline("a")}?>${outline("b")}`, "b"],
+  "ampersands that are no entity": [outline("?a=1&copy=2&lt=3;&&#38&unknown;&"), "?a=1&copy=2&lt=3;&&#38&unknown;&"],
+  entities: [outline("&amp;&#38;&#x26;&AMP;&lt;&gt;&quot;&apos;&eacute;&amp;amp;"), "&&&&<>\"'é&amp;"],
+  "numbers of no character": [outline("&#0;&#xD800;&#x110000;&#99999999999999999999;"), "\ufffd".repeat(4)],
+  "names of object properties": ['<outline __proto__="x" constructor="y" xmlUrl="a"/><__proto__/>', "a"],
+};
+
+for (const [name, [body, ...expected]] of Object.entries(cases))
+  test(`opml: ${name} → read as intended`, () => assert.deepEqual(addresses(file(body)), expected));
+
+test("opml: line breaks in an attribute → one space each, as XML says", () => {
+  const [entry] = readOpml(Buffer.from(file('<outline text="\r\na\nb\r\nc\td&#10;e " xmlUrl="a"/>')));
+  assert.equal(entry?.title, "a b c d\ne");
+});
+
+test("opml: text before and after the document → ignored", () => {
+  assert.deepEqual(addresses(`<br/><b>Warning</b>: in x\n${file(outline("a"))}\nbye`), ["a"]);
+  assert.throws(() => addresses(`<!-- <opml> --><html>${outline("a")}</html>`), /not an OPML file/);
+  assert.throws(() => addresses(" ".repeat(70_000) + file(outline("a"))), /not an OPML file/);
+});
+
+test("opml: file that breaks off within markup → refused as incomplete", () => {
+  const start = `<opml><body>${outline("a")}<end>`;
+  assert.deepEqual(addresses(start), ["a"]);
+  const ends = [
+    "<",
+    "</",
+    "</body",
+    "<outl",
+    "<outline",
+    "<outline ",
+    "<outline xmlU",
+    "<outline xmlUrl=",
+    '<outline xmlUrl="b',
+  ]
+    .concat([
+      "<outline xmlUrl='b",
+      "<outline xmlUrl=b",
+      '<outline xmlUrl="b"',
+      '<outline xmlUrl="b"/',
+      "<!",
+      "<!-",
+      "<!-- ",
+    ])
+    .concat(["<!-- --", "<![CDATA[", "<![CDATA[ ]]", "<?x", "<?x ?", "<!DOCTYPE"]);
+  for (const end of ends) assert.throws(() => addresses(start + end), /incomplete/, end);
+});
+
+test("opml: long title → cut at 300 characters, never within one", () => {
+  const read = (title: string) =>
+    readOpml(Buffer.from(file(`<outline title="${title}" xmlUrl="https://a.example/"/>`)))[0]?.title;
+  assert.equal(read("é".repeat(MAX_TITLE)), "é".repeat(MAX_TITLE));
+  assert.equal(read("é".repeat(MAX_TITLE + 1)), "é".repeat(MAX_TITLE));
+  for (const padding of ["", "x"]) {
+    const title = padding + "🎧".repeat(MAX_TITLE);
+    for (const raw of [title, title.replaceAll("🎧", "&#x1F3A7;"), title.repeat(200)])
+      assert.equal(read(raw), Array.from(title).slice(0, MAX_TITLE).join(""));
+  }
+});
+
+test("opml: feed URL that is too long → cut, but still too long", () => {
+  const read = (url: string) => addresses(file(outline(url)))[0] ?? "";
+  const longest = "https://a.example/".padEnd(2 * 2048 - 18, "🎧");
+  assert.equal(read(longest), longest);
+  for (const tail of ["a".repeat(3_000), "🎧".repeat(3_000), "&#0000000000000000000000000000097;".repeat(1_000)]) {
+    const url = read(`feed:https://a.example/${tail}`);
+    assert.equal(Array.from(url).length, 2049);
+    assert.ok("fault" in readFeedUrl(url));
+  }
+});
+
+test("opml: pieces of any size → the same feeds", () => {
+  const word = fc
+    .constantFrom("<outline", " ", "xmlUrl", "TEXT", "=", '"', "'", "/", ">", "</", "&amp;", "<!--", "-->")
+    .map((text) => text);
+  const bodies = fc.oneof(
+    fc.constantFrom(...Object.values(cases).map(([body]) => body)),
+    fc.array(word).map((words) => words.join("")),
+  );
+  const encodings = fc.constantFrom<BufferEncoding>("utf8", "utf16le");
+  fc.assert(
+    fc.property(bodies, encodings, fc.integer({ min: 1, max: 40 }), (body, encoding, size) => {
+      const bytes = Buffer.from(`\ufeff${file(body + outline("🎧é"))}`, encoding);
+      assert.deepEqual(
+        outcomeOf(() => readOpml(bytes, size)),
+        outcomeOf(() => readOpml(bytes)),
+      );
+    }),
+    { numRuns: runs(1_000) },
+  );
+  const windows = Buffer.from(file('<outline text="\x93x\x94 \x80" xmlUrl="a"/>'), "latin1");
+  for (const size of [1, 7, 64 * 1024]) assert.deepEqual(readOpml(windows, size), [{ feedUrl: "a", title: "“x” €" }]);
+});
+
+function outcomeOf(read: () => Entry[]): unknown {
+  try {
+    return read();
+  } catch (error) {
+    return String(error);
+  }
+}
+
+const repeated =
+  (unit: string, before: string, after = "", bytes = 4 * 2 ** 20) =>
+  () =>
+    before + unit.repeat((bytes - before.length - after.length) / unit.length) + after;
+const BODY = '<opml version="2.0"><body>';
+const END = `${outline("https://a.example/1")}</body></opml>`;
+const one = { count: 1, last: { feedUrl: "https://a.example/1", title: "t" } };
+const hostile: Readonly<Record<string, readonly [make: () => string, expected: object]>> = {
+  "tiny elements": [repeated("<a></a>", BODY, END), one],
+  "empty outlines": [repeated("<outline/>", BODY, END), one],
+  "deep nesting": [repeated("<outline>", BODY, END), one],
+  "end tags": [repeated("</a>", BODY, END), one],
+  "attributes of different names": [
+    () => `${BODY}<outline${Array.from({ length: 4e5 }, (_, index) => ` a${index}=""`).join("")}/>${END}`,
+    one,
+  ],
+  "attributes of one name": [repeated(' url="x"', `${BODY}<outline `, ` />${END}`), one],
+  "one long title": [
+    repeated("x", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
+    { count: 1, last: { feedUrl: "a", title: "x".repeat(300) } },
+  ],
+  "entities in a title": [
+    repeated("&amp;", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
+    { count: 1, last: { feedUrl: "a", title: "&amp;".repeat(60) } },
+  ],
+  "entity without end": [repeated("0", `${BODY}<outline text="&#`, `;"/>${END}`), one],
+  "entities in text": [repeated("&amp;", BODY, END), one],
+  "declared entities": [repeated('<!ENTITY a "&a;&a;">', `${BODY}<!DOCTYPE x [`, `]>${END}`), one],
+  "long names": [repeated("x", `${BODY}<outline `, `/><${"x".repeat(2 ** 20)}/>${END}`), one],
+  "unterminated value": [repeated("x", `${BODY}<outline xmlUrl="`), { fault: /incomplete/ }],
+  "unterminated tag": [repeated("x ", `${BODY}<outline `), { fault: /incomplete/ }],
+  "unterminated comment": [repeated("- ", `${BODY}<!--`), { fault: /incomplete/ }],
+  "unterminated CDATA": [repeated("]", `${BODY}<![CDATA[`), { fault: /incomplete/ }],
+  "unterminated processing instruction": [repeated("?", `${BODY}<?x `), { fault: /incomplete/ }],
+  "few feeds in much text": [
+    () => `${BODY}${(outline("https://a.example/1") + "\u4e00".padEnd(60_000)).repeat(256)}</body></opml>`,
+    { ...one, count: 256 },
+  ],
+};
+
+for (const [name, [make, expected]] of Object.entries(hostile))
+  test(`opml: ${name} by the megabyte → little memory`, { timeout: 60_000 }, async () => {
+    const result = await readWithLittleMemory(Buffer.from(make()));
+    if ("fault" in expected) assert.match(result.fault ?? "", expected.fault as RegExp);
+    else assert.deepEqual(result, expected);
+  });
+
+/** Reads in a thread whose heap is limited to a few times what an idle thread needs. */
+async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly fault?: string }> {
+  const code = `const { parentPort, workerData } = require("node:worker_threads");
+    import(workerData.module).then(({ readOpml }) => {
+      try {
+        const entries = readOpml(workerData.bytes);
+        parentPort.postMessage({ count: entries.length, last: entries.at(-1) });
+      } catch (error) {
+        parentPort.postMessage({ fault: error.message });
+      }
+    });`;
+  const worker = new Worker(code, {
+    eval: true,
+    workerData: { module: new URL("./read.ts", import.meta.url).href, bytes },
+    resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 },
+  });
+  return new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+}
 
 test("whatever the bytes, there are feeds or there is a reason", () => {
   const word = fc.constantFrom(
