@@ -59,7 +59,11 @@ export function createHttpServer(
     server.on(event, (request, response) => server.emit("request", request, response));
   }
   server.on("clientError", (error: ParserError, socket: Socket) => {
-    lines.afterAnswers(socket, () => answerParserError(error, socket, allowed));
+    lines.fail(
+      socket,
+      () => answerParserError(error, socket, allowed),
+      () => closeAfterAnswer(socket),
+    );
   });
   return { server, drain: () => drainConnections(server, lines) };
 }
@@ -69,13 +73,22 @@ interface Waiting {
   readonly response: ServerResponse;
 }
 
+/** The requests of one connection. */
+interface Line {
+  /** Those whose response is not finished, in order. */
+  readonly waiting: Waiting[];
+  /** The last that was parsed, with a response or without. */
+  last: Waiting | undefined;
+  isBroken: boolean;
+}
+
 /**
  * The requests of one connection are carried out one after another, in the order in which they came (RFC 9112, 9.3.2).
  * Left to itself Node starts all that arrived in one packet: a read would overtake the write before it, and a client
  * that reads no answers could make us prepare hundreds of them.
  */
 class Lines {
-  readonly #lines = new Map<Socket, Waiting[]>();
+  readonly #lines = new Map<Socket, Line>();
   readonly #start: (first: Waiting) => void;
   #waiting = 0;
 
@@ -86,12 +99,14 @@ class Lines {
   join(last: Waiting): void {
     const { socket } = last.request;
     if (socket.destroyed) return;
-    const waiting = this.#lines.get(socket) ?? this.#open(socket);
+    const line = this.#lines.get(socket) ?? this.#open(socket);
+    const { waiting } = line;
     if (this.#waiting >= MOST_WAITING && waiting.length >= MANY_WAITING) {
       socket.destroy();
       return;
     }
     this.#waiting += 1;
+    line.last = last;
     waiting.push(last);
     last.response.on("close", () => {
       if (waiting.shift() !== undefined) this.#waiting -= 1;
@@ -105,31 +120,47 @@ class Lines {
     else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
   }
 
-  #open(socket: Socket): Waiting[] {
-    const line: Waiting[] = [];
+  #open(socket: Socket): Line {
+    const line: Line = { waiting: [], last: undefined, isBroken: false };
     this.#lines.set(socket, line);
     // Node tells of the end of the one that is being answered alone.
     socket.once("close", () => {
       this.#lines.delete(socket);
-      this.#waiting -= line.length;
-      line.length = 0;
+      this.#waiting -= line.waiting.length;
+      line.waiting.length = 0;
     });
     return line;
   }
 
   /** Whoever waits for an answer is told with the last one that there will be no more. */
   end(): void {
-    for (const line of this.#lines.values()) {
-      const last = line.at(-1)?.response;
+    for (const { waiting } of this.#lines.values()) {
+      const last = waiting.at(-1)?.response;
       if (last?.headersSent === false) last.setHeader("Connection", "close");
     }
   }
 
-  /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */
-  afterAnswers(socket: Socket, run: () => void): void {
-    const last = this.#lines.get(socket)?.findLast(({ request }) => request.complete);
-    if (last === undefined) run();
-    else last.response.once("close", run);
+  /**
+   * Ends a connection whose input cannot be parsed any further, after the responses to all requests before. When the
+   * input broke off in the body of a request that has a response already, there is no second one: it calls `close`
+   * instead of `respond`.
+   */
+  fail(socket: Socket, respond: () => void, close: () => void): void {
+    const line = this.#lines.get(socket);
+    if (line?.last === undefined) {
+      respond();
+      return;
+    }
+    // The parser reports each further packet as one more error.
+    if (line.isBroken) return;
+    line.isBroken = true;
+    const { last, waiting } = line;
+    const isInBody = !last.request.complete;
+    const isAnswered = isInBody && last.response.headersSent;
+    const ahead = waiting.at(isInBody && !isAnswered ? -2 : -1);
+    const end = isAnswered ? close : respond;
+    if (ahead === undefined) end();
+    else ahead.response.once("close", end);
   }
 }
 
@@ -172,7 +203,12 @@ function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed
     connection: "close",
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+  closeAfterAnswer(socket, `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+}
+
+/** Gives the client a moment to read: closing a connection that still receives would destroy the answer on its way. */
+function closeAfterAnswer(socket: Socket, answer = ""): void {
+  socket.end(answer);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
