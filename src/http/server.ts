@@ -67,7 +67,7 @@ export function createServer(options: ServerOptions): Server {
     state,
   );
   const withoutBase = createBasePath(config.basePath);
-  const guard = createGuard(config, readClient);
+  const guard = createGuard(config, readClient, (path) => routes.find(path)?.url.startsWith("/v1/") === true);
   const allowOrigin = createCors(config.corsOrigins, (path) => routes.find(path));
 
   const answer = async (request: Request, response: Response) => {
