@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
-import { Server as NetServer, type Socket } from "node:net";
+import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import { networksOf, peerOf } from "./client-address.ts";
 import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -37,6 +38,7 @@ export function createHttpServer(
   handler: Handler,
   limits: Limits,
   allowed: Allowed,
+  isTrustedProxy: (address: string) => boolean,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
   const lines = new Lines(handler);
   const server = createServer({
@@ -52,6 +54,7 @@ export function createHttpServer(
   });
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
+  limitNetworks(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
   server.maxHeadersCount = 0;
   server.on("request", (request, response) => lines.join({ request, response }));
   // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
@@ -66,6 +69,31 @@ export function createHttpServer(
     );
   });
   return { server, drain: () => drainConnections(server, lines) };
+}
+
+/**
+ * Closes new connections of a network that has `max` open, so that no single client can take all of them. A network is
+ * an IPv4 address or an IPv6 /56. Trusted proxies are exempt: everybody comes through them.
+ */
+function limitNetworks(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
+  const open = new Map<string, number>();
+  server.on("connection", (socket: Socket) => {
+    const peer = peerOf(socket);
+    if (peer === "" || isTrustedProxy(peer)) return;
+    const [narrow = peer, wider = narrow] = networksOf(peer);
+    const network = isIPv6(peer) ? wider : narrow;
+    const count = open.get(network) ?? 0;
+    if (count >= max) {
+      socket.destroy();
+      return;
+    }
+    open.set(network, count + 1);
+    socket.once("close", () => {
+      const left = (open.get(network) ?? 1) - 1;
+      if (left === 0) open.delete(network);
+      else open.set(network, left);
+    });
+  });
 }
 
 interface Waiting {

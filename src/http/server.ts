@@ -6,7 +6,7 @@ import { Accounts, type Store } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader } from "./client-address.ts";
+import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
@@ -16,6 +16,7 @@ import { createVerifier } from "./oidc.ts";
 import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
 import { respondToFailure } from "./respond.ts";
 import { addRoutes } from "./routes.ts";
+import { SlowRequestLog } from "./slow-requests.ts";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -86,14 +87,15 @@ export function createServer(options: ServerOptions): Server {
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
     }
   };
-  const observe = (request: Request, { statusCode: status }: Response, ms: number) => {
+  const slowRequests = new SlowRequestLog(log, clock);
+  const observe = (request: Request, { statusCode: status, writableFinished }: Response, ms: number) => {
     const isSlow = ms >= config.slowRequestMs;
     if (metrics === undefined && !isSlow && !isVerbose) return;
     const { method } = request;
     const route = routes.find(pathOf(request.raw))?.url ?? "none";
     metrics?.observeRequest(method, route, status, ms / 1000);
     const line = { reqId: request.id, method, route, status, ms };
-    if (isSlow) log.warn(line, "slow request");
+    if (isSlow) slowRequests.add(line, status < 400 && writableFinished);
     else if (isVerbose) log.debug(line, "request");
   };
   const { server, drain } = createHttpServer(
@@ -109,6 +111,7 @@ export function createServer(options: ServerOptions): Server {
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),
+    createProxyCheck(config.trustedProxies),
   );
 
   server.on("connection", () => {
@@ -126,6 +129,7 @@ export function createServer(options: ServerOptions): Server {
     async drain() {
       state.draining = true;
       await drain();
+      slowRequests.flush();
     },
   };
 }
