@@ -80,7 +80,9 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
   const sockets: Socket[] = [];
   const closed: Promise<unknown>[] = [];
   while (sockets.length < count) {
-    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    // From two addresses: one may have half of all connections.
+    const localAddress = sockets.length % 2 === 0 ? "127.0.0.2" : "127.0.0.3";
+    const socket = connect({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
     sockets.push(socket);
     await once(socket, "connect");
     const started = performance.now();

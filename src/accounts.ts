@@ -1,4 +1,5 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { FailedGuesses } from "./failed-guesses.ts";
 import { KnownCredentials } from "./known.ts";
 import type { Rate } from "./limits.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
@@ -120,6 +121,8 @@ const MAX_INVITATIONS = 1_000;
 const GUESSES: Rate = { burst: 10, perMinute: 1 };
 /** Guesses at any name, and new accounts, per network: a household, an office or a school may be behind one. */
 const GUESSES_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
+/** How many times as much a wider network may do, by its prefix length. */
+const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
 /** The one form of a name, by which it is known and compared; undefined for what cannot be one. */
 export function readName(text: string): string | undefined {
@@ -136,6 +139,9 @@ export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digit
 export function hashSecret(secret: string): string {
   return hash("sha256", secret, "base64url");
 }
+
+/** The networks that a client's address is in, narrow to wide. */
+type Networks = readonly string[];
 
 /** Why something was not done: the words are for http/ to find. */
 export type NotDone =
@@ -164,6 +170,7 @@ export class Accounts {
   readonly store: AccountStore;
   readonly #isSignUpOpen: boolean;
   readonly #known = new KnownCredentials();
+  readonly #failedGuesses = new FailedGuesses();
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
     this.store = store;
@@ -195,17 +202,35 @@ export class Accounts {
 
   /** Opens a session for whoever knows the password. An unknown name takes as long, and is answered the same. */
   async signIn(
-    { name, password, network, label }: { name: string; password: string; network: string; label: string },
+    { name, password, networks, label }: { name: string; password: string; networks: Networks; label: string },
     at: Date,
   ): Promise<Opened | NotDone> {
     const known = readName(name);
+    const network = widest(networks);
     const wait =
-      (await this.store.spend(`network ${network}`, 1, GUESSES_OF_NETWORK, at)) ||
-      (await this.store.spend(`guess ${network} ${known ?? ""}`, 1, GUESSES, at));
+      (await this.#countAttempt(networks, known ?? "", at)) ||
+      (await this.#failedGuesses.delay(known ?? "", network, at));
     if (wait > 0) return { refused: "too-often", wait };
     const found = known === undefined ? undefined : await this.store.find(known, "");
-    if (!(await isPassword(password, found?.password)) || found === undefined) return { refused: "wrong-password" };
+    if (!(await isPassword(password, found?.password, network)) || found === undefined) {
+      this.#failedGuesses.record(known ?? "", network, at);
+      return { refused: "wrong-password" };
+    }
     return this.#openSession(found.account.user, found.password, label, at);
+  }
+
+  /**
+   * Counts an attempt for each of the networks; `name` is what it guesses at. Returns how many milliseconds to wait when
+   * there were too many. Narrow networks come first, so that one above its limit uses up nothing of its neighbours'.
+   */
+  async #countAttempt(networks: Networks, name: string | undefined, at: Date): Promise<number> {
+    for (const network of networks) {
+      const wait =
+        (await this.store.spend(`network ${network}`, 1, widen(GUESSES_OF_NETWORK, network), at)) ||
+        (name === undefined ? 0 : await this.store.spend(`guess ${network} ${name}`, 1, widen(GUESSES, network), at));
+      if (wait > 0) return wait;
+    }
+    return 0;
   }
 
   async #openSession(user: UserId, password: string, label: string, at: Date): Promise<Opened | NotDone> {
@@ -223,16 +248,20 @@ export class Accounts {
 
   /** Makes an account for whoever has an invitation, or for anyone where sign-up is open; and signs in. */
   async signUp(
-    wish: { name: string; password: string; invitation: string | undefined; network: string; label: string },
+    wish: { name: string; password: string; invitation: string | undefined; networks: Networks; label: string },
     at: Date,
   ): Promise<Opened | NotDone> {
-    const { password, invitation, network, label } = wish;
-    const wait = await this.store.spend(`network ${network}`, 1, GUESSES_OF_NETWORK, at);
+    const { password, invitation, networks, label } = wish;
+    const wait = await this.#countAttempt(networks, undefined, at);
     if (wait > 0) return { refused: "too-often", wait };
     const invited = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
     if (invitation !== undefined && invited === undefined) return { refused: "not-invited" };
     if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
-    const made = await this.#create(wish.name, password, at, invited === "setup", invitation);
+    const made = await this.#create(wish.name, password, at, {
+      isOwner: invited === "setup",
+      invitation,
+      network: widest(networks),
+    });
     if (isNotDone(made)) return made;
     return this.#openSession(made.user, made.password, label, at);
   }
@@ -245,21 +274,20 @@ export class Accounts {
 
   /** Makes an account with a password, for whoever runs the server. */
   create(wished: string, password: string, at: Date): Promise<{ user: UserId; password: string } | NotDone> {
-    return this.#create(wished, password, at, true);
+    return this.#create(wished, password, at, { isOwner: true });
   }
 
   async #create(
     wished: string,
     password: string,
     at: Date,
-    isOwner: boolean,
-    invitation?: string,
+    { isOwner, invitation, network }: { isOwner: boolean; invitation?: string | undefined; network?: string },
   ): Promise<{ user: UserId; password: string } | NotDone> {
     const name = readName(wished);
     if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAMES}` };
     const fault = await faultOfPassword(password, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const hashed = await hashPassword(password);
+    const hashed = await hashPassword(password, network);
     const account = {
       name,
       issuer: "",
@@ -296,25 +324,27 @@ export class Accounts {
 
   async changePassword(
     user: UserId,
-    { current, wished, session, network }: { current: string; wished: string; session: string; network: string },
+    { current, wished, session, networks }: { current: string; wished: string; session: string; networks: Networks },
     at: Date,
   ): Promise<NotDone | undefined> {
-    const wait = await this.store.spend(`guess ${network} #${user}`, 1, GUESSES, at);
+    const wait = await this.#countAttempt(networks, `#${user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
+    const network = widest(networks);
     const found = await this.store.get(user);
-    if (!(await isPassword(current, found?.password)) || found === undefined) return { refused: "wrong-password" };
-    return this.setPassword(found.account, wished, { but: session, former: found.password });
+    if (!(await isPassword(current, found?.password, network)) || found === undefined)
+      return { refused: "wrong-password" };
+    return this.setPassword(found.account, wished, { but: session, former: found.password, network });
   }
 
   /** Whoever asks for it. Every session ends but the one with the id `but`. */
   async setPassword(
     { user, name }: Account,
     wished: string,
-    { but, former }: { but?: string; former?: string } = {},
+    { but, former, network }: { but?: string; former?: string; network?: string } = {},
   ): Promise<NotDone | undefined> {
     const fault = await faultOfPassword(wished, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const isSet = await this.store.setPassword(user, await hashPassword(wished), but, former);
+    const isSet = await this.store.setPassword(user, await hashPassword(wished, network), but, former);
     // Meanwhile it was deleted, or somebody else has set another password.
     return isSet ? undefined : { refused: former === undefined ? "gone" : "wrong-password" };
   }
@@ -354,6 +384,16 @@ export class Accounts {
     const answer = await this.store.addCredential({ credential, hash: hashSecret(secret), ...conditions });
     return answer === "added" ? { credential, secret } : { refused: answer };
   }
+}
+
+/** Those who share the hashing of passwords fairly. */
+function widest(networks: Networks): string {
+  return networks.at(-1) ?? "";
+}
+
+function widen({ burst, perMinute }: Rate, network: string): Rate {
+  const times = WIDE[network.slice(network.lastIndexOf("/"))] ?? 1;
+  return { burst: burst * times, perMinute: perMinute * times };
 }
 
 function lastUse({ usedAt, createdAt }: Credential): number {

@@ -14,3 +14,16 @@ test("fair queue: one owner has many entries → others are served in between", 
   assert.equal(queue.shift(), undefined);
   assert.equal(queue.peek(), undefined);
 });
+
+test("fair queue: too many entries → the owner with the most loses its last", () => {
+  const queue = new FairQueue<string, string>();
+  for (const entry of ["a1", "a2", "b1", "b2", "c1"]) queue.push(entry.charAt(0), entry);
+  assert.equal(queue.dropFromLongest("b"), "b2");
+  assert.equal(queue.dropFromLongest("c"), "a2");
+  assert.equal(queue.dropFromLongest("c"), "c1");
+  assert.equal(queue.dropFromLongest("c"), "a1");
+  assert.equal(queue.length, 1);
+  assert.equal(queue.shift(), "b1");
+  assert.equal(queue.dropFromLongest("c"), undefined);
+  assert.equal(queue.length, 0);
+});

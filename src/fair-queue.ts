@@ -31,4 +31,19 @@ export class FairQueue<Owner, T> {
     }
     return undefined;
   }
+
+  /** Takes out the last entry of the owner with the most; of several with as many, that of `newcomer`. */
+  dropFromLongest(newcomer: Owner): T | undefined {
+    let longest = newcomer;
+    for (const owner of this.#byOwner.keys()) if (this.#countOf(owner) > this.#countOf(longest)) longest = owner;
+    const entries = this.#byOwner.get(longest);
+    if (entries === undefined) return undefined;
+    if (entries.length === 1) this.#byOwner.delete(longest);
+    this.#length -= 1;
+    return entries.pop();
+  }
+
+  #countOf(owner: Owner): number {
+    return this.#byOwner.get(owner)?.length ?? 0;
+  }
 }

@@ -22,6 +22,11 @@ export class Meter {
     return wait;
   }
 
+  /** How many milliseconds to wait before `cost` may be spent. */
+  waitFor(key: string, cost: number, rate: Rate, now: number): number {
+    return spendAt(this.#moments.get(key), cost, rate, now).wait;
+  }
+
   #sweep(now: number): void {
     for (const [key, moment] of this.#moments) if (moment <= now) this.#moments.delete(key);
     this.#roomBeforeSweep = Math.max(10_000, 2 * this.#moments.size);

@@ -208,3 +208,28 @@ test("hashing that fails takes up no room", async () => {
     await assert.rejects(isPassword(PASSWORD, impossible), (error) => !(error instanceof TooManyPasswords));
   assert.equal(await isPassword(PASSWORD, await hashPassword(PASSWORD)), true);
 });
+
+test("hashing: a network that floods the queue → attempts of other networks succeed, and take turns with it", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  const order: string[] = [];
+  const attempt = async (network: string) => {
+    const isRight = await isPassword(PASSWORD, hashed, network);
+    order.push(network);
+    return isRight;
+  };
+  const flood = Promise.allSettled(Array.from({ length: 60 }, () => attempt("flood")));
+  const others = Array.from({ length: 10 }, (_, index) => attempt(`network ${index}`));
+  assert.deepEqual(await Promise.all(others), new Array(10).fill(true));
+  const outcomes = await flood;
+  const served = outcomes.filter(({ status }) => status === "fulfilled").length;
+  assert.equal(served, 2 + 30 - others.length, "the flood has the places that nobody else needs");
+  const last = order.findLastIndex((network) => network !== "flood");
+  assert.ok(last < 20, order.join());
+});
+
+test("hashing: more networks wait than there are places → the newcomers are turned away", async () => {
+  const hashed = await hashPassword(PASSWORD);
+  const attempts = Array.from({ length: 40 }, (_, index) => isPassword(PASSWORD, hashed, `network ${index}`));
+  const outcomes = (await Promise.allSettled(attempts)).map(({ status }) => status);
+  assert.deepEqual(outcomes, [...new Array(32).fill("fulfilled"), ...new Array(8).fill("rejected")]);
+});

@@ -1,5 +1,6 @@
 import { argon2 as argon2WithCallback, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
+import { FairQueue } from "./fair-queue.ts";
 
 const argon2 = promisify(argon2WithCallback);
 
@@ -22,35 +23,49 @@ export class TooManyPasswords extends Error {
   override readonly name = "TooManyPasswords";
 }
 
-/** Lets few in at a time, and keeps few waiting. */
-class Gate {
-  #inside = 0;
-  readonly #waiting: (() => void)[] = [];
+interface Waiter {
+  readonly start: () => void;
+  readonly refuse: (error: TooManyPasswords) => void;
+}
 
-  async pass<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#inside >= MAX_AT_A_TIME) {
-      if (this.#waiting.length >= MAX_WAITING) throw new TooManyPasswords();
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else {
-      this.#inside += 1;
-    }
+/**
+ * Runs few at a time and keeps few waiting. Networks that wait take turns. When too many wait, the last of the network
+ * with the most is turned away: a network that floods the server loses its own attempts, not those of others.
+ */
+class Gate {
+  #running = 0;
+  readonly #queue = new FairQueue<string, Waiter>();
+
+  async pass<T>(network: string, work: () => Promise<T>): Promise<T> {
+    if (this.#running >= MAX_AT_A_TIME) await this.#wait(network);
+    else this.#running += 1;
     try {
       return await work();
     } finally {
-      // Whoever is next takes the place that is left, so that nobody new can slip in between.
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#inside -= 1;
-      else next();
+      // The next one takes over the place, so that no newcomer can slip in between.
+      const next = this.#queue.shift();
+      if (next === undefined) this.#running -= 1;
+      else next.start();
     }
+  }
+
+  #wait(network: string): Promise<void> {
+    return new Promise((start, refuse) => {
+      this.#queue.push(network, { start, refuse });
+      if (this.#queue.length > MAX_WAITING) this.#queue.dropFromLongest(network)?.refuse(new TooManyPasswords());
+    });
   }
 }
 
 const gate = new Gate();
 
-/** The hash of a password in the PHC format, which names its algorithm and costs. */
-export async function hashPassword(password: string): Promise<string> {
+/**
+ * The hash of a password in the PHC format, which names its algorithm and costs. `network` is that of the client, with
+ * which hashing is shared fairly; empty for the command line.
+ */
+export async function hashPassword(password: string, network = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await derive(password, salt, MEMORY_KIB, PASSES, LANES, HASH_BYTES);
+  const hash = await derive(network, password, salt, MEMORY_KIB, PASSES, LANES, HASH_BYTES);
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(salt)}$${encode(hash)}`;
 }
 
@@ -58,12 +73,13 @@ export async function hashPassword(password: string): Promise<string> {
 const NOBODY = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(randomBytes(SALT_BYTES))}$${encode(randomBytes(HASH_BYTES))}`;
 
 /** Whether this is the password that was hashed. Without a hash it takes as long, and is false. */
-export async function isPassword(password: string, hashed: string | undefined): Promise<boolean> {
+export async function isPassword(password: string, hashed: string | undefined, network = ""): Promise<boolean> {
   const parts = PHC.exec(hashed === undefined || hashed === "" ? NOBODY : hashed)?.groups;
   if (parts === undefined) throw new Error("a stored password hash is not of a known form");
   const { memory, passes, lanes, salt = "", hash = "" } = parts;
   const expected = Buffer.from(hash, "base64");
   const found = await derive(
+    network,
     password,
     Buffer.from(salt, "base64"),
     Number(memory),
@@ -82,6 +98,7 @@ function encode(bytes: Buffer): string {
 }
 
 function derive(
+  network: string,
   password: string,
   nonce: Buffer,
   memory: number,
@@ -89,7 +106,7 @@ function derive(
   parallelism: number,
   tagLength: number,
 ): Promise<Buffer> {
-  return gate.pass(() =>
+  return gate.pass(network, () =>
     argon2("argon2id", { message: Buffer.from(password), nonce, memory, passes, parallelism, tagLength }),
   );
 }

@@ -109,7 +109,7 @@ const passwordsOf = (database: string, name: string, candidates: readonly string
   within(database, async (accounts) => {
     const right: string[] = [];
     for (const password of candidates) {
-      const opened = await accounts.signIn({ name, password, network: "test", label: "test" }, new Date());
+      const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
       if (!isNotDone(opened)) right.push(password);
     }
     return right;

@@ -809,12 +809,13 @@ suite("web pages of other sites, when somebody is signed in", () => {
     assert.equal((await started.call("POST", "/v1/subscriptions", alone)).status, 401);
   });
 
-  test("reading is not changing: a link from another site works for whoever is signed in", async () => {
+  test("a link from another site leads to the page, and not to the API", async () => {
     const started = await server;
     const Cookie = await signUp(started, "reader");
     for (const method of ["GET", "HEAD"]) {
       const headers = { Cookie, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate" };
-      assert.equal((await started.call(method, "/v1/subscriptions", { headers })).status, 200);
+      assert.equal((await started.call(method, "/", { headers })).status, 200);
+      assert.equal((await started.call(method, "/v1/subscriptions", { headers })).status, 403);
     }
   });
 });

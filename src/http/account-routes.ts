@@ -63,8 +63,8 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         async (request, response, who) => {
           const { current, wished } = readNewPassword(await readDocument(request, response));
           if (who.credential === undefined) throw noPassword();
-          const { network } = readClient(request.raw);
-          const change = { current, wished, session: who.credential.id, network };
+          const { networks } = readClient(request.raw);
+          const change = { current, wished, session: who.credential.id, networks };
           const refused = await accounts.changePassword(who.user, change, clock());
           if (refused !== undefined) throw explain(refused, "current_password");
           respondEmpty(response);
@@ -145,8 +145,8 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       "open",
       async (request, response) => {
         const wish = readSignUp(await readDocument(request, response));
-        const { network } = readClient(request.raw);
-        const opened = await accounts.signUp({ ...wish, network, label: agentOf(request) }, clock());
+        const { networks } = readClient(request.raw);
+        const opened = await accounts.signUp({ ...wish, networks, label: agentOf(request) }, clock());
         if (isNotDone(opened)) throw explain(opened, "password");
         const data = accountResource(await accountOf(opened.credential), basePath);
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
@@ -168,8 +168,8 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       "open",
       async (request, response) => {
         const { name, password } = readSignIn(await readDocument(request, response));
-        const { network } = readClient(request.raw);
-        const opened = await accounts.signIn({ name, password, network, label: agentOf(request) }, clock());
+        const { networks } = readClient(request.raw);
+        const opened = await accounts.signIn({ name, password, networks, label: agentOf(request) }, clock());
         if (isNotDone(opened)) throw explain(opened, "password");
         const data = credentialResource(opened.credential, basePath, { current: true });
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });

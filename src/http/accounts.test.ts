@@ -693,6 +693,57 @@ describe("limits", () => {
     assert.equal((await signIn(server, "nobody", PASSWORD, { "X-Forwarded-For": "2001:db8:0:1::1" })).status, 401);
   });
 
+  for (const [width, most, addressOf] of [
+    ["/56", 200, (index: number) => `2001:db8:1:${(index % 256).toString(16)}::1`],
+    ["/48", 400, (index: number) => `2001:db8:2:${(index * 256).toString(16)}::1`],
+    ["/24", 800, (index: number) => `192.0.2.${index % 256}`],
+  ] as const) {
+    test(`attempts from a whole ${width} → ${most}, then 429`, async () => {
+      const server = await start();
+      const tries = await Promise.all(
+        Array.from({ length: most + 10 }, (_, index) =>
+          server.call("POST", "/v1/accounts", {
+            headers: { ...JSONAPI, "X-Forwarded-For": addressOf(width === "/48" ? index % 256 : index) },
+            body: documentOf("account", { name: "?", password: PASSWORD }),
+          }),
+        ),
+      );
+      assert.equal(tries.filter(({ status }) => status === 422).length, most);
+      assert.equal(tries.filter(({ status }) => status === 429).length, 10);
+      const neighbour = { "X-Forwarded-For": "2001:db8:3::1" };
+      assert.equal((await signIn(server, "nobody", PASSWORD, neighbour)).status, 401);
+    });
+  }
+
+  test("guesses at a name from a whole /56 → 20, then 429; from elsewhere → 201", async () => {
+    const server = await start();
+    const { name } = await newUser(server);
+    const from = (household: number) => ({ "X-Forwarded-For": `2001:db8:4:${household.toString(16)}::1` });
+    for (let guess = 0; guess < 20; guess += 1)
+      assert.equal((await signIn(server, name, "wrong password", from(guess))).status, 401);
+    assert.equal((await signIn(server, name, PASSWORD, from(20))).status, 429);
+    assert.equal((await signIn(server, name, PASSWORD, from(0x100))).status, 201, "the next /56");
+  });
+
+  test("a flood of guesses from a whole /48 → every correct sign-in from elsewhere succeeds", async () => {
+    const server = await start();
+    const people = [await newUser(server), await newUser(server), await newUser(server)];
+    const guesses: Promise<Answer>[] = [];
+    const guess = (index: number) => {
+      const from = { "X-Forwarded-For": `2001:db8:5:${(index * 7).toString(16)}::1` };
+      guesses.push(signIn(server, `name-${index % 50}`, "wrong password", from));
+    };
+    for (let index = 0; index < 300; index += 1) guess(index);
+    for (let index = 0; index < 12; index += 1) {
+      for (let more = 0; more < 20; more += 1) guess(300 + 20 * index + more);
+      const { name } = people[index % people.length] ?? { name: "" };
+      const from = { "X-Forwarded-For": `10.200.${index}.1` };
+      assert.equal((await signIn(server, name, PASSWORD, from)).status, 201, `sign-in ${index}`);
+    }
+    const refused = (await Promise.all(guesses)).filter(({ status }) => status === 503);
+    assert.ok(refused.length > 0, "there were more guesses than can be hashed");
+  });
+
   test("requests of an account are limited by the minute, and nobody else's", async () => {
     const server = await start({ EARMARK_REQUESTS_PER_MINUTE: "20" });
     const [ann, bob] = [await newUser(server), await newUser(server)];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { suite, test } from "node:test";
-import { createClientReader, networkOf } from "./client-address.ts";
+import { createClientReader, networksOf } from "./client-address.ts";
 
 /** What is made of a request from `peer` with these headers, by a server that trusts these proxies. */
 function read(trusted: readonly string[], peer: string | undefined, headers: IncomingMessage["headers"] = {}) {
@@ -10,21 +10,26 @@ function read(trusted: readonly string[], peer: string | undefined, headers: Inc
 
 /** The network of the client when a trusted proxy at 127.0.0.1 sends this X-Forwarded-For. */
 const networkAfter = (forwarded: string, ...trusted: string[]) =>
-  read(["127.0.0.1", ...trusted], "127.0.0.1", { "x-forwarded-for": forwarded }).network;
+  read(["127.0.0.1", ...trusted], "127.0.0.1", { "x-forwarded-for": forwarded }).networks[0];
 
 const EVERYTHING = {
   "x-forwarded-for": "203.0.113.9",
   "x-forwarded-proto": "https",
   "x-forwarded-host": "pods.example",
 };
-const BELIEVED = { network: "203.0.113.9", isHttps: true, host: "pods.example" };
-const notBelieved = (network: string) => ({ network, isHttps: false, host: undefined });
+const BELIEVED = { networks: networksOf("203.0.113.9"), isHttps: true, scheme: "https", host: "pods.example" };
+const notBelieved = (address: string) => ({
+  networks: networksOf(address),
+  isHttps: false,
+  scheme: undefined,
+  host: undefined,
+});
 
 suite("whose word counts", () => {
   test("without trusted proxies whoever connects is the client, whatever the headers say", () => {
     assert.deepEqual(read([], "127.0.0.1", EVERYTHING), notBelieved("127.0.0.1"));
     assert.deepEqual(read([], "198.51.100.7", EVERYTHING), notBelieved("198.51.100.7"));
-    assert.deepEqual(read([], "2001:db8:1:2:3:4:5:6", EVERYTHING), notBelieved("2001:db8:1:2::/64"));
+    assert.deepEqual(read([], "2001:db8:1:2:3:4:5:6", EVERYTHING), notBelieved("2001:db8:1:2::"));
   });
 
   test("a trusted proxy is believed, and its neighbour is not", () => {
@@ -43,7 +48,7 @@ suite("whose word counts", () => {
       ["0.0.0.0/0", "203.0.113.200", "2001:db8::1"],
     ] as const) {
       assert.deepEqual(read([network], inside, EVERYTHING), BELIEVED, `${inside} is in ${network}`);
-      assert.deepEqual(read([network], outside, EVERYTHING), notBelieved(networkOf(outside)), `${outside}, ${network}`);
+      assert.deepEqual(read([network], outside, EVERYTHING), notBelieved(outside), `${outside}, ${network}`);
     }
   });
 
@@ -64,7 +69,7 @@ suite("whose word counts", () => {
 
   test("the zone of a link-local address does not matter", () => {
     assert.deepEqual(read(["fe80::1"], "fe80::1%eth0", EVERYTHING), BELIEVED);
-    assert.deepEqual(read([], "fe80::1%eth0"), notBelieved("fe80:0:0:0::/64"));
+    assert.deepEqual(read([], "fe80::1%eth0"), notBelieved("fe80::"));
   });
 
   test("a connection that is already gone is nobody's, and nobody is trusted", () => {
@@ -175,9 +180,21 @@ suite("how the client came", () => {
 });
 
 suite("what counts as one network", () => {
-  test("an IPv4 address is one by itself", () => {
-    assert.equal(networkOf("203.0.113.9"), "203.0.113.9");
-    assert.notEqual(networkOf("203.0.113.9"), networkOf("203.0.113.8"));
+  test("networks of IPv4: an address → itself and its /24", () => {
+    assert.deepEqual(networksOf("203.0.113.9"), ["203.0.113.9", "203.0.113.0/24"]);
+  });
+
+  test("networks of IPv6: an address → its /64, /56 and /48", () => {
+    assert.deepEqual(networksOf("2001:db8:1:1234:5::6"), [
+      "2001:db8:1:1234::/64",
+      "2001:db8:1:1200::/56",
+      "2001:db8:1:0::/48",
+    ]);
+    assert.deepEqual(networksOf("ffff:ffff:ffff:ffff::"), [
+      "ffff:ffff:ffff:ffff::/64",
+      "ffff:ffff:ffff:ff00::/56",
+      "ffff:ffff:ffff:0::/48",
+    ]);
   });
 
   test("the first 64 bits of an IPv6 address are one, however it is written", () => {
@@ -197,16 +214,16 @@ suite("what counts as one network", () => {
       ["1:2:3:4:5:6:192.0.2.1", "1:2:3:4::/64"],
       ["1:2::3:4:5:192.0.2.1", "1:2:0:3::/64"],
     ] as const) {
-      assert.equal(networkOf(address), network, address);
+      assert.equal(networksOf(address)[0], network, address);
     }
   });
 
   test("neighbours in other networks are told apart", () => {
-    assert.notEqual(networkOf("2001:db8:0:1::1"), networkOf("2001:db8:0:2::1"));
-    assert.equal(networkOf("2001:db8:0:1::1"), networkOf("2001:db8:0:1:ffff::1"));
+    assert.notEqual(networksOf("2001:db8:0:1::1")[0], networksOf("2001:db8:0:2::1")[0]);
+    assert.equal(networksOf("2001:db8:0:1::1")[0], networksOf("2001:db8:0:1:ffff::1")[0]);
   });
 
   test("what is no address is left as it is", () => {
-    for (const text of ["", "unknown"]) assert.equal(networkOf(text), text);
+    for (const text of ["", "unknown"]) assert.deepEqual(networksOf(text), [text]);
   });
 });

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP, isIPv4 } from "node:net";
+import { BlockList, isIP, isIPv4, type Socket } from "node:net";
 
 /** Where a request came from, as far as it can be told. */
 export interface Client {
-  /** What limits are counted for: an address, or the network that a household has in IPv6. */
-  readonly network: string;
+  /** The networks that the address is in, which limits are counted for: narrow to wide. */
+  readonly networks: readonly string[];
   readonly isHttps: boolean;
+  /** What the client used to reach us, if a trusted proxy says so. */
+  readonly scheme: "http" | "https" | undefined;
   /** The name under which the client reached us, if a trusted proxy says that it was another than in Host. */
   readonly host: string | undefined;
 }
@@ -18,24 +20,17 @@ export type ReadClient = (request: IncomingMessage) => Client;
  * `onIgnored` is told once, since it is often a proxy that nobody has told us of.
  */
 export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
-  const trusted = new BlockList();
-  for (const network of trustedProxies) {
-    const [address = "", prefix] = network.split("/");
-    const family = isIPv4(address) ? "ipv4" : "ipv6";
-    if (prefix === undefined) trusted.addAddress(address, family);
-    else trusted.addSubnet(address, Number(prefix), family);
-  }
+  const isTrusted = createProxyCheck(trustedProxies);
   let hasToldOfIgnored = false;
-  const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 
   return ({ socket, headers }) => {
-    const peer = plainAddress(socket.remoteAddress ?? "") ?? "";
-    if (trustedProxies.length === 0 || peer === "" || !isTrusted(peer)) {
+    const peer = peerOf(socket);
+    if (!isTrusted(peer)) {
       if (!hasToldOfIgnored && headers["x-forwarded-for"] !== undefined) {
         hasToldOfIgnored = true;
         onIgnored?.();
       }
-      return { network: networkOf(peer), isHttps: false, host: undefined };
+      return { networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined };
     }
     let client = peer;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {
@@ -44,12 +39,32 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
       client = address;
       if (!isTrusted(address)) break;
     }
+    const proto = listOf(headers["x-forwarded-proto"]).at(-1)?.toLowerCase();
     return {
-      network: networkOf(client),
-      isHttps: listOf(headers["x-forwarded-proto"]).at(-1)?.toLowerCase() === "https",
+      networks: networksOf(client),
+      isHttps: proto === "https",
+      scheme: proto === "https" || proto === "http" ? proto : undefined,
       host: listOf(headers["x-forwarded-host"]).at(-1),
     };
   };
+}
+
+/** Tells whether an address is that of a trusted proxy. */
+export function createProxyCheck(trustedProxies: readonly string[]): (address: string) => boolean {
+  const trusted = new BlockList();
+  for (const network of trustedProxies) {
+    const [address = "", prefix] = network.split("/");
+    const family = isIPv4(address) ? "ipv4" : "ipv6";
+    if (prefix === undefined) trusted.addAddress(address, family);
+    else trusted.addSubnet(address, Number(prefix), family);
+  }
+  if (trustedProxies.length === 0) return () => false;
+  return (address) => address !== "" && trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+}
+
+/** The address at the other end of a connection; empty when the connection is already gone. */
+export function peerOf(socket: Socket): string {
+  return plainAddress(socket.remoteAddress ?? "") ?? "";
 }
 
 function listOf(header: string | string[] | undefined): string[] {
@@ -74,9 +89,13 @@ function plainAddress(text: string): string | undefined {
   return bits.flatMap((pair) => [pair >> 8, pair & 255]).join(".");
 }
 
-/** One network is one household: an address of IPv4, the first 64 bits of one of IPv6. */
-export function networkOf(address: string): string {
-  if (isIP(address) !== 6) return address;
+/**
+ * The networks of an address, narrow to wide. IPv4: the address itself and its /24. IPv6: the /64 that a household uses,
+ * the /56 that a provider usually gives it, and the /48 that a company or a hosting customer gets.
+ */
+export function networksOf(address: string): string[] {
+  if (isIPv4(address)) return [address, address.replace(/\d+$/, "0/24")];
+  if (isIP(address) !== 6) return [address];
   const [start = "", end] = address.split("::");
   const groups = (part: string) => (part === "" ? [] : part.split(":"));
   const before = groups(start);
@@ -84,8 +103,9 @@ export function networkOf(address: string): string {
   // An IPv4 address at the end of one of IPv6 takes the place of two groups.
   const length = before.length + after.length + (/\./.test(address) ? 1 : 0);
   const all = [...before, ...new Array<string>(end === undefined ? 0 : 8 - length).fill("0"), ...after];
-  return `${all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}::/64`;
+  const [a, b, c, d = 0] = all.slice(0, 4).map((group) => Number.parseInt(group, 16));
+  return [64, 56, 48].map((bits) => {
+    const last = d & (0xffff << (64 - bits));
+    return `${[a, b, c, last].map((group) => Number(group).toString(16)).join(":")}::/${bits}`;
+  });
 }

@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
-import { Server as NetServer, type Socket } from "node:net";
+import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
+import type { Budget, Reservation } from "./budget.ts";
+import { networksOf, peerOf } from "./client-address.ts";
 import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -22,10 +24,10 @@ const FINISHING_MS = 8_000;
 const MANY_WAITING = 64;
 const FEW_WAITING = 16;
 /**
- * What was read already is parsed all the same, some thousand requests for each connection. So when this many wait on
- * all connections together, whoever has many of them is closed.
+ * What was received already is parsed all the same, some thousand requests for each connection. So a request that waits
+ * counts in the memory of all requests: about this much, and its headers.
  */
-const MOST_WAITING = 20_000;
+const WAITING_BYTES = 4 * 1024;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -37,8 +39,10 @@ export function createHttpServer(
   handler: Handler,
   limits: Limits,
   allowed: Allowed,
+  isTrustedProxy: (address: string) => boolean,
+  memory: Budget,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
-  const lines = new Lines(handler);
+  const lines = new Lines(handler, memory);
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -52,21 +56,62 @@ export function createHttpServer(
   });
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
+  limitNetworks(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
   server.maxHeadersCount = 0;
-  server.on("request", (request, response) => lines.join({ request, response }));
+  server.on("request", (request, response) => lines.join(request, response));
   // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
   for (const event of ["checkContinue", "checkExpectation"]) {
     server.on(event, (request, response) => server.emit("request", request, response));
   }
   server.on("clientError", (error: ParserError, socket: Socket) => {
-    lines.afterAnswers(socket, () => answerParserError(error, socket, allowed));
+    lines.fail(
+      socket,
+      () => answerParserError(error, socket, allowed),
+      () => closeAfterAnswer(socket),
+    );
   });
   return { server, drain: () => drainConnections(server, lines) };
+}
+
+/**
+ * Closes new connections of a network that has `max` open, so that no single client can take all of them. A network is
+ * an IPv4 address or an IPv6 /56. Trusted proxies are exempt: everybody comes through them.
+ */
+function limitNetworks(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
+  const open = new Map<string, number>();
+  server.on("connection", (socket: Socket) => {
+    const peer = peerOf(socket);
+    if (peer === "" || isTrustedProxy(peer)) return;
+    const [narrow = peer, wider = narrow] = networksOf(peer);
+    const network = isIPv6(peer) ? wider : narrow;
+    const count = open.get(network) ?? 0;
+    if (count >= max) {
+      socket.destroy();
+      return;
+    }
+    open.set(network, count + 1);
+    socket.once("close", () => {
+      const left = (open.get(network) ?? 1) - 1;
+      if (left === 0) open.delete(network);
+      else open.set(network, left);
+    });
+  });
 }
 
 interface Waiting {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  /** What it holds while others are ahead of it. */
+  readonly memory: Reservation;
+}
+
+/** The requests of one connection. */
+interface Line {
+  /** Those whose response is not finished, in order. */
+  readonly waiting: Waiting[];
+  /** The last that was parsed, with a response or without. */
+  last: Waiting | undefined;
+  isBroken: boolean;
 }
 
 /**
@@ -75,26 +120,29 @@ interface Waiting {
  * that reads no answers could make us prepare hundreds of them.
  */
 class Lines {
-  readonly #lines = new Map<Socket, Waiting[]>();
+  readonly #lines = new Map<Socket, Line>();
   readonly #start: (first: Waiting) => void;
-  #waiting = 0;
+  readonly #memory: Budget;
 
-  constructor(handler: Handler) {
+  constructor(handler: Handler, memory: Budget) {
     this.#start = ({ request, response }) => handler(request, response);
+    this.#memory = memory;
   }
 
-  join(last: Waiting): void {
-    const { socket } = last.request;
+  join(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
     if (socket.destroyed) return;
-    const waiting = this.#lines.get(socket) ?? this.#open(socket);
-    if (this.#waiting >= MOST_WAITING && waiting.length >= MANY_WAITING) {
+    const line = this.#lines.get(socket) ?? this.#open(socket);
+    const { waiting } = line;
+    const last = { request, response, memory: this.#memory.reserve(() => peerOf(socket)) };
+    if (waiting.length > 0 && !last.memory.resize(WAITING_BYTES + headerLength(request))) {
       socket.destroy();
       return;
     }
-    this.#waiting += 1;
+    line.last = last;
     waiting.push(last);
     last.response.on("close", () => {
-      if (waiting.shift() !== undefined) this.#waiting -= 1;
+      waiting.shift()?.memory.release();
       if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
       const [next] = waiting;
       // In a turn of its own: others must not wait for everything that one client has sent ahead.
@@ -105,32 +153,51 @@ class Lines {
     else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
   }
 
-  #open(socket: Socket): Waiting[] {
-    const line: Waiting[] = [];
+  #open(socket: Socket): Line {
+    const line: Line = { waiting: [], last: undefined, isBroken: false };
     this.#lines.set(socket, line);
     // Node tells of the end of the one that is being answered alone.
     socket.once("close", () => {
       this.#lines.delete(socket);
-      this.#waiting -= line.length;
-      line.length = 0;
+      for (const { memory } of line.waiting.splice(0)) memory.release();
     });
     return line;
   }
 
   /** Whoever waits for an answer is told with the last one that there will be no more. */
   end(): void {
-    for (const line of this.#lines.values()) {
-      const last = line.at(-1)?.response;
+    for (const { waiting } of this.#lines.values()) {
+      const last = waiting.at(-1)?.response;
       if (last?.headersSent === false) last.setHeader("Connection", "close");
     }
   }
 
-  /** Runs when every whole request before has its answer; one that is not whole is what the error is about. */
-  afterAnswers(socket: Socket, run: () => void): void {
-    const last = this.#lines.get(socket)?.findLast(({ request }) => request.complete);
-    if (last === undefined) run();
-    else last.response.once("close", run);
+  /**
+   * Ends a connection whose input cannot be parsed any further, after the responses to all requests before. When the
+   * input broke off in the body of a request that has a response already, there is no second one: it calls `close`
+   * instead of `respond`.
+   */
+  fail(socket: Socket, respond: () => void, close: () => void): void {
+    const line = this.#lines.get(socket);
+    if (line?.last === undefined) {
+      respond();
+      return;
+    }
+    // The parser reports each further packet as one more error.
+    if (line.isBroken) return;
+    line.isBroken = true;
+    const { last, waiting } = line;
+    const isInBody = !last.request.complete;
+    const isAnswered = isInBody && last.response.headersSent;
+    const ahead = waiting.at(isInBody && !isAnswered ? -2 : -1);
+    const end = isAnswered ? close : respond;
+    if (ahead === undefined) end();
+    else ahead.response.once("close", end);
   }
+}
+
+function headerLength({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, 0);
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {
@@ -172,7 +239,12 @@ function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed
     connection: "close",
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+  closeAfterAnswer(socket, `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+}
+
+/** Gives the client a moment to read: closing a connection that still receives would destroy the answer on its way. */
+function closeAfterAnswer(socket: Socket, answer = ""): void {
+  socket.end(answer);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 

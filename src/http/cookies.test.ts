@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cookieName, readCookies, writeCookie } from "./cookies.ts";
 
-const HTTP = { network: "127.0.0.1", isHttps: false, host: undefined };
+const HTTP = { networks: ["127.0.0.1"], isHttps: false, scheme: undefined, host: undefined };
 const HTTPS = { ...HTTP, isHttps: true };
 
 test("the name of the cookie holds the browser to what can be promised", () => {

@@ -16,7 +16,11 @@ export function addDocs(resource: AddResource, facts: Facts): void {
   const files = {
     // Not one of the types made for it: browsers show this one, and every tool reads it.
     "/openapi.json": ["json", "application/json", {}],
-    "/docs": ["page", "text/html; charset=utf-8", { "content-security-policy": POLICY }],
+    "/docs": [
+      "page",
+      "text/html; charset=utf-8",
+      { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin" },
+    ],
     "/docs.css": ["style", "text/css; charset=utf-8", { "content-security-policy": POLICY }],
   } as const;
   for (const [path, [name, type, headers]] of Object.entries(files)) {

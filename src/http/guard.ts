@@ -3,17 +3,20 @@ import { isIP } from "node:net";
 import type { Config } from "../config.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import type { ReadClient } from "./client-address.ts";
+import { pathOf } from "./resource.ts";
 
 const MAX_HEADERS = 200;
 
 /**
  * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
  * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
- * With accounts it keeps them from using the cookie of whoever is signed in.
+ * With accounts it keeps them from using the cookie of a signed-in user. `isApi` tells paths of the API from those of
+ * pages, which other sites may link to.
  */
 export function createGuard(
   config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
   readClient: ReadClient,
+  isApi: (path: string) => boolean,
 ): (request: IncomingMessage) => void {
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
@@ -26,7 +29,7 @@ export function createGuard(
   /** The name in a Host header, and whether this server goes by it. Nearly every request names the same host. */
   const read = (host: string) => {
     if (last.host !== host) {
-      const name = hostname(`http://${host}`);
+      const name = parseOrigin(`http://${host}`)?.hostname;
       const isServed =
         isAnyHost || name === "localhost" || isIP(name?.replace(/^\[|\]$/g, "") ?? "") > 0 || allowed.has(name ?? "");
       last = { host, name, isServed };
@@ -34,29 +37,50 @@ export function createGuard(
     return last;
   };
 
-  const refuseOtherSites = (raw: IncomingMessage, name: string) => {
-    const { origin, "sec-fetch-site": site } = raw.headers;
-    if (origin !== undefined && config.corsOrigins.includes(origin)) return;
-    if (site === "cross-site" && !isVisit(raw)) throw crossSite("Sec-Fetch-Site");
-    const from = origin === undefined ? name : hostname(origin);
-    if (from === undefined || (from !== name && !allowed.has(from))) throw crossSite("Origin");
+  /**
+   * Whether an origin is the server's own: with the same host and port as Host or a trusted proxy's X-Forwarded-Host, or
+   * an allowed name with one of their ports or the default port. The scheme counts if a trusted proxy has told it:
+   * otherwise a proxy that the server does not know may have terminated TLS.
+   */
+  const isOwn = (origin: string, raw: IncomingMessage): boolean => {
+    const from = parseOrigin(origin);
+    const { host, scheme } = readClient(raw);
+    if (from === undefined || (scheme !== undefined && from.protocol !== `${scheme}:`)) return false;
+    const reached = [raw.headers.host, host].flatMap((authority) =>
+      authority === undefined ? [] : (parseOrigin(`${from.protocol}//${authority}`) ?? []),
+    );
+    if (reached.some((own) => own.host === from.host)) return true;
+    return allowed.has(from.hostname) && ["", ...reached.map(({ port }) => port)].includes(from.port);
+  };
+
+  /** Throws unless the request is from the server's own page, or from no web page at all. Browsers say which. */
+  const requireOwnPage = (raw: IncomingMessage) => {
+    const { host, origin, "sec-fetch-site": site } = raw.headers;
+    if (isOtherSite(site)) throw crossSite("Sec-Fetch-Site");
+    if (origin === undefined) return;
+    if (origin === "null" || host === undefined || (site !== "same-origin" && !isOwn(origin, raw)))
+      throw crossSite("Origin");
+  };
+
+  const isListed = ({ headers: { origin } }: IncomingMessage) =>
+    origin !== undefined && config.corsOrigins.includes(origin);
+
+  const refuseOtherSites = (raw: IncomingMessage) => {
+    if (isListed(raw)) return;
+    const isLink = raw.headers.origin === undefined && isVisit(raw) && !isApi(pathOf(raw));
+    if (!isLink) requireOwnPage(raw);
   };
 
   /**
-   * Whoever sends an Authorization header is not a page that uses somebody's cookie. All others must be our own page, or
-   * no page at all: browsers say which. The origins of CORS are no exception, since they come with tokens.
+   * No web page can make a browser add an Authorization header by itself, so requests with one are not forged. Origins
+   * of CORS need a token to write. Reading reveals nothing to another site except whether the user is signed in, by
+   * whether a download starts; so such requests are refused before the cookie is looked at.
    */
   const refuseForgery = (raw: IncomingMessage) => {
-    const { authorization, host, origin, "sec-fetch-site": site } = raw.headers;
-    if (raw.method === "GET" || raw.method === "HEAD" || authorization !== undefined) return;
-    if (origin === "null") throw crossSite("Origin");
-    if (site !== undefined) {
-      if (site !== "same-origin" && site !== "none") throw crossSite("Sec-Fetch-Site");
-    } else if (origin !== undefined) {
-      const from = origin.replace(/^https?:\/\//, "").toLowerCase();
-      const isOurs = from === host?.toLowerCase() || from === readClient(raw).host?.toLowerCase();
-      if (!isOurs && !allowed.has(hostname(origin) ?? "")) throw crossSite("Origin");
-    }
+    const { authorization, "sec-fetch-site": site } = raw.headers;
+    if (authorization !== undefined) return;
+    if (raw.method !== "GET" && raw.method !== "HEAD") requireOwnPage(raw);
+    else if (isOtherSite(site) && isApi(pathOf(raw)) && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
   };
 
   return (raw) => {
@@ -92,7 +116,11 @@ export function createGuard(
     if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
       throw new RequestFailure({ status: 417, title: "Expectation Failed", source: { header: "Expect" } });
     }
-    if (host === undefined && raw.httpVersion === "1.0") return;
+    const refuse = hasAccounts ? refuseForgery : refuseOtherSites;
+    if (host === undefined && raw.httpVersion === "1.0") {
+      refuse(raw);
+      return;
+    }
     const { name, isServed } = read(host ?? "");
     if (host === undefined || host === "" || name === undefined) {
       throw new RequestFailure({
@@ -111,9 +139,13 @@ export function createGuard(
         source: { header: "Host" },
       });
     }
-    if (hasAccounts) refuseForgery(raw);
-    else refuseOtherSites(raw, name);
+    refuse(raw);
   };
+}
+
+/** Whether Sec-Fetch-Site names another origin: "cross-site", "same-site" (such as another port), or an unknown value. */
+function isOtherSite(site: string | string[] | undefined): boolean {
+  return site !== undefined && site !== "same-origin" && site !== "none";
 }
 
 /** Somebody follows a link to here: what is answered is shown to that person, and the other site sees nothing of it. */
@@ -122,10 +154,10 @@ function isVisit({ method, headers }: IncomingMessage): boolean {
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
-/** Undefined for what is no origin: an address with more than a scheme, a host and a port. */
-function hostname(origin: string): string | undefined {
-  if (!/^https?:\/\/[^/?#@\\\s,]+$/i.test(origin)) return undefined;
-  return URL.parse(origin)?.hostname;
+/** Undefined for what is no origin: a URL with more than a scheme, a host and a port. */
+function parseOrigin(text: string): URL | undefined {
+  if (!/^https?:\/\/[^/?#@\\\s,]+$/i.test(text)) return undefined;
+  return URL.parse(text) ?? undefined;
 }
 
 function crossSite(header: string): RequestFailure {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC, add, newId, startServer, statusOf } from "../../test/harness.ts";
@@ -23,18 +23,51 @@ test("the limits of a request follow their settings, and its error names them", 
   assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_048 }]);
 });
 
-test("more connections than there may be are closed, and those that were there go on", async () => {
-  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "2" });
-  const sockets = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
-  for (const socket of sockets) await once(socket, "connect");
-  const third = connect(port, "127.0.0.1");
-  third.on("error", () => undefined);
-  await once(third, "close");
+/** Opens a connection from an address of this machine; false when the server closes it at once. */
+async function openFrom(address: string, port: number): Promise<Socket | undefined> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress: address }).on("error", () => undefined);
+  await once(socket, "connect");
+  socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const [data] = await Promise.race([once(socket, "data"), once(socket, "close")]);
+  return data instanceof Buffer ? socket : undefined;
+}
+
+test("connections: more than the maximum → closed, and those that were there continue", async () => {
+  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "4" });
+  const sockets = [];
+  for (const address of ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"])
+    sockets.push(await openFrom(address, port));
+  assert.equal(await openFrom("127.0.0.3", port), undefined);
   for (const socket of sockets) {
+    assert.ok(socket !== undefined);
     socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert.match(String((await once(socket, "data"))[0]), /^HTTP\/1\.1 200 /);
     socket.destroy();
   }
+});
+
+test("connections: more than half of the maximum from one network → closed, others get in", async () => {
+  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "6" });
+  const sockets = [];
+  for (let count = 0; count < 3; count += 1) sockets.push(await openFrom("127.0.0.1", port));
+  assert.ok(sockets.every((socket) => socket !== undefined));
+  assert.equal(await openFrom("127.0.0.1", port), undefined);
+  const other = await openFrom("127.0.0.2", port);
+  assert.ok(other !== undefined);
+  // A place that is left can be taken again.
+  sockets[0]?.end();
+  await sleep(50);
+  const again = await openFrom("127.0.0.1", port);
+  assert.ok(again !== undefined);
+  for (const socket of [...sockets, other, again]) socket?.destroy();
+});
+
+test("connections: a trusted proxy → may have all of them", async () => {
+  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "4", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
+  const sockets = [];
+  for (let count = 0; count < 4; count += 1) sockets.push(await openFrom("127.0.0.1", port));
+  assert.ok(sockets.every((socket) => socket !== undefined));
+  for (const socket of sockets) socket?.destroy();
 });
 
 test("when more waits to be written than may, a request is refused whole and can be sent again", async () => {
@@ -60,6 +93,37 @@ test("a slow request has a line in the log", async () => {
   const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" });
   await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
   assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
+});
+
+test("slow requests: many slow strangers → ten lines a minute, then how many were left out", async () => {
+  let now = Date.now();
+  const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" }, () => new Date(now));
+  const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 2\r\n`;
+  const visit = async () => {
+    const socket = connect(server.port, "127.0.0.1");
+    socket.write(`${head}Connection: close\r\nExpect: 100-continue\r\n\r\n`);
+    // The server has begun to wait for the body.
+    await once(socket, "data");
+    await sleep(20);
+    socket.resume().end("}}");
+    await once(socket, "close");
+  };
+  const linesOf = (text: RegExp) =>
+    server
+      .log()
+      .split("\n")
+      .filter((line) => text.test(line));
+  await Promise.all(Array.from({ length: 60 }, visit));
+  assert.equal(linesOf(/"status":400.*"slow request"/).length, 10);
+  await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
+  assert.equal(linesOf(/"status":200.*"slow request"/).length, 1, "a request that succeeded is still logged");
+  now += 60_000;
+  await visit();
+  assert.equal(linesOf(/"status":400.*"slow request"/).length, 11);
+  assert.deepEqual(
+    linesOf(/not logged/).map((line) => JSON.parse(line).omitted),
+    [50],
+  );
 });
 
 test("bodies that together are more than the server can hold are refused, and their memory comes back", async () => {

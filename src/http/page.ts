@@ -91,7 +91,14 @@ function describe(name: string, bytes: Buffer, compressed: File["forms"] = []): 
 }
 
 function send({ headers }: Request, response: Response, { type, tag, cache, plain, forms }: File): void {
-  const common = { "cache-control": cache, etag: tag, vary: "Accept-Encoding", "content-security-policy": POLICY };
+  const common = {
+    "cache-control": cache,
+    etag: tag,
+    vary: "Accept-Encoding",
+    "content-security-policy": POLICY,
+    // Another site that opens the page gets no handle on its window.
+    ...(type === TYPES["html"] ? { "cross-origin-opener-policy": "same-origin" } : {}),
+  };
   if (headers["if-none-match"]?.split(",").some((known) => known.trim() === tag)) {
     respondUnchanged(response, common);
     return;

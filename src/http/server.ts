@@ -7,7 +7,7 @@ import type { Config } from "../config.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { Budget, requestMemory } from "./budget.ts";
-import { createClientReader } from "./client-address.ts";
+import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
@@ -17,6 +17,7 @@ import { createVerifier } from "./oidc.ts";
 import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
 import { holdUnsent, respondToFailure } from "./respond.ts";
 import { addRoutes } from "./routes.ts";
+import { SlowRequestLog } from "./slow-requests.ts";
 
 /** How many exports and imports may run at a time, and how many of one account. */
 const MAX_LONG_REQUESTS = 64;
@@ -74,7 +75,7 @@ export function createServer(options: ServerOptions): Server {
     state,
   );
   const withoutBase = createBasePath(config.basePath);
-  const guard = createGuard(config, readClient);
+  const guard = createGuard(config, readClient, (path) => routes.find(path)?.url.startsWith("/v1/") === true);
   const allowOrigin = createCors(config.corsOrigins, (path) => routes.find(path));
 
   const answer = async (request: Request, response: Response) => {
@@ -97,20 +98,21 @@ export function createServer(options: ServerOptions): Server {
     }
     holdUnsent(request, response);
   };
-  const observe = (request: Request, { statusCode: status }: Response, ms: number) => {
+  const slowRequests = new SlowRequestLog(log, clock);
+  const observe = (request: Request, { statusCode: status, writableFinished }: Response, ms: number) => {
     const isSlow = ms >= config.slowRequestMs;
     if (metrics === undefined && !isSlow && !isVerbose) return;
     const { method } = request;
     const route = routes.find(pathOf(request.raw))?.url ?? "none";
     metrics?.observeRequest(method, route, status, ms / 1000);
     const line = { reqId: request.id, method, route, status, ms };
-    if (isSlow) log.warn(line, "slow request");
+    if (isSlow) slowRequests.add(line, status < 400 && writableFinished);
     else if (isVerbose) log.debug(line, "request");
   };
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, memory, () => readClient(raw).network);
+      const request = new Request(raw, log, memory, () => readClient(raw).networks.at(-1) ?? "");
       raw.url = withoutBase(relativeTo(request.originalUrl));
       response.on("close", () => {
         request.memory.release();
@@ -123,6 +125,8 @@ export function createServer(options: ServerOptions): Server {
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),
+    createProxyCheck(config.trustedProxies),
+    memory,
   );
 
   return {
@@ -136,6 +140,7 @@ export function createServer(options: ServerOptions): Server {
     async drain() {
       state.draining = true;
       await drain();
+      slowRequests.flush();
     },
   };
 }

@@ -55,7 +55,8 @@ function failuresOfAccess(facts: Facts, method: Method, access: Outline["access"
       ? ["CrossSiteRequest", "Unauthorized"]
       : ["CrossSiteRequest"];
   const failures: FailureName[] = ["TokenInQuery"];
-  if (method !== "get") failures.push("CrossSiteRequest");
+  // Other sites may link to pages, not to the API.
+  if (method !== "get" || (access !== "open" && access !== "metrics")) failures.push("CrossSiteRequest");
   if (access === "open") return failures;
   failures.push("Unauthorized");
   if (access === "metrics") return failures;

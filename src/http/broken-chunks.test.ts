@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ATOMIC, startServer } from "../../test/harness.ts";
+
+const HOST = "Host: localhost\r\n";
+const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
+const open = await startServer({ EARMARK_MAX_BODY_BYTES: "1024" });
+const closed = await startServer({ EARMARK_ACCOUNTS: "on" });
+
+/** A request up to its body, and how the server treats it. */
+const REQUESTS = {
+  "a body that is read": [open, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
+  "a body that was asked for": [
+    open,
+    `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\nExpect: 100-continue\r\n`,
+  ],
+  "a body that is not read": [open, `GET /v1/subscriptions HTTP/1.1\r\n${HOST}`],
+  "a body that an export does not read": [open, `GET /v1/subscriptions.opml HTTP/1.1\r\n${HOST}`],
+  "a body that a deletion does not read": [
+    open,
+    `DELETE /v1/subscriptions/00000000-0000-4000-8000-000000000000 HTTP/1.1\r\n${HOST}`,
+  ],
+  "a refused name": [open, "GET / HTTP/1.1\r\nHost: elsewhere.example\r\n"],
+  "an unknown path": [open, `POST /nothing HTTP/1.1\r\n${HOST}`],
+  "a refused media type": [open, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: text/plain\r\n`],
+  "a missing credential": [closed, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
+} as const;
+
+/** Bodies that break: in a size, after the data of a chunk, in an extension, in a trailer, above the limit. */
+const BODIES = [
+  "5\r\nhello\r\nZZ\r\n",
+  "5\r\nhelloworld\r\n",
+  "5;\0\r\nhello",
+  "0\r\nA:\0b\r\n\r\n",
+  `401\r\n${"x".repeat(0x401)}\r\n-1\r\n`,
+];
+
+/** Sends the parts one after another, and returns all that comes until the server closes. */
+async function exchange(port: number, parts: readonly string[]): Promise<string> {
+  const socket = connect(port, "127.0.0.1").setNoDelay();
+  const received: Buffer[] = [];
+  socket.on("data", (data) => received.push(data)).on("error", () => undefined);
+  const over = once(socket, "close");
+  await once(socket, "connect");
+  for (const part of parts) {
+    socket.write(part);
+    await sleep(30);
+  }
+  await over;
+  return Buffer.concat(received).toString();
+}
+
+/** Every position in a text but those in the middle of a long one. */
+function cutsOf(text: string): number[] {
+  return Array.from({ length: text.length + 1 }, (_, at) => at).filter((at) => at < 16 || at > text.length - 16);
+}
+
+function countResponses(received: string): number {
+  return received.match(/HTTP\/1\.1 [2-5]\d\d /g)?.length ?? 0;
+}
+
+suite("broken chunks", { concurrency: true }, () => {
+  for (const [name, [{ port }, head]] of Object.entries(REQUESTS)) {
+    for (const [place, before] of [
+      ["first", ""],
+      ["second", `GET /healthz HTTP/1.1\r\n${HOST}\r\n`],
+    ] as const) {
+      test(`${name}, in the ${place} request of a connection → one response each`, async () => {
+        const whole = before + head + CHUNKED;
+        const exchanges = BODIES.flatMap((body) =>
+          cutsOf(body).map(async (cut) => {
+            const received = await exchange(port, [whole + body.slice(0, cut), body.slice(cut)]);
+            const what = JSON.stringify([body.slice(0, cut), body.slice(cut), received]);
+            assert.equal(countResponses(received), before === "" ? 1 : 2, what);
+          }),
+        );
+        await Promise.all(exchanges);
+      });
+    }
+  }
+
+  test("packets after the broken one → one response each", async () => {
+    const first = `GET /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`;
+    const [, head] = REQUESTS["a body that is read"];
+    const received = await exchange(open.port, [
+      `${first}${head}${CHUNKED}ZZ\r\n`,
+      ...new Array<string>(3).fill("ZZ\r\n"),
+    ]);
+    assert.equal(countResponses(received), 2, received);
+  });
+});

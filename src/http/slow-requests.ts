@@ -1,0 +1,47 @@
+import type { Logger } from "./exchange.ts";
+
+const MAX_LINES = 10;
+const WINDOW_MS = 60_000;
+
+/**
+ * Logs slow requests, at most ten a minute and then how many were left out: a client that sends or reads slowly must
+ * not be able to fill the log. Requests that failed or broke off are counted apart from those that succeeded, so that
+ * strangers cannot hide the latter.
+ */
+export class SlowRequestLog {
+  readonly #log: Logger;
+  readonly #clock: () => Date;
+  readonly #succeeded = { since: 0, lines: 0, omitted: 0 };
+  readonly #failed = { since: 0, lines: 0, omitted: 0 };
+
+  constructor(log: Logger, clock: () => Date) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  add(line: object, hasSucceeded: boolean): void {
+    const kind = hasSucceeded ? this.#succeeded : this.#failed;
+    const now = this.#clock().getTime();
+    if (now - kind.since >= WINDOW_MS) {
+      this.#reportOmitted(kind);
+      Object.assign(kind, { since: now, lines: 0 });
+    }
+    if (kind.lines === MAX_LINES) {
+      kind.omitted += 1;
+      return;
+    }
+    kind.lines += 1;
+    this.#log.warn(line, "slow request");
+  }
+
+  /** Logs how many were left out so far. */
+  flush(): void {
+    this.#reportOmitted(this.#succeeded);
+    this.#reportOmitted(this.#failed);
+  }
+
+  #reportOmitted(kind: { omitted: number }): void {
+    if (kind.omitted > 0) this.#log.warn({ omitted: kind.omitted }, "more slow requests, not logged one by one");
+    kind.omitted = 0;
+  }
+}
