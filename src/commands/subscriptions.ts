@@ -3,7 +3,7 @@ import { readFeedUrl } from "../feed-url.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { StartFailure } from "../store/opening.ts";
-import { type Library, openLibrary, type Place } from "./library.ts";
+import { type Library, openLibrary, type Place, shorten } from "./library.ts";
 import type { Terminal } from "./terminal.ts";
 
 const MAX_INPUT = 64 * 1024 * 1024;
@@ -23,7 +23,7 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
       );
     if (error instanceof EarmarkError)
       throw new StartFailure(
-        `The server answered ${error.status} ${error.title}: ${error.detail ?? "no more was said"}`,
+        `The server answered ${error.status} ${shorten(error.title)}: ${shorten(error.detail ?? "no more was said")}`,
       );
     if (error instanceof NetworkError) throw new StartFailure(`${place.server}: ${error.message}`);
     throw error;
@@ -153,7 +153,15 @@ export async function importFile(
 
 export async function exportFile(terminal: Terminal, place: Place): Promise<number> {
   return withLibrary(terminal, place, async (library) => {
-    await terminal.write(await library.exportOpml());
+    const opml = await library.exportOpml();
+    // The file may be shown or imported anywhere later, and a server is free to answer with anything.
+    if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
+      throw new StartFailure("The answer of the server is not an OPML file. Nothing was exported.");
+    await terminal.writeFile(opml);
     return ALL;
   });
 }
+
+const OPML_START = /^\s*(?:<\?xml[^<>]*\?>\s*)?<opml[\s>]/i;
+/** Characters that XML forbids, and those that it discourages: Earmark writes none of them. */
+const NOT_IN_XML = /[^\P{Cc}\t\n\r]|[\ufffe\uffff]/u;
