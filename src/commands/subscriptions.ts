@@ -22,10 +22,11 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
         "The server does not know the token. Put a valid one into EARMARK_TOKEN, or into a file that EARMARK_TOKEN_FILE names (401).",
       );
     if (error instanceof EarmarkError)
-      throw new StartFailure(
-        `The server answered ${error.status} ${shorten(error.title)}: ${shorten(error.detail ?? "no more was said")}`,
-      );
-    if (error instanceof NetworkError) throw new StartFailure(`${place.server}: ${error.message}`);
+      throw new StartFailure(`The server answered: ${shorten(error.message.replace(/\.$/, ""))}.`);
+    if (error instanceof NetworkError) {
+      const isTimeout = error.cause instanceof Error && error.cause.name === "TimeoutError";
+      throw new StartFailure(`${place.server}: ${isTimeout ? "The request timed out." : error.message}`);
+    }
     throw error;
   } finally {
     await library.close();
