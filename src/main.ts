@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { parseArgs } from "node:util";
 import { COMMANDS, OPTIONS, type Options } from "./commands/commands.ts";
-import { harmless, Terminal, type World, WrongUsage } from "./commands/terminal.ts";
+import { Terminal, type World, WrongUsage } from "./commands/terminal.ts";
 import { ConfigError, readConfig } from "./config.ts";
+import { stripControlCharacters, stripFromLines } from "./control-characters.ts";
 import { StartFailure } from "./store/opening.ts";
 import { StoreUnavailable } from "./subscriptions.ts";
 
@@ -90,7 +91,7 @@ const world: World = {
 };
 
 function say(words: string): void {
-  process.stderr.write(`${harmless(words)}\n`);
+  process.stderr.write(`${stripFromLines(words)}\n`);
 }
 
 /** The first signal asks to stop; a later one, of any kind, ends the process at once, as it would without us. */
@@ -124,9 +125,11 @@ function explain(error: unknown): { code: number; words: string } {
     const words = `earmark: these settings are wrong:\n${error.message}\nAll settings: bin/earmark --help`;
     return { code: WRONG_CONFIGURATION, words };
   }
-  if (error instanceof StartFailure) return { code: FAILED, words: `earmark: ${error.message}` };
+  // One line, also when a server's text is in it.
+  if (error instanceof StartFailure)
+    return { code: FAILED, words: `earmark: ${stripControlCharacters(error.message)}` };
   if (error instanceof StoreUnavailable) {
-    const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    const cause = error.cause instanceof Error ? `: ${stripControlCharacters(error.cause.message)}` : "";
     return { code: FAILED, words: `earmark: The database cannot be used at this moment${cause}. Try again.` };
   }
   const { code, message } = error as NodeJS.ErrnoException;

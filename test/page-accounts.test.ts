@@ -6,6 +6,7 @@ import type { Locator, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { Accounts, isNotDone } from "../src/accounts.ts";
 import { everySubscription, type UserId } from "../src/subscriptions.ts";
+import { isolate, revealControlCharacters } from "../web/src/control-characters.ts";
 import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
@@ -456,13 +457,14 @@ describe("for apps", () => {
     for (const label of labels) {
       await field(page, apps.label).fill(label);
       await button(page, apps.create).click();
-      await heading(page, apps.made(label)).waitFor();
+      const shown = isolate(label);
+      await heading(page, apps.made(shown)).waitFor();
       await assertFits(page);
       await page.keyboard.press("Escape");
       await button(dialog(page), apps.finished).click();
-      await page.getByText(label, { exact: true }).waitFor();
+      await page.getByText(revealControlCharacters(label), { exact: true }).waitFor();
       await assertFits(page);
-      assert.equal(await button(page, apps.revokeOf(label)).count(), 1);
+      assert.equal(await button(page, apps.revokeOf(shown)).count(), 1);
     }
     assert.equal(await page.locator("main b, main li img").count(), 0);
     await finish();

@@ -37,6 +37,11 @@ function watchChanges(page: Page): string[] {
   return changes;
 }
 
+/** Every text that people see or hear: in elements, labels and tooltips. */
+const shownTexts = (page: Page): Promise<string> =>
+  page.evaluate(`[document.body.textContent, ...[...document.querySelectorAll("[title], [aria-label]")]
+    .flatMap((element) => [element.title, element.getAttribute("aria-label") ?? ""])].join(" ")`);
+
 /** As when somebody comes back to the tab. */
 const comeBack = (page: Page) =>
   page.evaluate(`document.dispatchEvent(new Event("visibilitychange", { bubbles: true }))`);
@@ -51,6 +56,31 @@ describe("the list", { concurrency: 3 }, () => {
     await until(() => hosts(page), NAMES);
     await order.selectOption(en.list.newest);
     await until(() => hosts(page), NEWEST_FIRST);
+    await finish();
+  });
+
+  test("page: bidirectional and invisible characters in a feed URL → shown as marks, and kept in its link", async () => {
+    const feed = "https://feeds.example/\u202egpj\u2066.exe\u200b\u{e0041}?a=\u061cb";
+    const { page, server, finish } = await visit({ feeds: [feed, "https://feeds.example/שלום"] });
+    await until(() => rows(page).count(), 2);
+    await rows(page).getByText("https://feeds.example/�gpj�.exe��?a=�b", { exact: true }).waitFor();
+    assert.equal(await rows(page).getByRole("link").last().getAttribute("href"), feed);
+    const name = "feeds.example/�gpj�.exe��";
+    assert.equal(await rows(page).locator("bdi").count(), 4);
+    // What is written from right to left is isolated in labels.
+    const label = await rows(page).first().getByRole("button").last().getAttribute("aria-label");
+    assert.equal(label, en.list.remove("\u2068feeds.example/שלום\u2069"));
+    await button(page, en.list.remove(name)).click();
+    await said(page, en.list.removed(1, name)).waitFor();
+    await search(page).fill("\u202eabc");
+    await page.getByText(en.list.none("�abc"), { exact: true }).waitFor();
+    assert.doesNotMatch(
+      await shownTexts(page),
+      /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2066\u2067]|[\u{e0000}-\u{e007f}]/u,
+    );
+    await search(page).fill("");
+    await button(page, en.list.undo).click();
+    assert.deepEqual((await feedsOf(server))[0], feed);
     await finish();
   });
 

@@ -10,6 +10,10 @@ export interface ClientOptions {
   readonly retries?: number | undefined;
   /** Called before each wait for another try. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
+  /** Timeout of one request in milliseconds: 60,000 by default, 300,000 for imports and exports. */
+  readonly timeoutMs?: number | undefined;
+  /** Maximum size of one response in bytes: 8 MiB by default, 64 MiB for imports and exports. */
+  readonly maxResponseBytes?: number | undefined;
 }
 
 export interface Retry {
@@ -234,6 +238,8 @@ const MAX_BODY_BYTES = 1_000_000;
 const MAX_PAGE_SIZE = 100;
 /** Whoever is told to wait for longer decides that better themselves. */
 const MAX_WAIT_MS = 120_000;
+/** Of one list: a server that sends more never ends. */
+const MAX_ITEMS = 1_000_000;
 
 // What comes over the wire, as far as it is read here.
 interface Resource {
@@ -281,6 +287,8 @@ interface Call extends CallOptions {
   readonly once?: boolean;
   /** A status that is an answer too, and no failure. */
   readonly expected?: number;
+  /** An import or an export, which may be large and take long. */
+  readonly isFile?: boolean;
 }
 
 interface Answer {
@@ -302,26 +310,29 @@ interface Part<Item = Subscription> {
 /** A feed on its way. */
 type Draft = Pick<SubscribeResult, "feed" | "id">;
 
-export function createClient({ url, token, fetch: request = fetch, retries = 5, onRetry }: ClientOptions): Client {
+export function createClient(options: ClientOptions): Client {
+  const { url, token, fetch: request = fetch, retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
   const base = withoutSlashes(new URL(url).href);
 
   async function send(path: string, call: Call): Promise<Answer> {
-    const { method = "GET", type, body = null, once, expected, signal = null } = call;
+    const { method = "GET", type, body = null, once, expected, isFile, signal } = call;
     // An OPML file is welcome too.
     const headers: Record<string, string> = { Accept: `${PLAIN}, */*;q=0.1` };
     if (type) headers["Content-Type"] = type;
     if (token) headers["Authorization"] = `Bearer ${token}`;
     // A redirect would turn POST into GET and lose the token. So it is reported, not followed.
-    const init: RequestInit = { method, headers, body, redirect: "manual", signal };
+    const init: RequestInit = { method, headers, body, redirect: "manual" };
     for (let attempt = 1; ; attempt += 1) {
       signal?.throwIfAborted();
       let error: EarmarkError | NetworkError;
       let mayPass = !once;
       let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
+        const timeout = AbortSignal.timeout(timeoutMs ?? (isFile ? 300_000 : 60_000));
+        init.signal = AbortSignal.any(signal ? [signal, timeout] : [timeout]);
         const response = await request(base + path, init);
         const { status } = response;
-        const text = await response.text();
+        const text = await readText(response, maxResponseBytes ?? (isFile ? 64 : 8) * 1_048_576);
         if (response.ok) return { text, attempt };
         error = readFailure(response, text);
         if (status === expected) return { text, attempt, error };
@@ -330,6 +341,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
         if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
       } catch (cause) {
         signal?.throwIfAborted();
+        if (cause instanceof EarmarkError) throw cause;
         error = new NetworkError(cause);
       }
       if (!mayPass || attempt > retries || delayMs > MAX_WAIT_MS) throw error;
@@ -346,8 +358,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
 
   /** False when there was none. */
   async function remove(path: string, id: string, signal: AbortSignal | undefined): Promise<boolean> {
-    const answer = await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", expected: 404, signal });
-    return !answer.error;
+    return !(await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", expected: 404, signal })).error;
   }
 
   async function readPart<Data, Item>(
@@ -369,29 +380,29 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     return readPart(`/v1/subscriptions${query}`, readSubscription, signal);
   }
 
-  async function listAccess(path: string, signal: AbortSignal | undefined): Promise<Access[]> {
-    const all: Access[] = [];
-    let query: string | undefined = writePage(1, MAX_PAGE_SIZE);
-    while (query) {
-      const { items, next }: Part<Access> = await readPart(path + query, readAccess, signal);
-      all.push(...items);
-      query = next;
-    }
-    return all;
-  }
-
-  /** By id, what stands behind the first `count`. It came after these: removals only move items to the front. */
-  async function listBehind(count: number, signal: AbortSignal | undefined): Promise<Map<string, Subscription>> {
-    const found = new Map<string, Subscription>();
+  /** By id, every item from a page on. Fails if the list does not advance or has no end. */
+  async function listFrom<Data, Item extends { readonly id: string }>(
+    path: string,
+    count: number,
+    reader: (data: Data) => Item,
+    signal: AbortSignal | undefined,
+  ): Promise<Map<string, Item>> {
+    const found = new Map<string, Item>();
     let skipped = count % MAX_PAGE_SIZE;
     let query: string | undefined = writePage((count - skipped) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
     while (query) {
-      const { items, next }: Part = await list(query, signal);
+      const { items, next }: Part<Item> = await readPart(path + query, reader, signal);
+      const { size } = found;
       for (const item of items.slice(skipped)) found.set(item.id, item);
+      if ((next && found.size === size) || found.size > MAX_ITEMS) throw invalidAnswer("Endless List");
       skipped = 0;
       query = next;
     }
     return found;
+  }
+
+  async function listAccess(path: string, signal: AbortSignal | undefined): Promise<Access[]> {
+    return [...(await listFrom(path, 0, readAccess, signal)).values()];
   }
 
   const client: Client = {
@@ -405,7 +416,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
       const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
       const { operationsPerRequest, operationsPerMinute } = limits;
       const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
-      const maxSize = Math.max(1, allowed);
+      const maxSize = Math.max(1, allowed || 1);
       const tally = { added: 0, alreadySubscribed: 0, refused: 0 };
       let size = maxSize;
 
@@ -430,7 +441,9 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
 
         // A try whose answer was lost may have added what this one found to be there.
         if (answer.attempt > 1 && results.some(({ outcome }) => outcome === "already-subscribed")) {
-          const newer = await listBehind(counts.subscriptions + tally.added, signal);
+          // What stands behind those that were there came after them: removals only move items to the front.
+          const known = counts.subscriptions + tally.added;
+          const newer = await listFrom("/v1/subscriptions", known, readSubscription, signal);
           for (const { id } of all) newer.delete(id);
           results = results.map((result) => {
             const found = newer.get(result.id);
@@ -452,6 +465,9 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
       let query: string | undefined = writePage(1, pageSize);
       let lastTotal = 0;
       let isBehind = false;
+      let budget = MAX_ITEMS;
+      /** How many pages may bring nothing new: those that were gone back to, and one where it overlaps. */
+      let slack = 0;
       while (query) {
         const { items, total, prev, next }: Part = await list(query, signal);
         // Removals have moved what comes next to an earlier page: go back to where something is known.
@@ -459,13 +475,18 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
         lastTotal = total;
         if (isBehind && prev) {
           query = prev;
+          slack += 2;
+          budget -= MAX_PAGE_SIZE;
           continue;
         }
+        const { size } = seen;
         for (const item of items) {
           if (seen.has(item.id)) continue;
           seen.add(item.id);
           yield item;
         }
+        if (seen.size === size) slack -= 1;
+        if (next && (slack < 0 || seen.size > budget)) throw invalidAnswer("Endless List");
         query = next;
       }
     },
@@ -477,8 +498,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
 
     async get(id, { signal } = {}) {
       const answer = await send(`/v1/subscriptions/${encodeURIComponent(id)}`, { expected: 404, signal });
-      if (answer.error) return undefined;
-      return read(answer, ({ data }: { readonly data: Resource }) => readSubscription(data));
+      return answer.error ? undefined : read(answer, ({ data }: { readonly data: Resource }) => readSubscription(data));
     },
 
     async remove(id, { signal } = {}) {
@@ -492,6 +512,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
         body: opml as string | Blob,
         // Sent again, it could not tell what the first try has added.
         once: !dryRun,
+        isFile: true,
         signal,
       });
       return read(answer, ({ data, meta }: ImportDocument) => ({
@@ -502,14 +523,14 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     },
 
     async exportOpml({ signal } = {}) {
-      const { text } = await send("/v1/subscriptions.opml", { signal });
-      return text;
+      return (await send("/v1/subscriptions.opml", { isFile: true, signal })).text;
     },
 
     async me({ signal } = {}) {
       return read(await send("/v1/me", { signal }), ({ data, meta }: MeDocument) => {
         const { created_at, ...person } = data.attributes;
-        return { ...person, createdAt: readMoment(created_at), ...meta, limits: readNames<Me["limits"]>(meta.limits) };
+        const [counts, limits] = [{ ...meta.counts }, readNames<Me["limits"]>(meta.limits)];
+        return { ...person, createdAt: readMoment(created_at), ...meta, counts, limits };
       });
     },
 
@@ -560,8 +581,7 @@ export function createClient({ url, token, fetch: request = fetch, retries = 5, 
     },
 
     async exportAccount({ signal } = {}) {
-      const { text } = await send("/v1/me/export", { signal });
-      return text;
+      return (await send("/v1/me/export", { isFile: true, signal })).text;
     },
 
     async deleteAccount({ signal } = {}) {
@@ -598,8 +618,30 @@ function read<Document, Value>({ text }: Answer, reader: (document: Document) =>
   try {
     return reader(JSON.parse(text));
   } catch {
-    throw new EarmarkError({ status: 200, title: "Not Earmark" });
+    throw invalidAnswer("Not Earmark");
   }
+}
+
+/** The text of a response. Stops at `maxBytes`, whatever the headers say. */
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  for (let bytes = 0; reader; ) {
+    const { value } = await reader.read();
+    if (!value) return new Blob(chunks).text();
+    chunks.push(value);
+    bytes += value.length;
+    if (bytes > maxBytes) {
+      await reader.cancel();
+      throw invalidAnswer("Response Too Large");
+    }
+  }
+  return response.text();
+}
+
+/** Whatever its status was. */
+function invalidAnswer(title: string): EarmarkError {
+  return new EarmarkError({ status: 200, title });
 }
 
 /** Snake case lives on the wire. */
@@ -609,7 +651,11 @@ function readNames<Value>(members: object): Value {
 }
 
 function readSubscription({ id, attributes }: Resource): Subscription {
-  return { id, feedUrl: attributes.feed_url, subscribedAt: new Date(attributes.user_subscribed_at) };
+  const feedUrl = attributes.feed_url;
+  const subscribedAt = new Date(attributes.user_subscribed_at);
+  // A list keeps every id that it has read, so none may be long.
+  if (typeof feedUrl !== "string" || !/^[\w-]{1,36}$/.test(id) || Number.isNaN(+subscribedAt)) throw Error();
+  return { id, feedUrl, subscribedAt };
 }
 
 function readAccess({ type, id, attributes }: AccessResource): Access {
@@ -647,8 +693,7 @@ function readFailure({ status, statusText, headers }: Response, text: string): E
   const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
   let errors: readonly ErrorObject[] = [];
   try {
-    const document: { readonly errors: readonly WireError[] } = JSON.parse(text);
-    errors = document.errors.map(readError);
+    errors = (JSON.parse(text) as { readonly errors: readonly WireError[] }).errors.map(readError);
   } catch {
     // A proxy has answered in words of its own.
   }
@@ -666,7 +711,7 @@ function toResult(
 }
 
 /** Ends early when the signal says so; the caller looks at it. */
-function sleep(ms: number, signal: AbortSignal | null): Promise<void> {
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);
@@ -700,7 +745,7 @@ export function guid(url: string): string {
   message.setUint32(message.byteLength - 4, 8 * length);
 
   const words = new Int32Array(80);
-  const word = (index: number) => words[index] ?? 0;
+  const word = (index: number) => words[index] as number;
   const rotate = (value: number, by: number) => (value << by) | (value >>> (32 - by));
   let [h0, h1, h2, h3, h4] = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
   for (let block = 0; block < message.byteLength; block += 64) {
@@ -716,18 +761,9 @@ export function guid(url: string): string {
             : i < 60
               ? ((b & c) | (d & (b | c))) + 0x8f1bbcdc
               : (b ^ c ^ d) + 0xca62c1d6;
-      const next = (rotate(a, 5) + mixed + e + word(i)) | 0;
-      e = d;
-      d = c;
-      c = rotate(b, 30);
-      b = a;
-      a = next;
+      [a, b, c, d, e] = [(rotate(a, 5) + mixed + e + word(i)) | 0, a, rotate(b, 30), c, d];
     }
-    h0 += a;
-    h1 += b;
-    h2 += c;
-    h3 += d;
-    h4 += e;
+    [h0, h1, h2, h3, h4] = [h0 + a, h1 + b, h2 + c, h3 + d, h4 + e];
   }
   // Version 5, and the variant of RFC 9562.
   return [h0, (h1 & 0xffff0fff) | 0x5000, (h2 & 0x3fffffff) | 0x80000000, h3]

@@ -82,7 +82,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
     ].filter((credential) => isAlive(credential, terminal.world.now()));
     const list = everySubscription(store, account.user);
     const { basePath } = terminal.world.config();
-    for await (const piece of writeEverything(account, credentials, list, basePath)) await terminal.write(piece);
+    for await (const piece of writeEverything(account, credentials, list, basePath)) await terminal.writeJson(piece);
   });
 }
 

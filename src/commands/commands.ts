@@ -1,4 +1,5 @@
 import { DATABASE_URLS, readDatabaseUrl } from "../config.ts";
+import { stripFromLines } from "../control-characters.ts";
 import { type Terminal, WrongUsage } from "./terminal.ts";
 
 /** Every option there is: whether it takes a value, and what it does. */
@@ -50,7 +51,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     ],
     async run({ world }) {
       const { serve } = await import("./serve.ts");
-      const say = (words: string) => world.stderr.write(`${words}\n`);
+      const say = (words: string) => world.stderr.write(`${stripFromLines(words)}\n`);
       await serve({
         config: world.config(),
         version: world.version,

@@ -17,6 +17,7 @@ export type Library = Pick<Client, "subscribe" | "subscriptions" | "remove" | "i
 const RETRIES = 3;
 
 const MAX_TOKEN_FILE = 64 * 1024;
+const MAX_SHOWN = 1_000;
 
 export interface Place {
   readonly server: string | undefined;
@@ -33,8 +34,13 @@ export async function openLibrary(terminal: Terminal, { server, user }: Place): 
   if (!URL.canParse(server))
     throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
-    terminal.say(`${error.message.replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
+    terminal.say(`${shorten(error.message).replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
   return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
+}
+
+/** Text of a server in a message. */
+export function shorten(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
 }
 
 async function readToken(terminal: Terminal, path: string): Promise<string> {

@@ -3,7 +3,7 @@ import { readFeedUrl } from "../feed-url.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { StartFailure } from "../store/opening.ts";
-import { type Library, openLibrary, type Place } from "./library.ts";
+import { type Library, openLibrary, type Place, shorten } from "./library.ts";
 import type { Terminal } from "./terminal.ts";
 
 const MAX_INPUT = 64 * 1024 * 1024;
@@ -22,10 +22,11 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
         "The server does not know the token. Put a valid one into EARMARK_TOKEN, or into a file that EARMARK_TOKEN_FILE names (401).",
       );
     if (error instanceof EarmarkError)
-      throw new StartFailure(
-        `The server answered ${error.status} ${error.title}: ${error.detail ?? "no more was said"}`,
-      );
-    if (error instanceof NetworkError) throw new StartFailure(`${place.server}: ${error.message}`);
+      throw new StartFailure(`The server answered: ${shorten(error.message.replace(/\.$/, ""))}.`);
+    if (error instanceof NetworkError) {
+      const isTimeout = error.cause instanceof Error && error.cause.name === "TimeoutError";
+      throw new StartFailure(`${place.server}: ${isTimeout ? "The request timed out." : error.message}`);
+    }
     throw error;
   } finally {
     await library.close();
@@ -153,7 +154,15 @@ export async function importFile(
 
 export async function exportFile(terminal: Terminal, place: Place): Promise<number> {
   return withLibrary(terminal, place, async (library) => {
-    await terminal.write(await library.exportOpml());
+    const opml = await library.exportOpml();
+    // The file may be shown or imported anywhere later, and a server is free to answer with anything.
+    if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
+      throw new StartFailure("The answer of the server is not an OPML file. Nothing was exported.");
+    await terminal.writeFile(opml);
     return ALL;
   });
 }
+
+const OPML_START = /^\s*(?:<\?xml[^<>]*\?>\s*)?<opml[\s>]/i;
+/** Characters that XML forbids, and those that it discourages: Earmark writes none of them. */
+const NOT_IN_XML = /[^\P{Cc}\t\n\r]|[\ufffe\uffff]/u;

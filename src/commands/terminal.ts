@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../config.ts";
+import { escapeControlCharacters, stripControlCharacters, stripFromLines } from "../control-characters.ts";
 import { drained } from "../http/respond.ts";
 import { StartFailure } from "../store/opening.ts";
 import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
@@ -23,12 +24,10 @@ export interface World {
 /** How a command was used wrongly. */
 export class WrongUsage extends Error {}
 
-/** Words without what could steer a terminal; a server far away may have written some of them. */
-export function harmless(words: string): string {
-  return words.replaceAll(/[^\P{Cc}\n\t]/gu, "\ufffd");
-}
-
-/** A command's way to people and programs. */
+/**
+ * A command's way to people and programs. Text may come from a server, a file or a database, so every method removes
+ * control characters from it; only `writeFile` does not, unless a terminal would show the file.
+ */
 export class Terminal {
   readonly world: World;
   readonly #isQuiet: boolean;
@@ -38,24 +37,36 @@ export class Terminal {
     this.#isQuiet = quiet;
   }
 
-  /** Data, no faster than it is read. */
-  async write(data: string): Promise<void> {
+  /** Lines on standard output. */
+  async write(text: string): Promise<void> {
+    await this.#write(stripFromLines(text));
+  }
+
+  /** The content of a file on standard output, unchanged if that is a file or a pipe. */
+  async writeFile(content: string): Promise<void> {
+    await this.#write(this.world.stdout.isTTY === true ? stripFromLines(content) : content);
+  }
+
+  /** JSON on standard output. Control characters are escaped, so that its value stays the same. */
+  async writeJson(json: string): Promise<void> {
+    await this.#write(escapeControlCharacters(json));
+  }
+
+  /** Writes no faster than it is read. */
+  async #write(data: string): Promise<void> {
     const { stdout } = this.world;
     if (!stdout.write(data) && !stdout.destroyed) await drained(stdout);
   }
 
-  /** One value in a line: for programs as JSON, for people as columns. Nothing in them can steer a terminal. */
+  /** One value in a line: for programs as JSON, for people as columns. */
   async line(value: Readonly<Record<string, string | number | null>>, asJson: boolean): Promise<void> {
-    const columns = Object.values(value).map((cell) => String(cell ?? "").replaceAll(/\p{Cc}/gu, "\ufffd"));
-    const json = JSON.stringify(value).replaceAll(
-      /\p{Cc}/gu,
-      (control) => `\\u00${control.charCodeAt(0).toString(16)}`,
-    );
-    await this.write(asJson ? `${json}\n` : `${columns.join("\t").trimEnd()}\n`);
+    if (asJson) return this.writeJson(`${JSON.stringify(value)}\n`);
+    const columns = Object.values(value).map((cell) => stripControlCharacters(String(cell ?? "")));
+    await this.write(`${columns.join("\t").trimEnd()}\n`);
   }
 
   say(words: string): void {
-    if (!this.#isQuiet) this.world.stderr.write(`${harmless(words)}\n`);
+    if (!this.#isQuiet) this.world.stderr.write(`${stripControlCharacters(words)}\n`);
   }
 
   progress(): Progress {
@@ -77,8 +88,9 @@ export class Terminal {
   async confirm(question: string, isSaid: boolean): Promise<void> {
     const { stdin, stderr } = this.world;
     if (isSaid) return;
-    if (stdin.isTTY !== true) throw new WrongUsage(`${question} Say so with --yes`);
-    if (!(await askYesOrNo(question, stdin, stderr))) throw new StartFailure("Nothing was done.");
+    const shown = stripControlCharacters(question);
+    if (stdin.isTTY !== true) throw new WrongUsage(`${shown} Say so with --yes`);
+    if (!(await askYesOrNo(shown, stdin, stderr))) throw new StartFailure("Nothing was done.");
   }
 
   /** The bytes of a file, or of standard input where that is `-`. */

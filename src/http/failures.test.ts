@@ -40,7 +40,7 @@ async function startBroken(failure: Error) {
     }),
     await callServer(port, "GET", "/readyz"),
   ];
-  return { all, log: () => log };
+  return { all, ask: (path: string) => callServer(port, "GET", path), log: () => log };
 }
 
 test("an error of ours is a 500 that says nothing of itself, but has an id that the log bears too", async () => {
@@ -75,4 +75,16 @@ test("a store that is out of reach is a whole 503, to be tried again, without a 
       assert.doesNotMatch(answer.text, /secret/);
     }
   }
+});
+
+test("failures: control characters in a request or an error → escaped in the response and the log", async () => {
+  const { all, ask, log } = await startBroken(new TypeError("text \u202e of \x9b others \u200b"));
+  await all();
+  assert.match(log(), /text \\u202e of \\u009b others \\u200b/);
+  assert.doesNotMatch(log(), /[\u202e\x9b\u200b]/);
+  const name = "a\u202eb\x9b";
+  const refused = await ask(`/v1/subscriptions?${encodeURIComponent(name)}=1`);
+  assert.equal(refused.status, 400);
+  assert.equal(refused.json.errors[0].source.parameter, name);
+  assert.doesNotMatch(refused.text, /[\u202e\x9b]/);
 });

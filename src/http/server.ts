@@ -4,6 +4,7 @@ import type { Writable } from "node:stream";
 import { pino } from "pino";
 import { Accounts, NOBODY, type Store } from "../accounts.ts";
 import type { Config } from "../config.ts";
+import { escapeControlCharacters } from "../control-characters.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { Budget, requestMemory } from "./budget.ts";
@@ -47,7 +48,9 @@ export function createServer(options: ServerOptions): Server {
   const memory = new Budget(requestMemory());
   const longRequests = new Budget(MAX_LONG_REQUESTS, MAX_LONG_REQUESTS_OF_ONE);
   const isVerbose = config.logLevel === "debug";
-  const log = pino({ level: config.logLevel }, options.logStream);
+  // Errors of databases and identity providers may repeat text of others.
+  const hooks = { streamWrite: escapeControlCharacters };
+  const log = pino({ level: config.logLevel, hooks }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
     log.warn(
       "X-Forwarded-For was ignored. If it is from your reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; until then all people seem to come from one place, and cookies are not secure.",

@@ -1,3 +1,4 @@
+import { escapeControlCharacters } from "../control-characters.ts";
 import type { MediaType } from "./media-type.ts";
 
 /** A JSON:API error object, but for its status, which is a number until it is written. */
@@ -34,8 +35,9 @@ export function malformedDocument(detail: string, pointer?: string): RequestFail
   });
 }
 
+/** An error may repeat what the client sent, and people read errors in terminals: control characters are escaped. */
 export function writeFailure(error: ErrorObject, media: MediaType): string {
-  return JSON.stringify({ jsonapi: media.jsonapi, errors: [writeError(error)] });
+  return escapeControlCharacters(JSON.stringify({ jsonapi: media.jsonapi, errors: [writeError(error)] }));
 }
 
 export function writeError(error: ErrorObject): object {

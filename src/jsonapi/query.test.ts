@@ -232,3 +232,9 @@ test("no query can make the reader fail in another way", () => {
     { numRuns: runs(10_000) },
   );
 });
+
+test("query: control characters in a parameter name → replaced in the detail, exact in the source", () => {
+  const { detail, source } = refusalOf("a%1B[2J%E2%80%AEb%0Ac=1");
+  assert.match(detail ?? "", /^The query parameter `a�\[2J�b�c` /);
+  assert.deepEqual(source, { parameter: "a\x1b[2J\u202eb\nc" });
+});

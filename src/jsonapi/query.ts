@@ -1,3 +1,4 @@
+import { stripControlCharacters } from "../control-characters.ts";
 import { RequestFailure } from "./failure.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
@@ -123,5 +124,5 @@ function refuse(parameter: string, why: string, meta?: Record<string, unknown>):
 }
 
 function shorten(text: string): string {
-  return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
+  return stripControlCharacters(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
 }

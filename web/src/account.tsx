@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { settle } from "./library.ts";
 import { say } from "./notices.ts";
 import { Dialog, download, Field, useFocusKept } from "./parts.tsx";
@@ -23,7 +24,7 @@ export function AccountView() {
       </div>
       <p>
         <strong>
-          <bdi>{me.name}</bdi>
+          <bdi>{revealControlCharacters(me.name)}</bdi>
         </strong>
         {me.createdAt && <span class="quiet"> · {account.since(formatDay(me.createdAt))}</span>}
       </p>
@@ -100,8 +101,8 @@ function Sessions() {
           return (
             <li key={session.id}>
               <div class="what">
-                <strong class="line" title={session.label}>
-                  <bdi>{label}</bdi>
+                <strong class="line" title={isolate(session.label)}>
+                  <bdi>{revealControlCharacters(label)}</bdi>
                 </strong>
                 <span class="quiet">
                   {[
@@ -115,7 +116,7 @@ function Sessions() {
                 <button
                   type="button"
                   class="button bad"
-                  aria-label={account.endSession(label)}
+                  aria-label={account.endSession(isolate(label))}
                   onClick={() => void end(session)}
                 >
                   {account.signOut}

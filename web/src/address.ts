@@ -1,3 +1,5 @@
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+
 /** An address as it can be shown without misleading anyone. */
 export interface Shown {
   /** As DNS has it: letters that only look like others are seen for what they are. */
@@ -13,12 +15,18 @@ export function readAddress(text: string): Shown {
   const url = parse(text);
   const authority = /^[a-z][a-z\d+.-]*:\/\/([^/?#\\]*)/i.exec(text);
   if (url === null || authority === null || !/^https?:$/.test(url.protocol)) {
-    return { host: text, scheme: "", secret: "", rest: text };
+    const shown = revealControlCharacters(text);
+    return { host: shown, scheme: "", secret: "", rest: shown };
   }
   const [start, place = ""] = authority;
-  const secret = place.slice(0, place.lastIndexOf("@") + 1);
+  const secret = revealControlCharacters(place.slice(0, place.lastIndexOf("@") + 1));
   const host = url.hostname.replace(/^www\./, "");
-  return { host, scheme: `${url.protocol}//`, secret, rest: url.host + text.slice(start.length) };
+  return {
+    host,
+    scheme: `${url.protocol}//`,
+    secret,
+    rest: url.host + revealControlCharacters(text.slice(start.length)),
+  };
 }
 
 const NAME_LENGTH = 60;
@@ -27,7 +35,7 @@ const NAME_LENGTH = 60;
 export function shorten(text: string): string {
   const { rest } = readAddress(text);
   const name = rest.replace(/[?#].*/s, "").replace(/^www\.|\/+$/g, "");
-  return name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH)}…` : name;
+  return isolate(name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH)}…` : name);
 }
 
 function parse(text: string): URL | null {

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { AccountView } from "./account.tsx";
 import { AddView } from "./add.tsx";
 import { AppsView } from "./apps.tsx";
+import { isolate } from "./control-characters.ts";
 import { ImportView, look } from "./import.tsx";
 import { undo } from "./library.ts";
 import { ListView } from "./list.tsx";
@@ -103,7 +104,7 @@ export function App() {
 
   useFocusKept(isInside);
   useEffect(() => {
-    if (me !== undefined && isJoining) say(words.account.alreadyIn(me.name));
+    if (me !== undefined && isJoining) say(words.account.alreadyIn(isolate(me.name)));
   }, [me?.name]);
 
   const View = VIEWS[view];

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { say } from "./notices.ts";
 import { CopyButton, Dialog, Field, QrCode, useFocusKept } from "./parts.tsx";
 import { accounts, address, client, explain } from "./server.ts";
@@ -72,7 +73,7 @@ function Tokens() {
   const revoke = (token: Access) =>
     attempt(async () => {
       await client.revoke(token);
-      say(apps.revoked(token.label));
+      say(apps.revoked(isolate(token.label)));
       await load();
     });
 
@@ -96,7 +97,7 @@ function Tokens() {
             <li key={token.id}>
               <div class="what">
                 <strong class="line">
-                  <bdi>{token.label}</bdi>
+                  <bdi>{revealControlCharacters(token.label)}</bdi>
                 </strong>
                 <span class="quiet">
                   {[
@@ -109,7 +110,7 @@ function Tokens() {
               <button
                 type="button"
                 class="button bad"
-                aria-label={apps.revokeOf(token.label)}
+                aria-label={apps.revokeOf(isolate(token.label))}
                 onClick={() => void revoke(token)}
               >
                 {apps.revoke}
@@ -125,7 +126,7 @@ function Tokens() {
         }}
       />
       {made && (
-        <Dialog title={apps.made(made.label)}>
+        <Dialog title={apps.made(isolate(made.label))}>
           <p>{apps.once}</p>
           {isHereOnly ? (
             <p class="note">{apps.onlyHere}</p>

@@ -1,4 +1,5 @@
 import { EarmarkError, type ImportEntry } from "../../client/src/index.ts";
+import { isolate } from "./control-characters.ts";
 import { tell } from "./notices.ts";
 import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { Icon, useFocusKept } from "./parts.tsx";
@@ -100,17 +101,13 @@ export function ImportView() {
       )}
       {step === "reading" && (
         <div role="status">
-          <p>
-            <bdi>{words.import.reading(name)}</bdi>
-          </p>
+          <p>{words.import.reading(isolate(name))}</p>
           <progress aria-label={words.import.progress} />
         </div>
       )}
       {step === "looking" && (
         <>
-          <h2>
-            <bdi>{words.import.look(name)}</bdi>
-          </h2>
+          <h2>{words.import.look(isolate(name))}</h2>
           <Counts counts={counts} />
           <p class="buttons">
             {counts.new > 0 && (

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
 import { readAddress, shorten } from "./address.ts";
+import { isolate } from "./control-characters.ts";
 import { isNewestFirst, library, load, remove } from "./library.ts";
 import { tell } from "./notices.ts";
 import { CopyButton, Icon, IconButton, useFocusKept } from "./parts.tsx";
@@ -108,7 +109,7 @@ export function ListView() {
           </search>
           {seen.length === 0 && (
             <div class="note">
-              <p>{words.list.none(query.trim())}</p>
+              <p>{words.list.none(isolate(query.trim()))}</p>
               <button type="button" class="button" onClick={() => search.set("")}>
                 {words.list.showAll}
               </button>
@@ -149,7 +150,7 @@ function Row(props: { subscription: Subscription | undefined; isOpen: boolean; o
         <strong class="line host">
           <bdi dir="ltr">{host}</bdi>
         </strong>
-        <span class="line address" title={secret && !isOpen ? undefined : feedUrl}>
+        <span class="line address" title={secret && !isOpen ? undefined : isolate(feedUrl)}>
           <bdi dir="ltr">
             {scheme}
             {secret && (isOpen ? secret : "•••@")}

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { readAddress } from "./address.ts";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { writeCell } from "./csv.ts";
 import { download, Icon, type IconName } from "./parts.tsx";
 import { Rows, useNarrow } from "./rows.tsx";
 import type { Words } from "./words/en.ts";
@@ -120,16 +122,15 @@ function OutcomeRow({ line, children }: { line: Line; children?: ComponentChildr
         )}
         <span class="line quiet">
           {words.outcome[outcome]}
-          {detail && outcome === "refused" && ` – ${explainFault(detail)}`}
-          {title && <bdi> · {title}</bdi>}
+          {detail && outcome === "refused" && ` – ${isolate(explainFault(detail))}`}
+          {title && (
+            <>
+              {" · "}
+              <bdi>{revealControlCharacters(title)}</bdi>
+            </>
+          )}
         </span>
       </div>
     </div>
   );
-}
-
-/** A cell that begins like a formula would be one in a spreadsheet. */
-function writeCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,4 +1,5 @@
 import { createClient, EarmarkError, type Me, NetworkError } from "../../client/src/index.ts";
+import { isolate } from "./control-characters.ts";
 import { createState } from "./state.ts";
 import { speech } from "./words/index.ts";
 
@@ -18,6 +19,8 @@ export const trouble = createState<"unreachable" | "busy" | "blocked" | undefine
 /** A server that says nothing for so long is gone. */
 const SILENCE_MS = 60_000;
 const RETRY_MS = 10_000;
+/** A request may wait for the person to sign in, and each attempt has its own timeout. The longest that timers know. */
+const NO_TIMEOUT = 2 ** 31 - 1;
 let isLeaving = false;
 addEventListener("pagehide", () => {
   isLeaving = true;
@@ -67,11 +70,12 @@ function blame(error: unknown): void {
 export const client = createClient({
   url: address,
   fetch: request,
+  timeoutMs: NO_TIMEOUT,
   onRetry: ({ error }) => blame(error),
 });
 
 /** For a person who waits: it says at once what is wrong, and leaves it to the person to try again. */
-export const prompt = createClient({ url: address, fetch: request, retries: 0 });
+export const prompt = createClient({ url: address, fetch: request, retries: 0, timeoutMs: NO_TIMEOUT });
 
 /** For those who come and go, who are not asked to sign in first. */
 export const door = createClient({ url: address, fetch: ask, retries: 0 });
@@ -150,7 +154,7 @@ export function explain(error: unknown): string {
   const { words } = speech.value;
   if (error instanceof EarmarkError) {
     if (error.status === 403) return words.trouble.forbidden;
-    return words.trouble.error(error.detail ?? error.title);
+    return words.trouble.error(isolate(error.detail ?? error.title));
   }
   return words.trouble.failed;
 }

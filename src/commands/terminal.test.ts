@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { readConfig } from "../config.ts";
+import { Terminal, WrongUsage } from "./terminal.ts";
+
+const HOSTILE = "https://a.example/\x1b[2J\x9b31m\u202egpj.exe\u2066\u200b\nremoved\r";
+const SHOWN = "https://a.example/�[2J�31m�gpj.exe���removed�";
+
+function openTerminal({ isTTY = true } = {}) {
+  const open = () => Object.assign(new PassThrough(), { isTTY });
+  const [stdin, stdout, stderr] = [open(), open(), open()];
+  const terminal = new Terminal(
+    {
+      ...{ stdin, stdout, stderr, environment: {}, folder: "/", version: "0" },
+      config: () => readConfig({}, "/", () => ""),
+      readFile: () => Buffer.alloc(0),
+      now: () => new Date(),
+      stopped: async () => "",
+    },
+    { quiet: false },
+  );
+  const read = (stream: PassThrough) => String(stream.read() ?? "");
+  return { terminal, stdin, stdout: () => read(stdout), stderr: () => read(stderr) };
+}
+
+test("terminal: hostile text in a message, a line or columns → replaced", async () => {
+  for (const isTTY of [true, false]) {
+    const { terminal, stdout, stderr } = openTerminal({ isTTY });
+    terminal.say(HOSTILE);
+    assert.equal(stderr(), `${SHOWN}\n`);
+    await terminal.write(`${HOSTILE}\n`);
+    assert.equal(stdout(), `${SHOWN.replace("�removed", "\nremoved")}\n`);
+    await terminal.line({ url: HOSTILE, detail: "a\tb" }, false);
+    assert.equal(stdout(), `${SHOWN}\ta�b\n`);
+  }
+});
+
+test("terminal: hostile text in JSON → escaped, with the same value", async () => {
+  const { terminal, stdout } = openTerminal();
+  await terminal.line({ url: HOSTILE }, true);
+  const line = stdout();
+  assert.match(line, /^[ -~]+\n$/);
+  assert.deepEqual(JSON.parse(line), { url: HOSTILE });
+});
+
+test("terminal: hostile text in a question → replaced", async () => {
+  const { terminal, stdin, stderr } = openTerminal();
+  const asked = terminal.confirm(`Remove ${HOSTILE}?`, false);
+  await turn();
+  // Around it the line editor writes sequences of its own.
+  const shown = stderr();
+  assert.ok(shown.includes(`Remove ${SHOWN}? [y/N] `), shown);
+  stdin.write("y\n");
+  await asked;
+  const nobody = openTerminal({ isTTY: false }).terminal.confirm(`Remove ${HOSTILE}?`, false);
+  await assert.rejects(nobody, new WrongUsage(`Remove ${SHOWN}? Say so with --yes`));
+});
+
+test("terminal: a file → unchanged in a pipe, without control characters on a terminal", async () => {
+  for (const [isTTY, expected] of [
+    [false, HOSTILE],
+    [true, SHOWN.replace("�removed", "\nremoved")],
+  ] as const) {
+    const { terminal, stdout } = openTerminal({ isTTY });
+    await terminal.writeFile(HOSTILE);
+    assert.equal(stdout(), expected);
+  }
+});
