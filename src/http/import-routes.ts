@@ -28,9 +28,9 @@ export function addImportRoutes(
   resource("/v1/subscriptions.opml", PLAIN, {
     GET: [
       "read",
-      async (request, response, { user }) => {
+      async (request, response, { user, requireAccess }) => {
         requireNoQuery(queryOf(request));
-        const file = writeOpml(everySubscription(store, user), clock());
+        const file = writeOpml(everySubscription(store, user, requireAccess), clock());
         await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
     ],
@@ -39,21 +39,23 @@ export function addImportRoutes(
   resource("/v1/imports", PLAIN, {
     POST: [
       "write",
-      async (request, response, { user, spend }) => {
+      async (request, response, who) => {
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        const feeds = await parser.parse(await readBody(request, response), user).catch((error: unknown) => {
+        const feeds = await parser.parse(await readBody(request, response), who.user).catch((error: unknown) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
           if (error instanceof TooManyFiles) throw unavailable("Too many files are being imported at this moment.");
           throw error;
         });
-        await spend(feeds.length);
+        await who.spend(feeds.length);
+        // A preview writes nothing, and so nothing else would notice that access was revoked while the file came in.
+        if (dryRun) await who.requireAccess();
         let done = 0;
         const onProgress = (count: number) => {
           done = count;
         };
-        const imported = await importFeeds(store, user, feeds, clock(), { dryRun, onProgress }).catch((error) => {
+        const imported = await importFeeds(store, who, feeds, clock(), { dryRun, onProgress }).catch((error) => {
           if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
           throw error;
         });
