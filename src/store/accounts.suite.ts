@@ -19,6 +19,7 @@ import { type Rate, spendAt } from "../limits.ts";
 import {
   AccessRevoked,
   asUser,
+  type Caller,
   type Draft,
   isRefusal,
   LOCAL_USER,
@@ -103,6 +104,43 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
     assert.equal(await open(), undefined);
     isEnded = true;
     assert.ok((await using) > 10, "it was used all the time");
+  }
+}
+
+/** After `here` has answered a revocation, nothing appears that `there` writes under the credential. */
+export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
+  for (let round = 0; round < 5; round += 1) {
+    const user = await here.accounts.create(2 ** 42 + round, wish(`late-${round}`), NOW);
+    assert.ok(typeof user === "number");
+    const token = credential(user);
+    assert.equal(await here.accounts.addCredential(SERVER, token), "added");
+    const caller = { ...asUser(user), credentialHash: token.hash };
+    let [isOver, next, refused] = [false, 0, 0];
+    const writers = times(4, async (index) => {
+      while (!isOver) {
+        next += 1;
+        const write =
+          index === 0
+            ? there.accounts.addCredential(caller, credential(user))
+            : there.subscriptions.add(caller, [draft(next)], NOW);
+        await write.catch((error: unknown) => {
+          assert.ok(error instanceof AccessRevoked, String(error));
+          refused += 1;
+        });
+      }
+    });
+    await sleep(10 * round);
+    assert.equal(await here.accounts.removeCredential(asUser(user), "token", token.credential.id, NOW), true);
+    const look = async () => [
+      (await here.subscriptions.page(user, { offset: 0, size: 1 })).total,
+      (await here.accounts.listCredentials(user, "token")).length,
+    ];
+    const atTheAnswer = await look();
+    await sleep(20);
+    isOver = true;
+    await Promise.all(writers);
+    assert.deepEqual(await look(), atTheAnswer);
+    assert.ok(refused > 0, "something was written too late");
   }
 }
 
@@ -700,6 +738,112 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           assert.deepEqual(await idsOf(user, "token"), []);
           for (const { hash } of wished) assert.equal(await accounts.findCredential(hash), undefined);
         }
+      });
+    });
+
+    describe("access", () => {
+      const callerOf = (user: UserId, { hash }: { readonly hash: string }) => ({
+        ...asUser(user),
+        credentialHash: hash,
+      });
+
+      /** Every write that a request can ask for. `target` is a token that it may revoke. */
+      const WRITES: Record<string, (caller: Caller, target: string, at: Date) => Promise<unknown>> = {
+        "add, the first time": (caller, _, at) => subscriptions.add(caller, drafts(100, 2), at),
+        "add, a new feed as before": (caller, _, at) => subscriptions.add(caller, [draft(200)], at),
+        "add, a conflict": (caller, _, at) => subscriptions.add(caller, [draft(0)], at),
+        remove: (caller, _, at) => subscriptions.remove(caller, draft(1).id, at),
+        "remove, not there": (caller, _, at) => subscriptions.remove(caller, draft(99).id, at),
+        addCredential: (caller, _, at) => accounts.addCredential(caller, credential(caller.user, { createdAt: at })),
+        removeCredential: (caller, target, at) => accounts.removeCredential(caller, "token", target, at),
+        "removeCredential, not there": (caller, _, at) => accounts.removeCredential(caller, "token", randomUUID(), at),
+        setPassword: (caller, _, at) => accounts.setPassword(caller, { password: newHash() }, at),
+        delete: (caller, _, at) => accounts.delete(caller, at),
+      };
+
+      test("access: the credential is valid → every write is done", async () => {
+        const { account, token, session } = await someone();
+        const caller = callerOf(account.user, session);
+        for (const [name, write] of Object.entries(WRITES)) {
+          if (name !== "setPassword") assert.ok((await write(caller, token.credential.id, NOW)) !== undefined, name);
+        }
+        assert.equal(await accounts.get(account.user), undefined, "deleted at last");
+      });
+
+      test("access: the credential is revoked, expired or unknown → no write is done", async () => {
+        for (const kind of ["token", "session"] as const) {
+          const { account, token } = await someone();
+          const { user } = account;
+          const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
+          assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
+          // So that an engine has reason to believe that nothing stands against an addition.
+          await subscriptions.add(callerOf(user, expired), [draft(50)], later(999));
+          const before = await everythingOf(user);
+          for (const [name, write] of Object.entries(WRITES)) {
+            for (const hash of [revoked.hash, expired.hash, newHash(), NO_HASH]) {
+              const written = write(callerOf(user, { hash }), token.credential.id, later(1_000));
+              await assert.rejects(written, isGone, `${kind}, ${name}`);
+            }
+          }
+          assert.deepEqual(await everythingOf(user), before);
+        }
+      });
+
+      test("access: a new password or the end of the account → the sessions write nothing any more", async () => {
+        for (const end of [
+          (user: UserId) => accounts.setPassword(asUser(user), { password: "another hash" }, NOW),
+          (user: UserId) => accounts.delete(asUser(user), NOW),
+        ]) {
+          const { account, session, token } = await someone();
+          assert.equal(await end(account.user), true);
+          const before = await everythingOf(account.user);
+          for (const [name, write] of Object.entries(WRITES))
+            await assert.rejects(write(callerOf(account.user, session), token.credential.id, NOW), isGone, name);
+          assert.deepEqual(await everythingOf(account.user), before);
+        }
+      });
+
+      test("access: of many who write at once, those without access are refused and the others are not", async () => {
+        const { user } = await newAccount();
+        const tokens = await Promise.all(times(4, () => add(user)));
+        const [gone] = tokens;
+        assert.ok(gone);
+        await subscriptions.add(callerOf(user, tokens[1] ?? gone), drafts(500, 2), NOW);
+        await accounts.removeCredential(asUser(user), "token", gone.credential.id, NOW);
+        const outcomes = await Promise.allSettled(
+          times(40, (index) => {
+            const caller = callerOf(user, tokens[index % 4] ?? gone);
+            return index % 8 > 3
+              ? subscriptions.remove(caller, draft(index - 4).id, NOW)
+              : subscriptions.add(caller, drafts(index, 1), NOW);
+          }),
+        );
+        for (const [index, outcome] of outcomes.entries())
+          assert.equal(outcome.status, index % 4 === 0 ? "rejected" : "fulfilled", String(index));
+        assertDoneOrGone(outcomes);
+        assert.equal((await listOf(user)).total, 2);
+      });
+
+      test("access: two sessions end each other at once → one of them does", async () => {
+        for (let round = 0; round < 5; round += 1) {
+          const { user } = await newAccount();
+          const [one, other] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
+          const outcomes = await Promise.allSettled([
+            accounts.removeCredential(callerOf(user, one), "session", other.credential.id, NOW),
+            accounts.removeCredential(callerOf(user, other), "session", one.credential.id, NOW),
+          ]);
+          assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+          assertDoneOrGone(outcomes);
+          assert.equal((await idsOf(user, "session")).length, 1);
+        }
+      });
+
+      test("access: a session ends itself → done, and only once", async () => {
+        const { user } = await newAccount();
+        const session = await add(user, { kind: "session" });
+        const end = () => accounts.removeCredential(callerOf(user, session), "session", session.credential.id, NOW);
+        assert.equal(await end(), true);
+        await assert.rejects(end(), isGone);
       });
     });
 

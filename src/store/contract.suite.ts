@@ -276,6 +276,54 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await total(user), 200);
     });
 
+    describe("quota", () => {
+      const withQuota = (user: UserId, maxSubscriptions: number) => ({ ...asUser(user), maxSubscriptions });
+      const quotaWord = (outcome: Outcome) =>
+        isRefusal(outcome) && outcome.refused === "quota-exceeded" ? `max ${outcome.max}` : wordOf(outcome);
+
+      test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
+        const caller = withQuota(newUser(), 3);
+        await store.add(caller, [draft(1, "a")], NOW);
+        const drafts = [draft(2, "b"), draft(3, "a"), draft(3, "c"), draft(4, "d"), draft(1, "e"), draft(5, "b")];
+        const words = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
+        assert.deepEqual((await store.add(caller, drafts, NOW)).map(quotaWord), words);
+        assert.deepEqual(
+          await ids(caller.user),
+          [1, 2, 3].map((id) => draft(id, 0).id),
+        );
+      });
+
+      test("quota: single additions → refused at the limit, accepted after a removal", async () => {
+        const caller = withQuota(newUser(), 2);
+        const addOne = async (id: number) => (await store.add(caller, [draft(id, id)], NOW)).map(quotaWord).join();
+        // The first two make an engine believe that nothing stands against the next.
+        assert.deepEqual([await addOne(1), await addOne(2), await addOne(3), await addOne(3)].slice(2), [
+          "max 2",
+          "max 2",
+        ]);
+        assert.equal(await store.remove(caller, draft(1, 0).id, NOW), true);
+        assert.deepEqual([await addOne(3), await addOne(4)], ["added", "max 2"]);
+        assert.equal(await total(caller.user), 2);
+      });
+
+      test("quota: many additions at once → exactly as many as the limit", async () => {
+        const caller = withQuota(newUser(), 7);
+        await store.add(caller, [draft(100, "x")], NOW);
+        const outcomes = await Promise.all(
+          Array.from({ length: 20 }, (_, index) => store.add(caller, [draft(index, index)], NOW)),
+        );
+        assert.equal(outcomes.flat().filter((outcome) => quotaWord(outcome) === "added").length, 6);
+        assert.equal(await total(caller.user), 7);
+      });
+
+      test("quota: lowered below the length of the list → the list stays, additions are refused", async () => {
+        const user = newUser();
+        await store.add(asUser(user), [draft(1, "a"), draft(2, "b")], NOW);
+        assert.deepEqual((await store.add(withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaWord), ["max 1"]);
+        assert.equal(await total(user), 2);
+      });
+    });
+
     test("while others write, a page is of one instant, and what was answered is in it", async () => {
       const user = newUser();
       let answered = 0;

@@ -624,6 +624,108 @@ test("what was done to an account is not done twice when the answer was lost", a
   assert.equal(await accounts.delete(asUser(4_711), NOW), false);
 });
 
+/** An account with some subscriptions and two tokens, and the callers that come with them. */
+async function newCallers(store: Store) {
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  assert.equal(await store.accounts.create(4_711, account, NOW), 4_711);
+  const callerOf = async (number: number) => {
+    const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
+    const token = { ...credential, createdAt: NOW, usedAt: undefined, expiresAt: undefined };
+    const hash = Buffer.alloc(32, number).toString("base64url");
+    assert.equal(await store.accounts.addCredential(asUser(4_711), { credential: token, hash, atMost: 9 }), "added");
+    return { ...asUser(4_711), credentialHash: hash };
+  };
+  // One after the other, over one connection: a second one would not notice that the first is cut.
+  const callers = { first: await callerOf(1), second: await callerOf(2) };
+  await store.add(asUser(4_711), drafts(0, 3), NOW);
+  return callers;
+}
+
+test("access: a caller with a credential → one statement more, and no more turns", async () => {
+  const { store, proxy } = await openOverProxy();
+  const { first } = await newCallers(store);
+  await store.add(first, drafts(10), NOW);
+  assert.equal(await statementsOf(proxy, () => store.add(first, drafts(11, 100), NOW)), UNREAD + 1);
+  assert.equal(await statementsOf(proxy, () => store.remove(first, idOf(10), NOW)), READ_FIRST + 3);
+});
+
+for (const [way, from] of [
+  ["without reading", 3],
+  ["after reading", 2],
+] as const) {
+  test(`access: revoked while a commit ${way} is lost on its way → nothing is written`, async () => {
+    const { store, other, proxy } = await openOverProxy();
+    const { first } = await newCallers(store);
+    const cut = proxy.cutAtCommit("before", async () => {
+      assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+    });
+    await assert.rejects(store.add(first, drafts(from, 2), NOW), AccessRevoked);
+    await cut;
+    assert.equal((await other.page(4_711, { offset: 0, size: 1 })).total, 3);
+  });
+
+  test(`access: revoked after a commit ${way} whose answer was lost → it is told as done`, async () => {
+    const { store, other, proxy } = await openOverProxy();
+    const { first } = await newCallers(store);
+    const cut = proxy.cutAtCommit("after", async () => {
+      assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+    });
+    assert.equal((await store.add(first, drafts(from, 2), NOW)).map(wordOf).at(-1), "added");
+    await cut;
+    await assert.rejects(store.add(first, drafts(20, 2), NOW), AccessRevoked);
+  });
+}
+
+test("access: a change that ends its own credential, its answer lost → it is told as done", async () => {
+  const { store, proxy } = await openOverProxy();
+  const { first, second } = await newCallers(store);
+  const lose = async (work: () => Promise<boolean>) => {
+    const cut = proxy.cutAtCommit("after");
+    assert.equal(await work(), true);
+    await cut;
+  };
+  await lose(() => store.accounts.removeCredential(first, "token", idOf(1), NOW));
+  await assert.rejects(store.accounts.removeCredential(first, "token", idOf(1), NOW), AccessRevoked);
+  await lose(() => store.accounts.setPassword(second, { password: "other", expectedHash: "hash" }, NOW));
+  await lose(() => store.accounts.delete(second, NOW));
+  await assert.rejects(store.accounts.delete(second, NOW), AccessRevoked);
+});
+
+test("access: a write holds the credential → a revocation waits for it", async () => {
+  const { store, other, url } = await openOverProxy();
+  const { first } = await newCallers(store);
+  await troubleAdditions(url, "at commit", "perform pg_sleep(0.5)");
+  const order: string[] = [];
+  const written = store.add(first, drafts(30, 1), NOW).then(() => order.push("written"));
+  await sleep(100);
+  const revoked = other.accounts
+    .removeCredential(asUser(4_711), "token", idOf(1), NOW)
+    .then(() => order.push("revoked"));
+  await Promise.all([written, revoked]);
+  assert.deepEqual(order, ["written", "revoked"]);
+});
+
+test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  await store.add(asUser(USER), drafts(0, 4), NOW);
+  await store.remove(asUser(USER), idOf(0), NOW);
+  const recorded = async () =>
+    (await server.query("select sequence::int from earmark.removals order by sequence", nameOf(url))).map(
+      ({ sequence }) => sequence,
+    );
+  assert.deepEqual(await recorded(), [5]);
+  await server.query("update earmark.lists set sequence = 100003", nameOf(url));
+  await store.remove(asUser(USER), idOf(1), NOW);
+  assert.deepEqual(await recorded(), [5, 100_004]);
+  await store.remove(asUser(USER), idOf(2), NOW);
+  assert.deepEqual(await recorded(), [100_004, 100_005]);
+  assert.deepEqual(
+    (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
+    [idOf(3)],
+  );
+});
+
 test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
   const { store, proxy, url } = await openOverProxy();
   const { accounts } = store;

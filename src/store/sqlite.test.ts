@@ -72,6 +72,32 @@ test("every change takes the user's next sequence number, and removals are remem
   database.close();
 });
 
+test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const ids = drafts(0, 4).map(({ id }) => id);
+  await store.add(asUser(USER), drafts(0, 4), NOW);
+  await store.remove(asUser(USER), ids[0] ?? "", NOW);
+  const database = new DatabaseSync(file);
+  const recorded = () =>
+    database
+      .prepare("select sequence from removals order by sequence")
+      .all()
+      .map((row) => row["sequence"]);
+  assert.deepEqual(recorded(), [5]);
+  database.exec("update lists set sequence = 100003");
+  await store.remove(asUser(USER), ids[1] ?? "", NOW);
+  assert.deepEqual(recorded(), [5, 100_004]);
+  await store.remove(asUser(USER), ids[2] ?? "", NOW);
+  assert.deepEqual(recorded(), [100_004, 100_005]);
+  database.close();
+  const { items } = await store.page(USER, { offset: 0, size: 9 });
+  assert.deepEqual(
+    items.map(({ id }) => id),
+    [ids[3]],
+  );
+});
+
 test("a second server on the same file is refused, until the first is gone", async () => {
   const file = newFile();
   const first = await open(file);
