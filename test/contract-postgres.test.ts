@@ -9,6 +9,7 @@ const FILES = [
   "src/http/accounts.test.ts",
   "src/http/imports.test.ts",
   "test/access.test.ts",
+  "test/access-ends.test.ts",
   "test/properties.test.ts",
   "test/documents.test.ts",
 ];

@@ -67,7 +67,11 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           const { network } = readClient(request.raw);
           const change = { current, wished, session: who.credential.id, network };
           const refused = await accounts.changePassword(who, change, clock());
-          if (refused !== undefined) throw explain(refused, "current_password");
+          if (refused !== undefined) {
+            // A session that has ended is not told whether the password is right.
+            await who.requireAccess();
+            throw explain(refused, "current_password");
+          }
           respondEmpty(response);
         },
       ],
