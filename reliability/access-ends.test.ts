@@ -8,10 +8,10 @@ const write = (what: string, status: number, sentAt = 1, kind: Write["kind"] = "
   sentAt,
   status,
 });
-const round = (atAnswer: string[], end: string[], ...writes: Write[]): Round => ({
+const round = (early: string[], end: string[], ...writes: Write[]): Round => ({
   revokedAt: 10,
   writes,
-  atAnswer: new Set(then),
+  atAnswer: new Set(early),
   atEnd: new Set(end),
 });
 const found = (...rounds: Round[]) => judge(rounds).violations.length;
