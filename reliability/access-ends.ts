@@ -37,14 +37,14 @@ type Settings = Readonly<Record<string, string>>;
 
 export const accessEnds: Proof = {
   name: "access ends when it ends",
-  promises: ["P7"],
+  promises: ["P11"],
   async prove(run) {
     const rounds: Round[] = [];
     const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
-    rounds.push(...(await revokeAgainAndAgain(run, file, 1, run.isQuick ? 6 : 200)));
+    rounds.push(...(await revokeAgainAndAgain(run, file, 1, run.isQuick ? 6 : 100)));
     const postgres = await startPostgres([], run.later);
     const shared = { DATABASE_URL: await postgres.database() };
-    rounds.push(...(await revokeAgainAndAgain(run, shared, 2, run.isQuick ? 4 : 150)));
+    rounds.push(...(await revokeAgainAndAgain(run, shared, 2, run.isQuick ? 4 : 60)));
     return judge(rounds);
   },
   control: {
