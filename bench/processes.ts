@@ -37,6 +37,7 @@ const WITH_ACCOUNTS = {
   EARMARK_ACCOUNTS: "on",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "100000000",
+  EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "1000000000",
 };
 
 /** The program as it is started by `npm start`, with its defaults; with accounts if there are tokens to show. */

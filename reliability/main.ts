@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { access } from "./access.ts";
+import { accessEnds } from "./access-ends.ts";
 import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
 import { gracefulStop } from "./graceful-stop.ts";
@@ -32,6 +33,7 @@ const PROOFS: readonly Proof[] = [
   gracefulStop,
   badInput,
   access,
+  accessEnds,
   backups,
   upgrades,
   start,

@@ -7,7 +7,7 @@ import { launch, type RunningServer } from "../test/process.ts";
 export interface Proof {
   /** What is done, as in docs/reliability.md. */
   readonly name: string;
-  /** The promises it is about: P1 to P10 of docs/reliability.md. */
+  /** The promises it is about: P1 to P11 of docs/reliability.md. */
   readonly promises: readonly string[];
   prove(run: Run): Promise<Findings>;
   /** The same against something that breaks the promise on purpose: a proof that finds nothing there proves nothing. */

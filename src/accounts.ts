@@ -3,7 +3,7 @@ import { FailedGuesses } from "./failed-guesses.ts";
 import { KnownCredentials } from "./known.ts";
 import type { Rate } from "./limits.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
-import { LOCAL_USER, type SubscriptionStore, type UserId } from "./subscriptions.ts";
+import { asUser, type Caller, LOCAL_USER, type SubscriptionStore, type UserId } from "./subscriptions.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -42,6 +42,15 @@ export interface NewAccount {
   readonly invitation: string | undefined;
 }
 
+export interface NewPassword {
+  /** The hash of the password. */
+  readonly password: string;
+  /** The id of the session that does not end. */
+  readonly keepSession?: string | undefined;
+  /** Set only while this is still the hash of the password. */
+  readonly expectedHash?: string | undefined;
+}
+
 export interface NewCredential {
   readonly credential: Credential;
   readonly hash: string;
@@ -60,6 +69,8 @@ export type Soon<T> = T | Promise<T>;
  *   answered when nobody goes by what was read before (`forgottenByAll`);
  * - a name belongs to one account of its issuer at most, an invitation makes one account at most;
  * - when an account is deleted, so is everything of it, and nothing that was under way brings any of it back;
+ * - what a caller asks for happens only if, in its own transaction, the caller's credential is neither revoked nor expired;
+ *   otherwise it rejects with `AccessRevoked`, and nothing is written;
  * - a call that cannot be carried out rejects with `StoreUnavailable`.
  */
 export interface AccountStore {
@@ -70,19 +81,16 @@ export interface AccountStore {
   get(user: UserId): Promise<{ readonly account: Account; readonly password: string } | undefined>;
   /** In the order of their users: those after `after`, at most `size`. */
   list(after: UserId, size: number): Promise<readonly Account[]>;
-  /**
-   * Sets the hash of a password, and ends all sessions but the one with the id `but`. False when there is no such
-   * account, or when its hash is not `former` any more, if that is given.
-   */
-  setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean>;
+  /** Ends all sessions but `keepSession`. False when there is no such account, or its hash is not `expectedHash` any more. */
+  setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
   /** False when there is no such account. */
-  delete(user: UserId): Promise<boolean>;
+  delete(caller: Caller, at: Date): Promise<boolean>;
 
-  addCredential(credential: NewCredential): Promise<"added" | "full" | "gone">;
+  addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
   findCredential(hash: string): Promise<Credential | undefined>;
   /** Oldest first. */
   listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
-  removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean>;
+  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean>;
   /** Remembers when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
   /** Forgets credentials that have ended, and limits that nobody has come near for long. */
@@ -159,6 +167,11 @@ export function isNotDone<T extends object>(value: T | NotDone): value is NotDon
   return "refused" in value;
 }
 
+/** A credential that a request came with. */
+export interface Verified extends Credential {
+  readonly hash: string;
+}
+
 /** Whether a credential still opens anything. */
 export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
   if (expiresAt !== undefined && expiresAt <= at) return false;
@@ -178,7 +191,7 @@ export class Accounts {
   }
 
   /** Who comes with this secret; undefined when it opens nothing. */
-  recognise(secret: string, kind: Credential["kind"], at: Date): Soon<Credential | undefined> {
+  recognise(secret: string, kind: Credential["kind"], at: Date): Soon<Verified | undefined> {
     const known = this.#known.get(secret, () => {
       // If it fails, whoever comes when it is too old tries again, and is told.
       this.#lookUp(secret, kind, at).catch(() => undefined);
@@ -186,18 +199,19 @@ export class Accounts {
     return known?.kind === kind && isAlive(known, at) ? known : this.#lookUp(secret, kind, at);
   }
 
-  async #lookUp(secret: string, kind: Credential["kind"], at: Date): Promise<Credential | undefined> {
+  async #lookUp(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
     if (secret.length > MAX_SECRET) return undefined;
     const hashed = hashSecret(secret);
     const askedAt = performance.now();
     const credential = await this.store.findCredential(hashed);
     if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
-    this.#known.set(secret, credential, askedAt);
+    const verified = { ...credential, hash: hashed };
+    this.#known.set(secret, verified, askedAt);
     if (at.getTime() - (credential.usedAt ?? credential.createdAt).getTime() >= TOUCH_MS || !credential.usedAt) {
       // Nobody waits for it, and it is no harm if it fails.
       this.store.touchCredential(hashed, at).catch(() => undefined);
     }
-    return credential;
+    return verified;
   }
 
   /** Opens a session for whoever knows the password. An unknown name takes as long, and is answered the same. */
@@ -236,13 +250,13 @@ export class Accounts {
   async #openSession(user: UserId, password: string, label: string, at: Date): Promise<Opened | NotDone> {
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
-      const opened = await this.#open(session, "", at, { atMost: MAX_SESSIONS, password });
+      const opened = await this.#open(asUser(user), session, "", at, { atMost: MAX_SESSIONS, password });
       if (!isNotDone(opened)) return opened;
       if (opened.refused !== "full") return { refused: "wrong-password" };
       // The one that was not used for longest makes room.
       const sessions = await this.store.listCredentials(user, "session");
       const [oldest] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
-      if (oldest !== undefined) await this.store.removeCredential(user, "session", oldest.id);
+      if (oldest !== undefined) await this.store.removeCredential(asUser(user), "session", oldest.id, at);
     }
   }
 
@@ -323,38 +337,48 @@ export class Accounts {
   }
 
   async changePassword(
-    user: UserId,
+    caller: Caller,
     { current, wished, session, networks }: { current: string; wished: string; session: string; networks: Networks },
     at: Date,
   ): Promise<NotDone | undefined> {
-    const wait = await this.#countAttempt(networks, `#${user}`, at);
+    const wait = await this.#countAttempt(networks, `#${caller.user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
     const network = widest(networks);
-    const found = await this.store.get(user);
+    const found = await this.store.get(caller.user);
     if (!(await isPassword(current, found?.password, network)) || found === undefined)
       return { refused: "wrong-password" };
-    return this.setPassword(found.account, wished, { but: session, former: found.password, network });
+    const conditions = { keepSession: session, expectedHash: found.password };
+    return this.#setPassword(caller, found.account.name, wished, at, conditions, network);
   }
 
-  /** Whoever asks for it. Every session ends but the one with the id `but`. */
-  async setPassword(
-    { user, name }: Account,
+  /** Sets a password for the operator of the server. Every session ends. */
+  setPassword({ user, name }: Account, wished: string, at: Date): Promise<NotDone | undefined> {
+    return this.#setPassword(asUser(user), name, wished, at);
+  }
+
+  async #setPassword(
+    caller: Caller,
+    name: string,
     wished: string,
-    { but, former, network }: { but?: string; former?: string; network?: string } = {},
+    at: Date,
+    conditions: Omit<NewPassword, "password"> = {},
+    network?: string,
   ): Promise<NotDone | undefined> {
     const fault = await faultOfPassword(wished, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const isSet = await this.store.setPassword(user, await hashPassword(wished, network), but, former);
+    const password = await hashPassword(wished, network);
+    const isSet = await this.store.setPassword(caller, { password, ...conditions }, at);
     // Meanwhile it was deleted, or somebody else has set another password.
-    return isSet ? undefined : { refused: former === undefined ? "gone" : "wrong-password" };
+    return isSet ? undefined : { refused: conditions.expectedHash === undefined ? "gone" : "wrong-password" };
   }
 
   createToken(
-    user: UserId,
+    caller: Caller,
     { label, scope, expiresAt }: { label: string; scope: Scope; expiresAt: Date | undefined },
     at: Date,
   ): Promise<Opened | NotDone> {
-    return this.#open({ kind: "token", user, scope, label, expiresAt }, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+    const token = { kind: "token", user: caller.user, scope, label, expiresAt } as const;
+    return this.#open(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
   }
 
   invite(days: number, at: Date): Promise<Opened | NotDone> {
@@ -370,10 +394,11 @@ export class Accounts {
 
   #invite(kind: "invitation" | "setup", ms: number, at: Date): Promise<Opened | NotDone> {
     const invitation = { kind, user: NOBODY, scope: "write", label: "", expiresAt: after(at, ms) } as const;
-    return this.#open(invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
+    return this.#open(asUser(NOBODY), invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
   }
 
   async #open(
+    caller: Caller,
     wished: Omit<Credential, "id" | "createdAt" | "usedAt">,
     prefix: string,
     at: Date,
@@ -381,7 +406,7 @@ export class Accounts {
   ): Promise<Opened | NotDone> {
     const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
     const credential = { ...wished, id: randomUUID(), createdAt: at, usedAt: undefined };
-    const answer = await this.store.addCredential({ credential, hash: hashSecret(secret), ...conditions });
+    const answer = await this.store.addCredential(caller, { credential, hash: hashSecret(secret), ...conditions });
     return answer === "added" ? { credential, secret } : { refused: answer };
   }
 }

@@ -140,6 +140,7 @@ test("a server with accounts is closed to newcomers unless its settings say othe
     oidc: undefined,
     requestsPerMinute: 6_000,
     operationsPerMinute: 100_000,
+    maxSubscriptions: 20_000,
   });
   const { accounts } = read({
     EARMARK_ACCOUNTS: "on",
@@ -151,6 +152,7 @@ test("a server with accounts is closed to newcomers unless its settings say othe
     EARMARK_OIDC_SIGN_UP: "open",
     EARMARK_REQUESTS_PER_MINUTE: "20",
     EARMARK_OPERATIONS_PER_MINUTE: "30",
+    EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "40",
   });
   assert.deepEqual(accounts, {
     signUp: true,
@@ -158,6 +160,7 @@ test("a server with accounts is closed to newcomers unless its settings say othe
     oidc: { issuer: "https://id.example/realms/home", audience: "earmark", signUp: true },
     requestsPerMinute: 20,
     operationsPerMinute: 30,
+    maxSubscriptions: 40,
   });
 });
 

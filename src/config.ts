@@ -34,6 +34,8 @@ export interface AccountsConfig {
   readonly oidc: { readonly issuer: string; readonly audience: string; readonly signUp: boolean } | undefined;
   readonly requestsPerMinute: number;
   readonly operationsPerMinute: number;
+  /** Quota of each account. */
+  readonly maxSubscriptions: number;
 }
 
 /** What the server holds its clients to. */
@@ -71,6 +73,7 @@ export const SETTINGS = {
   EARMARK_OIDC_SIGN_UP: ["closed", "open: whoever the provider vouches for has an account from the first request on."],
   EARMARK_REQUESTS_PER_MINUTE: ["6000", "Most requests of one account in a minute; more are answered 429."],
   EARMARK_OPERATIONS_PER_MINUTE: ["100000", "Most operations of one account in a minute; more are answered 429."],
+  EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account; more are refused."],
   EARMARK_ALLOWED_HOSTS: [
     "",
     "Names under which the server may be reached besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",
@@ -224,6 +227,7 @@ export function readConfig(
       oidc: oidc(),
       requestsPerMinute: number("EARMARK_REQUESTS_PER_MINUTE", 1, 1_000_000),
       operationsPerMinute: number("EARMARK_OPERATIONS_PER_MINUTE", 1, 100_000_000),
+      maxSubscriptions: number("EARMARK_MAX_SUBSCRIPTIONS_PER_USER", 1, 1_000_000_000),
     };
     if (isOn) return config;
     const idle = ACCOUNT_SETTINGS.filter((setting) => text(setting) !== SETTINGS[setting][0]);
@@ -297,6 +301,7 @@ const ACCOUNT_SETTINGS = [
   "EARMARK_OIDC_SIGN_UP",
   "EARMARK_REQUESTS_PER_MINUTE",
   "EARMARK_OPERATIONS_PER_MINUTE",
+  "EARMARK_MAX_SUBSCRIPTIONS_PER_USER",
 ] as const satisfies readonly Setting[];
 
 function isNetwork(text: string): boolean {

@@ -1,6 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
-import { type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "./subscriptions.ts";
+import {
+  type Caller,
+  type Draft,
+  explainQuota,
+  isRefusal,
+  type Outcome,
+  type SubscriptionStore,
+} from "./subscriptions.ts";
 
 /** A feed that somebody brings along, as it was named there. */
 export interface Wanted {
@@ -34,31 +41,29 @@ const AT_A_TIME = 100;
  */
 export async function importFeeds(
   store: SubscriptionStore,
-  user: UserId,
+  caller: Caller,
   feeds: readonly Wanted[],
   now: Date,
   { dryRun = false, onProgress, isWanted = () => true }: ImportOptions = {},
 ): Promise<Imported[]> {
   const imported: Imported[] = [];
-  const seen = new Set<string>();
+  const foresee = dryRun ? await createForesight(store, caller) : undefined;
   for (let start = 0; start < feeds.length && isWanted(); start += AT_A_TIME) {
     const some = feeds.slice(start, start + AT_A_TIME);
     const drafts = some.map((wanted) => toDraft(wanted));
     const valid = drafts.filter((draft) => "feed" in draft);
-    const answers = dryRun ? await foresee(store, user, valid, seen) : await addAll(store, user, valid, now);
+    const answers = await (foresee?.(valid) ?? addAll(store, caller, valid, now));
     let next = 0;
     for (const [index, draft] of drafts.entries()) {
       const wanted = some[index] as Wanted;
       if ("feed" in draft) {
-        const outcome = answers[next] ?? "already-subscribed";
+        const answer = answers[next] ?? "already-subscribed";
         next += 1;
-        const isNew = outcome !== "already-subscribed";
-        imported.push({
-          wanted,
-          outcome: isNew ? "added" : outcome,
-          detail: undefined,
-          id: isNew ? outcome.id : undefined,
-        });
+        if (typeof answer === "object") imported.push({ wanted, outcome: "added", detail: undefined, id: answer.id });
+        else if (answer === "already-subscribed")
+          imported.push({ wanted, outcome: answer, detail: undefined, id: undefined });
+        else
+          imported.push({ wanted, outcome: "refused", detail: explainQuota(caller.maxSubscriptions), id: undefined });
       } else imported.push({ wanted, outcome: "refused", detail: draft.fault, id: undefined });
     }
     onProgress?.(imported.length);
@@ -68,7 +73,7 @@ export async function importFeeds(
   return imported;
 }
 
-type Answer = { readonly id: string } | "already-subscribed";
+type Answer = { readonly id: string } | "already-subscribed" | "quota-exceeded";
 
 function toDraft({ feedUrl }: Wanted): Draft | { readonly fault: string } {
   const reading = readFeedUrl(feedUrl);
@@ -79,16 +84,16 @@ function toDraft({ feedUrl }: Wanted): Draft | { readonly fault: string } {
 
 async function addAll(
   store: SubscriptionStore,
-  user: UserId,
+  caller: Caller,
   drafts: readonly Draft[],
   now: Date,
 ): Promise<readonly Answer[]> {
   if (drafts.length === 0) return [];
-  const outcomes = await store.add(user, drafts, now);
+  const outcomes = await store.add(caller, drafts, now);
   const taken = drafts.filter((_, index) => isIdInUse(outcomes[index]));
   // Two feeds may have one GUID: it leaves out what tells them apart. The second gets the id of its whole address.
   const again = taken.map((draft) => ({ ...draft, id: guidOf(draft.feedUrl, "whole"), guid: draft.feedUrl }));
-  const others = again.length === 0 ? [] : await store.add(user, again, now);
+  const others = again.length === 0 ? [] : await store.add(caller, again, now);
   let next = 0;
   return outcomes.map((outcome) => {
     if (isIdInUse(outcome)) {
@@ -104,22 +109,28 @@ function isIdInUse(outcome: Outcome | undefined): boolean {
 }
 
 function toAnswer(outcome: Outcome | undefined): Answer {
-  return outcome === undefined || isRefusal(outcome) ? "already-subscribed" : { id: outcome.id };
+  if (outcome === undefined) return "already-subscribed";
+  if (!isRefusal(outcome)) return { id: outcome.id };
+  return outcome.refused === "quota-exceeded" ? outcome.refused : "already-subscribed";
 }
 
-async function foresee(
+/** Says what adding the drafts would do, one call after another, without adding them. */
+async function createForesight(
   store: SubscriptionStore,
-  user: UserId,
-  drafts: readonly Draft[],
-  seen: Set<string>,
-): Promise<readonly Answer[]> {
-  const known = await store.knows(
-    user,
-    drafts.map(({ feed }) => feed),
-  );
-  return drafts.map(({ id, feed }, index) => {
-    if (known[index] === true || seen.has(feed)) return "already-subscribed";
-    seen.add(feed);
-    return { id };
-  });
+  { user, maxSubscriptions }: Caller,
+): Promise<(drafts: readonly Draft[]) => Promise<readonly Answer[]>> {
+  const { total } = await store.page(user, { offset: 0, size: 1 });
+  const seen = new Set<string>();
+  return async (drafts) => {
+    const known = await store.knows(
+      user,
+      drafts.map(({ feed }) => feed),
+    );
+    return drafts.map(({ id, feed }, index) => {
+      if (known[index] === true || seen.has(feed)) return "already-subscribed";
+      if (total + seen.size >= maxSubscriptions) return "quota-exceeded";
+      seen.add(feed);
+      return { id };
+    });
+  };
 }

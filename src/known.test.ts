@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Credential } from "./accounts.ts";
+import type { Verified } from "./accounts.ts";
 import { forgottenByAll, KnownCredentials } from "./known.ts";
 
-const CREDENTIAL: Credential = {
+const CREDENTIAL: Verified = {
   id: "00000000-0000-4000-8000-000000000001",
   kind: "token",
   user: 1,
@@ -12,14 +12,15 @@ const CREDENTIAL: Credential = {
   createdAt: new Date(0),
   usedAt: undefined,
   expiresAt: undefined,
+  hash: "hash",
 };
 
 /** What is known of a credential that was asked for so long ago, and how often it is to be renewed. */
-function look(ageMs: number, times = 1): { readonly found: Credential | undefined; readonly renewals: number } {
+function look(ageMs: number, times = 1): { readonly found: Verified | undefined; readonly renewals: number } {
   const known = new KnownCredentials();
   known.set("secret", CREDENTIAL, performance.now() - ageMs);
   let renewals = 0;
-  let found: Credential | undefined;
+  let found: Verified | undefined;
   for (let time = 0; time < times; time += 1) {
     found = known.get("secret", () => {
       renewals += 1;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Credential } from "./accounts.ts";
+import type { Verified } from "./accounts.ts";
 
 /**
  * For how long a credential is taken as it was read. Most requests bear the same ones as others just before, and would
@@ -22,7 +22,7 @@ export async function forgottenByAll(): Promise<void> {
 }
 
 interface Known {
-  readonly credential: Credential;
+  readonly credential: Verified;
   readonly askedAt: number;
   isRenewed: boolean;
 }
@@ -32,7 +32,7 @@ export class KnownCredentials {
   readonly #known = new Map<string, Known>();
 
   /** Undefined when there is none, or none that is fresh. `renew` is called once, when it is time for that. */
-  get(secret: string, renew: () => void): Credential | undefined {
+  get(secret: string, renew: () => void): Verified | undefined {
     const known = this.#known.get(secret);
     if (known === undefined) return undefined;
     const age = performance.now() - known.askedAt;
@@ -45,7 +45,7 @@ export class KnownCredentials {
   }
 
   /** One that was asked for at the time `askedAt`: it may have been taken away ever since. */
-  set(secret: string, credential: Credential, askedAt: number): void {
+  set(secret: string, credential: Verified, askedAt: number): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(secret, { credential, askedAt, isRenewed: false });
   }

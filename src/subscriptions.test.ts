@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  asUser,
   type Draft,
   everySubscription,
   type Malformed,
@@ -12,6 +13,7 @@ import {
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
+const CALLER = asUser(7);
 const draft = (id: string): Draft => ({ id, guid: id, feedUrl: `https://feeds.example/${id}`, feed: id });
 const refused = (detail: string): Malformed => ({ refused: "invalid-id", detail, at: "/id" });
 const kept = ({ id, feedUrl }: Draft): Subscription => ({ id, feedUrl, subscribedAt: NOW });
@@ -22,26 +24,26 @@ const storeOf = (store: Partial<SubscriptionStore>) => store as SubscriptionStor
 test("what was refused before stays refused, and the rest is answered in its place", async () => {
   const asked: unknown[] = [];
   const store = storeOf({
-    async add(user, drafts, at) {
-      asked.push([user, drafts, at]);
+    async add(caller, drafts, at) {
+      asked.push([caller, drafts, at]);
       return drafts.map((one) => (one.id === "b" ? { refused: "id-in-use", draft: one } : kept(one)));
     },
   });
   const [a, b, c] = [draft("a"), draft("b"), draft("c")];
-  const outcomes = await subscribe(store, 7, [refused("1"), a, b, refused("2"), c], NOW);
+  const outcomes = await subscribe(store, CALLER, [refused("1"), a, b, refused("2"), c], NOW);
   assert.deepEqual(outcomes, [refused("1"), kept(a), { refused: "id-in-use", draft: b }, refused("2"), kept(c)]);
-  assert.deepEqual(asked, [[7, [a, b, c], NOW]]);
+  assert.deepEqual(asked, [[CALLER, [a, b, c], NOW]]);
 });
 
 test("a store that has nothing to do is not asked", async () => {
   const store = storeOf({ add: () => assert.fail("it was asked") });
-  assert.deepEqual(await subscribe(store, 7, [refused("1")], NOW), [refused("1")]);
-  assert.deepEqual(await subscribe(store, 7, [], NOW), []);
+  assert.deepEqual(await subscribe(store, CALLER, [refused("1")], NOW), [refused("1")]);
+  assert.deepEqual(await subscribe(store, CALLER, [], NOW), []);
 });
 
 test("answers that are too few or too many are given to nobody", async () => {
   for (const answers of [[], [kept(draft("a")), kept(draft("b"))]]) {
-    await assert.rejects(subscribe(storeOf({ add: async () => answers }), 7, [draft("a")], NOW), /another number/);
+    await assert.rejects(subscribe(storeOf({ add: async () => answers }), CALLER, [draft("a")], NOW), /another number/);
   }
 });
 

@@ -4,6 +4,23 @@ export type UserId = number;
 /** The one user of a server without accounts. */
 export const LOCAL_USER: UserId = 1;
 
+/** On whose behalf something is written, and what still has to be true when it is. */
+export interface Caller {
+  readonly user: UserId;
+  /** Hash of the credential that the request came with; undefined where there is none to revoke. */
+  readonly credentialHash: string | undefined;
+  /** Maximum length of the user's list. */
+  readonly maxSubscriptions: number;
+}
+
+/** No quota. A number that every engine can compare. */
+export const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+/** A caller without a credential that could be revoked: the local user, the command line, the server itself. */
+export function asUser(user: UserId): Caller {
+  return { user, credentialHash: undefined, maxSubscriptions: UNLIMITED };
+}
+
 export interface Subscription {
   /** Chosen by the client, unique within the user's list, always in lower case. */
   readonly id: string;
@@ -42,7 +59,18 @@ export interface Conflict {
   readonly draft: Draft;
 }
 
-export type Refusal = Malformed | Conflict;
+/** The user's list is full. */
+export interface QuotaExceeded {
+  readonly refused: "quota-exceeded";
+  readonly max: number;
+}
+
+/** The same words wherever a subscription is refused because the list is full. */
+export function explainQuota(max: number): string {
+  return `An account may have at most ${max} subscriptions. Remove some, or ask the operator of the server for a higher limit.`;
+}
+
+export type Refusal = Malformed | Conflict | QuotaExceeded;
 export type Outcome = Subscription | Refusal;
 
 export function isRefusal<T extends object>(value: T | Refusal): value is Refusal {
@@ -64,14 +92,16 @@ export interface Page {
 /** How much of a list is read at a time when all of it is wanted: half a megabyte at most. */
 const ALL_AT_A_TIME = 200;
 
-/** The whole list of a user, piece by piece. */
+/** The whole list of a user, piece by piece. `requireAccess` throws when the reader may not see the next piece any more. */
 export async function* everySubscription(
   store: SubscriptionStore,
   user: UserId,
+  requireAccess?: () => unknown,
 ): AsyncGenerator<readonly Subscription[]> {
   for (let offset = 0; ; offset += ALL_AT_A_TIME) {
     const { items } = await store.page(user, { offset, size: ALL_AT_A_TIME });
     if (items.length === 0) return;
+    await requireAccess?.();
     yield items;
   }
 }
@@ -81,13 +111,17 @@ export async function* everySubscription(
  * - what is answered is on stable storage, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
  * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was, unless that says `unknown`;
- * - nothing is added for a user who was deleted: that rejects with `UserGone`.
+ * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked nor
+ *   expired; otherwise it rejects with `AccessRevoked`, and nothing is written.
  */
 export interface SubscriptionStore {
-  /** Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. */
-  add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]>;
+  /**
+   * Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. When the list is full, new
+   * feeds are refused; what conflicts is still a conflict.
+   */
+  add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]>;
   /** False when there is no such subscription. What was removed can be added again. */
-  remove(user: UserId, id: string, at: Date): Promise<boolean>;
+  remove(caller: Caller, id: string, at: Date): Promise<boolean>;
   find(user: UserId, id: string): Promise<Subscription | undefined>;
   page(user: UserId, window: Window): Promise<Page>;
   /** Answer N is whether the list has feed N. */
@@ -114,9 +148,9 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The user was deleted while the request was on its way; nothing was done. */
-export class UserGone extends Error {
-  override readonly name = "UserGone";
+/** The account was deleted, or the caller's credential revoked or expired, before the write. Nothing was written. */
+export class AccessRevoked extends Error {
+  override readonly name = "AccessRevoked";
 }
 
 /**
@@ -125,13 +159,13 @@ export class UserGone extends Error {
  */
 export async function subscribe(
   store: SubscriptionStore,
-  user: UserId,
+  caller: Caller,
   attempts: readonly (Draft | Refusal)[],
   now: Date,
 ): Promise<Outcome[]> {
   const drafts: Draft[] = [];
   for (const attempt of attempts) if (!isRefusal(attempt)) drafts.push(attempt);
-  const answers = drafts.length === 0 ? [] : await store.add(user, drafts, now);
+  const answers = drafts.length === 0 ? [] : await store.add(caller, drafts, now);
   if (answers.length !== drafts.length)
     throw new Error("the store answered another number of drafts than it was given");
   let next = 0;

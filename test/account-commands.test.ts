@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Accounts, isNotDone } from "../src/accounts.ts";
 import { openStore } from "../src/store/open.ts";
+import { asUser } from "../src/subscriptions.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
 import { cleanEnvironment, EARMARK, type Ended, type RunningServer, SERVE, start } from "./process.ts";
@@ -89,7 +90,7 @@ const prepare = (database: string, name: string, password = PASSWORD) =>
     const made = await accounts.create(name, password, new Date());
     assert.ok(!isNotDone(made));
     const wish = { label: "an app", scope: "write", expiresAt: undefined } as const;
-    const opened = await accounts.createToken(made.user, wish, new Date());
+    const opened = await accounts.createToken(asUser(made.user), wish, new Date());
     assert.ok(!isNotDone(opened));
     return opened.secret;
   });

@@ -494,6 +494,7 @@ test("with accounts a token opens its own list, below a base path too", async ()
       pageSize: 100,
       requestsPerMinute: 6_000,
       operationsPerMinute: 900,
+      subscriptions: 20_000,
     },
   });
 

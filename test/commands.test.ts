@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { openStore } from "../src/store/open.ts";
-import type { Draft, SubscriptionStore } from "../src/subscriptions.ts";
+import { asUser, type Draft, type SubscriptionStore } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
 import { run, start } from "./process.ts";
@@ -32,9 +32,9 @@ async function withStore<T>(url: string, work: (store: SubscriptionStore) => Pro
 /** Two users with some thousand subscriptions, and removals among them. */
 const fill = (url: string) =>
   withStore(url, async (store) => {
-    await store.add(1, drafts(7_000), NOW);
-    await store.add(2 ** 40, drafts(10), NOW);
-    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0)) await store.remove(1, id, NOW);
+    await store.add(asUser(1), drafts(7_000), NOW);
+    await store.add(asUser(2 ** 40), drafts(10), NOW);
+    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0)) await store.remove(asUser(1), id, NOW);
   });
 
 const everything = (url: string) =>
@@ -61,7 +61,7 @@ test("a database moves from SQLite to PostgreSQL and back, and is the same", asy
   }
   assert.deepEqual(readdirSync(pathOf(back).replace(/\/[^/]*$/, "")).sort(), ["earmark.db", "earmark.db-lock"]);
   await withStore(back, async (store) => {
-    const [again, added] = await store.add(1, [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
+    const [again, added] = await store.add(asUser(1), [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
@@ -74,7 +74,7 @@ test("a target that is not empty is refused, and stays as it is", async () => {
   const from = newFile();
   await fill(from);
   for (const target of [newFile(), await postgres.database()]) {
-    await withStore(target, (store) => store.add(1, drafts(1), NOW));
+    await withStore(target, (store) => store.add(asUser(1), drafts(1), NOW));
     const { code, stderr } = await run(["copy", "--from", from, "--to", target]);
     assert.equal(code, 1);
     assert.match(stderr, /is not empty; nothing was copied/);

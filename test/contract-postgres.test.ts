@@ -8,7 +8,9 @@ const FILES = [
   "src/http/subscriptions.test.ts",
   "src/http/accounts.test.ts",
   "src/http/imports.test.ts",
+  "src/http/quota.test.ts",
   "test/access.test.ts",
+  "test/access-ends.test.ts",
   "test/properties.test.ts",
   "test/documents.test.ts",
 ];

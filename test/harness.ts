@@ -30,6 +30,7 @@ export interface Answer {
 export interface TestServer {
   readonly url: string;
   readonly port: number;
+  readonly databaseUrl: string;
   readonly store: Store;
   readonly server: Server;
   /** Every line of the log so far. */
@@ -94,6 +95,7 @@ export async function startServer(
   return {
     url,
     port,
+    databaseUrl: config.databaseUrl,
     store,
     server,
     log: () => lines.join(""),

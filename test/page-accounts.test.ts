@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { Accounts, isNotDone } from "../src/accounts.ts";
-import { everySubscription, type UserId } from "../src/subscriptions.ts";
+import { asUser, everySubscription, type UserId } from "../src/subscriptions.ts";
 import { isolate, revealControlCharacters } from "../web/src/control-characters.ts";
 import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
@@ -64,7 +64,7 @@ async function endSessions(person: SignedIn): Promise<void> {
   const { accounts } = open.store;
   const user = await userOf(person);
   for (const { id } of await accounts.listCredentials(user, "session"))
-    await accounts.removeCredential(user, "session", id);
+    await accounts.removeCredential(asUser(user), "session", id, new Date());
 }
 
 interface Visit extends PageOptions {
@@ -475,7 +475,7 @@ describe("for apps", () => {
     const user = await userOf(ann);
     const maker = new Accounts(open.store.accounts, { signUp: true });
     for (let n = 1; n <= 100; n += 1)
-      await maker.createToken(user, { label: `App ${n}`, scope: "write", expiresAt: undefined }, new Date());
+      await maker.createToken(asUser(user), { label: `App ${n}`, scope: "write", expiresAt: undefined }, new Date());
     const { page, allow, finish } = await visit({ as: ann, path: "/#apps" });
     allow(/^answer: 409 POST \S+\/v1\/tokens$/);
     await button(page, apps.revokeOf("App 100")).waitFor();

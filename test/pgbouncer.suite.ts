@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/open.ts";
+import { asUser } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
 
@@ -75,7 +76,7 @@ test("many users at once share the few connections of the server", async () => {
     Array.from({ length: 100 }, (_, user) => {
       const id = "00000000-0000-4000-8000-000000000001";
       return store.add(
-        10_000 + user,
+        asUser(10_000 + user),
         [{ id, guid: id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
         new Date(),
       );

@@ -116,6 +116,7 @@ export interface Me {
     readonly pageSize: number;
     readonly requestsPerMinute: number | null;
     readonly operationsPerMinute: number | null;
+    readonly subscriptions: number | null;
   };
 }
 

@@ -11,7 +11,7 @@ import {
 import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
-import { everySubscription } from "../subscriptions.ts";
+import { asUser, everySubscription } from "../subscriptions.ts";
 import type { Terminal } from "./terminal.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -49,7 +49,7 @@ export async function changePassword(terminal: Terminal, name: string, fromInput
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
-    const refused = await accounts.setPassword(account, password);
+    const refused = await accounts.setPassword(account, password, terminal.world.now());
     if (refused !== undefined) throw new StartFailure(explain(refused));
     terminal.say(`The password of "${name}" is changed, and every session has ended. Tokens of apps go on working.`);
   });
@@ -68,7 +68,7 @@ export async function deleteUser(terminal: Terminal, name: string, isSaid: boole
   await terminal.confirm(question, isSaid);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    await accounts.store.delete(user);
+    await accounts.store.delete(asUser(user), terminal.world.now());
     terminal.say(`"${name}" is deleted, with everything.`);
   });
 }
@@ -109,7 +109,7 @@ export async function createToken(
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const opened = await accounts.createToken(
-      user,
+      asUser(user),
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.world.now(),
     );
@@ -135,7 +135,8 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
-    if (!isId || !(await accounts.store.removeCredential(user, "token", id.toLowerCase())))
+    const now = terminal.world.now();
+    if (!isId || !(await accounts.store.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
       throw new StartFailure(`"${name}" has no token with the id ${id}. See: earmark token list ${name}`);
     terminal.say("Revoked: no server accepts it any more.");
   });

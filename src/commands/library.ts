@@ -5,7 +5,7 @@ import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
 import { openStore } from "../store/open.ts";
 import { StartFailure } from "../store/opening.ts";
-import { everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A person's list, wherever it is: on a server, or in the database of this machine. */
@@ -76,7 +76,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
       const at = now();
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
-      const imported = await importFeeds(store, user, wanted, at, { onProgress: show });
+      const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
       return imported.map(({ wanted: { feedUrl }, outcome, detail, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
@@ -87,10 +87,10 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
     },
-    remove: (id) => store.remove(user, id, now()),
+    remove: (id) => store.remove(asUser(user), id, now()),
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
-      const entries = await importFeeds(store, user, readOpml(bytes), now(), { dryRun });
+      const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
       const count = (wanted: string) => entries.filter(({ outcome }) => outcome === wanted).length;
       return {
         dryRun,

@@ -65,8 +65,12 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           if (who.credential === undefined) throw noPassword();
           const { networks } = readClient(request.raw);
           const change = { current, wished, session: who.credential.id, networks };
-          const refused = await accounts.changePassword(who.user, change, clock());
-          if (refused !== undefined) throw explain(refused, "current_password");
+          const refused = await accounts.changePassword(who, change, clock());
+          if (refused !== undefined) {
+            // A session that has ended is not told whether the password is right.
+            await who.requireAccess();
+            throw explain(refused, "current_password");
+          }
           respondEmpty(response);
         },
       ],
@@ -76,7 +80,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           if (clock().getTime() - who.since.getTime() > FRESH_MS) throw signInAgain();
-          if (!(await accounts.store.delete(who.user))) throw unauthorized("invalid");
+          if (!(await accounts.store.delete(who, clock()))) throw unauthorized("invalid");
           respondEmpty(response, forget(request.raw));
         },
       ],
@@ -110,6 +114,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
               page_size: MAX_PAGE_SIZE,
               requests_per_minute: config.accounts?.requestsPerMinute ?? null,
               operations_per_minute: config.accounts?.operationsPerMinute ?? null,
+              subscriptions: config.accounts?.maxSubscriptions ?? null,
             },
           }),
         );
@@ -126,7 +131,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         requireNoQuery(queryOf(request));
         admitLong(longRequests, request, response);
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
-        const list = everySubscription(store, who.user);
+        const list = everySubscription(store, who.user, who.requireAccess);
         const everything = writeEverything(await accountOf(who), credentials, list, basePath);
         await respondInPieces(request, response, everything, downloadOf(PLAIN.contentType, "earmark.json"));
       },
@@ -191,7 +196,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       "account",
       async (request, response, who) => {
         const wish = readNewToken(await readDocument(request, response), clock());
-        const opened = await accounts.createToken(who.user, wish, clock());
+        const opened = await accounts.createToken(who, wish, clock());
         if (isNotDone(opened)) throw explain(opened, "token");
         const data = credentialResource(opened.credential, basePath, { token: opened.secret });
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self });
@@ -218,7 +223,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           const id = idOf(request);
-          if (!(await accounts.store.removeCredential(who.user, kind, id))) throw notFound(kind);
+          if (!(await accounts.store.removeCredential(who, kind, id, clock()))) throw notFound(kind);
           respondEmpty(response, id === who.credential?.id ? forget(request.raw) : {});
         },
       ],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/harness.ts";
 import { Accounts, hashSecret, SESSION_IDLE_MS, SESSION_MS } from "../accounts.ts";
+import { asUser } from "../subscriptions.ts";
 
 const PASSWORD = "correct horse battery";
 const MINUTE = 60_000;
@@ -261,7 +262,7 @@ describe("who may sign up", () => {
   test("whoever signs up by themselves does not get the list that was there before", async () => {
     const server = await start();
     await server.store.add(
-      1,
+      asUser(1),
       [{ id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
       server.now(),
     );
@@ -408,11 +409,31 @@ describe("credentials in a request", async () => {
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
   });
 
-  test("a session cookie twice is nobody's, and one too long is 431", async () => {
-    const { Cookie } = await newUser(server);
-    assert.equal((await list({ Cookie: `x=1; ${Cookie}; y=2` })).status, 200);
-    assert.equal((await list({ Cookie: `${Cookie}; ${Cookie}` })).status, 401);
-    assert.equal((await list({ Cookie: [Cookie, Cookie] })).status, 401);
+  test("cookies: others of our name beside a valid session → the valid one counts", async () => {
+    const { name, Cookie } = await newUser(server);
+    const planted = (count: number) =>
+      Array.from({ length: count }, (_, index) => `earmark=planted-${index}; `).join("");
+    for (const header of [
+      `x=1; ${Cookie}; y=2`,
+      `${Cookie}; ${Cookie}`,
+      `earmark=; ${Cookie}`,
+      `${Cookie}; ${planted(9)}`,
+      `${planted(3)}${Cookie}`,
+      `${planted(1).repeat(9)}${Cookie}`,
+    ]) {
+      const answer = await list({ Cookie: header }, "/v1/me");
+      assert.equal(answer.json.data?.attributes.name, name, header);
+    }
+    assert.equal((await list({ Cookie: [Cookie, "earmark=planted"] })).status, 200);
+    assert.equal((await list({ Cookie: `${planted(4)}${Cookie}` })).status, 401, "no more than four are tried");
+  });
+
+  test("cookies: two different valid sessions → 401; a header that is too long → 431", async () => {
+    const [ann, bob] = [await newUser(server), await newUser(server)];
+    const other = cookieOf(await signIn(server, ann.name));
+    for (const header of [`${ann.Cookie}; ${bob.Cookie}`, `${ann.Cookie}; earmark=x; ${other}`])
+      assert.equal((await list({ Cookie: header })).status, 401, header);
+    assert.equal((await list({ Cookie: "earmark=x; earmark=y" })).status, 401);
     assert.equal((await list({ Cookie: `earmark=${"A".repeat(8_192)}` })).status, 431);
   });
 
@@ -544,7 +565,7 @@ describe("sessions", async () => {
         usedAt: undefined,
         expiresAt: new Date(server.now().getTime() + SESSION_MS),
       } as const;
-      await server.store.accounts.addCredential({
+      await server.store.accounts.addCredential(asUser(user), {
         credential,
         hash: hashSecret(newId()),
         atMost: 100,
@@ -802,6 +823,7 @@ describe("my account", async () => {
         page_size: 100,
         requests_per_minute: 6_000,
         operations_per_minute: 100_000,
+        subscriptions: 20_000,
       },
     });
   });
@@ -858,6 +880,7 @@ describe("my account", async () => {
     assert.deepEqual(json.data.attributes, { name: "local", issuer: null, created_at: null });
     assert.equal(json.meta.credential, null);
     assert.equal(json.meta.limits.requests_per_minute, null);
+    assert.equal(json.meta.limits.subscriptions, null);
     assert.equal((await local.call("GET", "/v1/me/export")).json.data.length, 1);
     assert.equal((await local.call("DELETE", "/v1/me")).status, 405);
     for (const path of ["/v1/tokens", "/v1/sessions", "/v1/accounts", "/join"])

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import { type Accounts, type Credential, hashSecret, type Soon, TOKEN_PREFIX } from "../accounts.ts";
+import { type Accounts, hashSecret, NOBODY, type Soon, TOKEN_PREFIX, type Verified } from "../accounts.ts";
 import type { AccountsConfig } from "../config.ts";
 import { RequestFailure } from "../jsonapi/failure.ts";
 import type { Rate } from "../limits.ts";
-import { LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
@@ -18,15 +18,16 @@ import { unauthorized } from "./respond.ts";
  */
 export type Access = "open" | "read" | "write" | "account" | "metrics";
 
-/** On whose behalf a request is carried out. */
-export interface Principal {
-  readonly user: UserId;
+/** On whose behalf a request is carried out. A handler passes it on to whatever the store writes. */
+export interface Principal extends Caller {
   /** Undefined for the local user, and for one whom the identity provider vouches for. */
-  readonly credential: Credential | undefined;
+  readonly credential: Verified | undefined;
   /** When the user last proved to be there in person. */
   readonly since: Date;
   /** Counts operations; throws 429 when there were too many in the last minute. */
   readonly spend: (operations: number) => Soon<void>;
+  /** Throws 401 when the request would not be accepted any more: for long reads, between two pieces. */
+  readonly requireAccess: () => Soon<void>;
 }
 
 export type Authenticate = (request: IncomingMessage, access: Access) => Soon<Principal>;
@@ -38,12 +39,13 @@ const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
 export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
   const everyone: Principal = {
-    user: LOCAL_USER,
+    ...asUser(LOCAL_USER),
     credential: undefined,
     get since() {
       return clock();
     },
     spend: () => undefined,
+    requireAccess: () => undefined,
   };
   return (request, access) => {
     if (access === "metrics" && metricsToken !== undefined) requireMetricsToken(request);
@@ -70,12 +72,21 @@ export interface AuthenticationOptions {
   readonly clock: () => Date;
 }
 
+/** How many cookies of our name are tried: applications on other paths or hosts of the domain may set some. */
+const MAX_SESSION_COOKIES = 4;
+
 /** Who comes: by what they hold, or because the identity provider says so. */
-type Known = Credential | { readonly kind: "vouched"; readonly user: UserId; readonly createdAt: Date };
+type Known = Verified | { readonly kind: "vouched"; readonly user: UserId; readonly createdAt: Date };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
   const { accounts, config, readClient, verify, basePath, clock } = options;
-  const nobody = { user: 0, credential: undefined, since: new Date(0), spend: () => undefined };
+  const nobody: Principal = {
+    ...asUser(NOBODY),
+    credential: undefined,
+    since: new Date(0),
+    spend: () => undefined,
+    requireAccess: () => undefined,
+  };
   const requests = perMinute(config.requestsPerMinute);
   const operations = perMinute(config.operationsPerMinute);
   const requireMetricsToken = createMetricsCheck(options.metricsToken);
@@ -88,21 +99,30 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   /** Undefined when what they show opens nothing. */
   const recognise = (request: IncomingMessage, now: Date): Soon<Known | undefined> => {
     const { authorization } = request.headers;
-    if (authorization === undefined) return accounts.recognise(readSession(request), "session", now);
+    if (authorization === undefined) return recogniseSession(request, now);
     const text = BEARER.exec(authorization)?.[1];
     if (text === undefined) return undefined;
     return text.startsWith(TOKEN_PREFIX) ? accounts.recognise(text, "token", now) : recogniseVouched(text, now);
   };
 
-  /** What is in the cookie; throws when there is none. Of two, neither is believed. */
-  const readSession = (request: IncomingMessage): string => {
+  /** What cookies of our name hold, each once; throws when there are none. */
+  const readSessions = (request: IncomingMessage): readonly string[] => {
     const { cookie } = request.headers;
     if (cookie === undefined) throw unauthorized("none");
     if (cookie.length > MAX_COOKIE_BYTES) throw cookieTooLong();
-    const [secret, ...more] = readCookies(cookie, cookieName(readClient(request), basePath));
-    if (secret === undefined) throw unauthorized("none");
-    if (more.length > 0) throw unauthorized("invalid");
-    return secret;
+    const secrets = readCookies(cookie, cookieName(readClient(request), basePath));
+    if (secrets.length === 0) throw unauthorized("none");
+    return [...new Set(secrets)].slice(0, MAX_SESSION_COOKIES);
+  };
+
+  /** The one valid session of the cookies. With two it is unclear who is meant, and one may be somebody else's. */
+  const recogniseSession = (request: IncomingMessage, now: Date): Soon<Known | undefined> => {
+    const [secret = "", ...others] = readSessions(request);
+    if (others.length === 0) return accounts.recognise(secret, "session", now);
+    return Promise.all([secret, ...others].map((each) => accounts.recognise(each, "session", now))).then((found) => {
+      const [valid, another] = found.filter((session) => session !== undefined);
+      return another === undefined ? valid : undefined;
+    });
   };
 
   const recogniseVouched = async (text: string, now: Date): Promise<Known | undefined> => {
@@ -128,11 +148,17 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       if (access === "account") throw inPersonOnly();
       if (access === "write" && known.scope === "read") throw insufficientScope();
     }
+    const credential = known.kind === "vouched" ? undefined : known;
     return {
       user,
-      credential: known.kind === "vouched" ? undefined : known,
+      credential,
+      credentialHash: credential?.hash,
+      maxSubscriptions: config.maxSubscriptions,
       since: known.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
+      requireAccess: async () => {
+        if ((await recognise(request, clock()))?.user !== user) throw unauthorized("invalid");
+      },
     };
   };
 }

@@ -26,10 +26,10 @@ export function addImportRoutes(
   resource("/v1/subscriptions.opml", PLAIN, {
     GET: [
       "read",
-      async (request, response, { user }) => {
+      async (request, response, { user, requireAccess }) => {
         requireNoQuery(queryOf(request));
         admitLong(longRequests, request, response);
-        const file = writeOpml(everySubscription(store, user), clock());
+        const file = writeOpml(everySubscription(store, user, requireAccess), clock());
         await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
     ],
@@ -38,7 +38,7 @@ export function addImportRoutes(
   resource("/v1/imports", PLAIN, {
     POST: [
       "write",
-      async (request, response, { user, spend }) => {
+      async (request, response, who) => {
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
@@ -46,15 +46,17 @@ export function addImportRoutes(
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
-        const feeds = await parser.parse<Entry>(job, request.owner(), spend, isWanted).catch((error) => {
+        const feeds = await parser.parse<Entry>(job, request.owner(), who.spend, isWanted).catch((error) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
           throw error;
         });
+        // A preview writes nothing, and so nothing else would notice that access was revoked while the file came in.
+        if (dryRun) await who.requireAccess();
         let done = 0;
         const onProgress = (count: number) => {
           done = count;
         };
-        const imported = await importFeeds(store, user, feeds, clock(), { dryRun, onProgress, isWanted }).catch(
+        const imported = await importFeeds(store, who, feeds, clock(), { dryRun, onProgress, isWanted }).catch(
           (error) => {
             if (error instanceof StoreUnavailable && done > 0 && !dryRun) throw brokenOff(done, request, error);
             throw error;

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
-import { StoreUnavailable, UserGone } from "../subscriptions.ts";
+import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import type { Budget } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
@@ -74,7 +74,8 @@ export async function respondInPieces(
   } catch (error) {
     // The client must not take what it has for the whole.
     response.destroy();
-    request.log.error({ reqId: request.id, err: error }, "an answer broke off");
+    // Access that was revoked meanwhile is no failure.
+    if (!(error instanceof RequestFailure)) request.log.error({ reqId: request.id, err: error }, "an answer broke off");
   }
 }
 
@@ -210,7 +211,7 @@ function toFailure(
     request.log.error({ reqId: request.id, err: thrown }, "the store is unavailable");
     return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
   }
-  if (thrown instanceof UserGone) return unauthorized("invalid");
+  if (thrown instanceof AccessRevoked) return unauthorized("invalid");
   if (thrown instanceof TooManyPasswords) return unavailable("Too many people are signing in at this moment.");
   request.log.error({ reqId: request.id, err: thrown }, "unexpected failure");
   const detail = "Something went wrong here. The log of the server tells more, under this error's id.";

@@ -67,14 +67,14 @@ export function addRoutes(
   resource("/v1/operations", ATOMIC, {
     POST: [
       "write",
-      async (request, response, principal) => {
+      async (request, response, who) => {
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
         const place = queue.reserve(request.owner);
         try {
-          const attempts = await readAttempts(request, response, principal, place);
-          const outcomes = await subscribe(store, principal.user, attempts, clock());
+          const attempts = await readAttempts(request, response, who, place);
+          const outcomes = await subscribe(store, who, attempts, clock());
           metrics?.countOutcomes(outcomes);
           respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
         } finally {
@@ -96,13 +96,13 @@ export function addRoutes(
     ],
     POST: [
       "write",
-      async (request, response, { user, spend }) => {
+      async (request, response, who) => {
         requireContentType(request.headers["content-type"], PLAIN);
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
         const draft = readSubscription(await readJson(request, response, maxDocumentBytes));
-        await spend(1);
-        const outcomes = await subscribe(store, user, [draft], clock());
+        await who.spend(1);
+        const outcomes = await subscribe(store, who, [draft], clock());
         metrics?.countOutcomes(outcomes);
         const [outcome] = outcomes;
         if (outcome === undefined) throw new Error("no outcome for the draft");
@@ -127,12 +127,12 @@ export function addRoutes(
     ],
     DELETE: [
       "write",
-      async (request, response, { user, spend }) => {
+      async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
         const id = idOf(request);
-        await spend(1);
-        if (!(await store.remove(user, id, clock()))) throw notFound();
+        await who.spend(1);
+        if (!(await store.remove(who, id, clock()))) throw notFound();
         respondEmpty(response);
       },
     ],

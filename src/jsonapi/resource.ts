@@ -1,5 +1,12 @@
 import { readFeedUrl } from "../feed-url.ts";
-import type { Conflict, Draft, Malformed, Refusal, Subscription } from "../subscriptions.ts";
+import {
+  type Conflict,
+  type Draft,
+  explainQuota,
+  type Malformed,
+  type Refusal,
+  type Subscription,
+} from "../subscriptions.ts";
 import type { ErrorObject } from "./failure.ts";
 
 export const TYPE = "subscription";
@@ -65,6 +72,7 @@ const WORDS: Record<Refusal["refused"], { readonly status: number; readonly titl
   "invalid-feed": { status: 422, title: "Validation Failed" },
   "already-subscribed": { status: 409, title: "Already Subscribed" },
   "id-in-use": { status: 409, title: "Identifier In Use" },
+  "quota-exceeded": { status: 422, title: "Quota Exceeded" },
 };
 
 /** The words of a conflict, and the value at its root. */
@@ -79,6 +87,10 @@ export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => stri
     const { detail, at } = CONFLICTS[refusal.refused];
     const meta = { feed_url: refusal.draft.feedUrl, guid: refusal.draft.guid };
     return { ...WORDS[refusal.refused], detail, source: { pointer: pointer(at) }, meta };
+  }
+  if (refusal.refused === "quota-exceeded") {
+    const { max } = refusal;
+    return { ...WORDS[refusal.refused], detail: explainQuota(max), source: { pointer: pointer("") }, meta: { max } };
   }
   return { ...WORDS[refusal.refused], detail: refusal.detail, source: { pointer: pointer(refusal.at) } };
 }

@@ -30,7 +30,9 @@ export function readSubscription(document: unknown): Draft {
 }
 
 export function refusedSubscription(refusal: Refusal): RequestFailure {
-  return new RequestFailure(explain(refusal, (at) => `/data${at}`));
+  const error = explain(refusal, (at) => `/data${at}`);
+  // The document is valid: as the answer to a whole request, a full list is 403.
+  return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 
 export function writeSubscription(subscription: Subscription, base: string, fields?: readonly Field[]): string {

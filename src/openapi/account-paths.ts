@@ -71,7 +71,7 @@ export function mePaths(facts: Facts, describe: Describe): Record<string, PathIt
         summary: "Who I am, what I have, what I may do",
         description:
           accounts === undefined
-            ? "On a server without accounts this is the one user; `credential` and the limits by the minute are null."
+            ? "On a server without accounts this is the one user; `credential` and the limits of accounts are null."
             : "With the credential that the request came with, counts, and the limits of this server.",
         access: "read",
         answers: {
@@ -89,6 +89,7 @@ export function mePaths(facts: Facts, describe: Describe): Record<string, PathIt
                     page_size: MAX_PAGE_SIZE,
                     requests_per_minute: accounts?.requestsPerMinute ?? null,
                     operations_per_minute: accounts?.operationsPerMinute ?? null,
+                    subscriptions: accounts?.maxSubscriptions ?? null,
                   },
                 },
               },

@@ -1,5 +1,6 @@
 import { ATOMIC, type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import { MAX_PAGE_SIZE } from "../jsonapi/query.ts";
+import { explainQuota } from "../subscriptions.ts";
 import type { Header, Reference, Response, Schema } from "./types.ts";
 
 /** One way in which a request or an operation can fail: its error object, and when it is answered. */
@@ -147,6 +148,14 @@ export const FAILURES = {
     detail: "This invitation was used, or has ended. Ask for another.",
     source: { pointer: "/data/attributes/invitation" },
   },
+  QuotaExceeded: {
+    status: 403,
+    title: "Quota Exceeded",
+    when: "The account has as many subscriptions as it may have.",
+    detail: explainQuota(20_000),
+    source: { pointer: "/data" },
+    meta: { ...max, example: { max: 20_000 } },
+  },
   SubscriptionNotFound: {
     status: 404,
     title: "Subscription not found",
@@ -286,6 +295,14 @@ export const FAILURES = {
     detail: 'The only `op` that is supported is "add".',
     source: { pointer: "/atomic:operations/0" },
   },
+  OperationQuotaExceeded: {
+    status: 422,
+    title: "Quota Exceeded",
+    when: "The account has as many subscriptions as it may have.",
+    detail: explainQuota(20_000),
+    source: { pointer: "/atomic:operations/0" },
+    meta: { ...max, example: { max: 20_000 } },
+  },
   NotAnOpmlFile: {
     status: 422,
     title: "Not An OPML File",
@@ -341,6 +358,7 @@ export const OPERATION_FAILURES = [
   "ValidationFailed",
   "AlreadySubscribed",
   "IdentifierInUse",
+  "OperationQuotaExceeded",
 ] as const satisfies readonly FailureName[];
 
 /** What any request may be answered, whatever it asks for. */

@@ -213,7 +213,7 @@ What is answered with \`data\` is on the disk. What is wrong with the whole requ
             },
           }),
         },
-        failures: [...DOCUMENT, ...refused],
+        failures: [...DOCUMENT, ...refused, ...(facts.accounts === undefined ? [] : (["QuotaExceeded"] as const))],
       }),
     },
 

@@ -72,6 +72,7 @@ export function createSchemas(facts: Facts): Readonly<Record<string, Schema>> {
             page_size: limit(MAX_PAGE_SIZE),
             requests_per_minute: limit(accounts?.requestsPerMinute),
             operations_per_minute: limit(accounts?.operationsPerMinute),
+            subscriptions: limit(accounts?.maxSubscriptions),
           }),
         }),
       }),

@@ -17,17 +17,21 @@ import {
 } from "../accounts.ts";
 import { type Rate, spendAt } from "../limits.ts";
 import {
+  AccessRevoked,
+  asUser,
+  type Caller,
   type Draft,
   isRefusal,
   LOCAL_USER,
   StoreUnavailable,
   type SubscriptionStore,
-  UserGone,
   type UserId,
 } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LARGEST_USER: UserId = 2 ** 48 - 2;
+/** Adds credentials without a credential of its own. */
+const SERVER = asUser(NOBODY);
 
 interface Stores {
   readonly accounts: AccountStore;
@@ -74,16 +78,16 @@ function credential(user: UserId, more: Partial<Credential> = {}): NewCredential
 export async function requireEnds(here: AccountStore, there: AccountStore): Promise<void> {
   const doors = new Accounts(there, { signUp: false });
   const ends: readonly ((user: UserId, id: string) => Promise<boolean>)[] = [
-    (user, id) => here.removeCredential(user, "session", id),
-    (user) => here.setPassword(user, "another hash", undefined),
-    (user) => here.delete(user),
+    (user, id) => here.removeCredential(asUser(user), "session", id, NOW),
+    (user) => here.setPassword(asUser(user), { password: "another hash" }, NOW),
+    (user) => here.delete(asUser(user), NOW),
   ];
   for (const [index, end] of ends.entries()) {
     const user = await here.create(2 ** 41 + index, wish(`ends-${index}`), NOW);
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
-    assert.equal(await here.addCredential(session), "added");
+    assert.equal(await here.addCredential(SERVER, session), "added");
     const open = () => doors.recognise(secret, "session", NOW);
     assert.equal((await open())?.id, session.credential.id);
     let isEnded = false;
@@ -100,6 +104,43 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
     assert.equal(await open(), undefined);
     isEnded = true;
     assert.ok((await using) > 10, "it was used all the time");
+  }
+}
+
+/** After `here` has answered a revocation, nothing appears that `there` writes under the credential. */
+export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
+  for (let round = 0; round < 5; round += 1) {
+    const user = await here.accounts.create(2 ** 42 + round, wish(`late-${round}`), NOW);
+    assert.ok(typeof user === "number");
+    const token = credential(user);
+    assert.equal(await here.accounts.addCredential(SERVER, token), "added");
+    const caller = { ...asUser(user), credentialHash: token.hash };
+    let [isOver, next, refused] = [false, 0, 0];
+    const writers = times(4, async (index) => {
+      while (!isOver) {
+        next += 1;
+        const write =
+          index === 0
+            ? there.accounts.addCredential(caller, credential(user))
+            : there.subscriptions.add(caller, [draft(next)], NOW);
+        await write.catch((error: unknown) => {
+          assert.ok(error instanceof AccessRevoked, String(error));
+          refused += 1;
+        });
+      }
+    });
+    await sleep(10 * round);
+    assert.equal(await here.accounts.removeCredential(asUser(user), "token", token.credential.id, NOW), true);
+    const look = async () => [
+      (await here.subscriptions.page(user, { offset: 0, size: 1 })).total,
+      (await here.accounts.listCredentials(user, "token")).length,
+    ];
+    const atTheAnswer = await look();
+    await sleep(20);
+    isOver = true;
+    await Promise.all(writers);
+    assert.deepEqual(await look(), atTheAnswer);
+    assert.ok(refused > 0, "something was written too late");
   }
 }
 
@@ -140,7 +181,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
     async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {
       const added = credential(user, more);
-      assert.equal(await accounts.addCredential(added), "added");
+      assert.equal(await accounts.addCredential(SERVER, added), "added");
       return added;
     }
 
@@ -162,14 +203,14 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
     /** An account with some of all there is: items, removals, tokens, sessions. */
     async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
       const account = await newAccount();
-      await subscriptions.add(account.user, drafts(0, 20), NOW);
-      for (const { id } of drafts(5, 3)) await subscriptions.remove(account.user, id, NOW);
+      await subscriptions.add(asUser(account.user), drafts(0, 20), NOW);
+      for (const { id } of drafts(5, 3)) await subscriptions.remove(asUser(account.user), id, NOW);
       const token = await add(account.user, { label: "a player" });
       const session = await add(account.user, { kind: "session" });
       return { account, token, session };
     }
 
-    const isGone = (error: unknown) => error instanceof UserGone;
+    const isGone = (error: unknown) => error instanceof AccessRevoked;
 
     function assertDoneOrGone(outcomes: readonly PromiseSettledResult<unknown>[]): void {
       for (const outcome of outcomes)
@@ -181,8 +222,8 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const own = await openFor(t);
         assert.equal(await own.accounts.isEmpty(), true);
         assert.deepEqual(await own.accounts.list(0, 10), []);
-        await own.subscriptions.add(LOCAL_USER, drafts(0, 10), NOW);
-        await own.subscriptions.remove(LOCAL_USER, draft(4).id, NOW);
+        await own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 10), NOW);
+        await own.subscriptions.remove(asUser(LOCAL_USER), draft(4).id, NOW);
         const before = await listOf(LOCAL_USER, own.subscriptions);
         assert.equal(before.total, 9);
 
@@ -199,7 +240,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         assert.equal(await own.accounts.get(4_711), undefined);
         assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), before);
         assert.deepEqual(await listOf(4_711, own.subscriptions), EMPTY);
-        const [outcome] = await own.subscriptions.add(LOCAL_USER, [draft(100)], NOW);
+        const [outcome] = await own.subscriptions.add(asUser(LOCAL_USER), [draft(100)], NOW);
         assert.ok(outcome !== undefined && !isRefusal(outcome));
 
         assert.equal(await own.accounts.create(4_712, wish("bob"), NOW), 4_712);
@@ -215,18 +256,18 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("once deleted takes the local list with it, and nobody becomes the local user again", async (t) => {
         const own = await openFor(t);
-        await own.subscriptions.add(LOCAL_USER, drafts(0, 10), NOW);
+        await own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 10), NOW);
         assert.equal(await own.accounts.create(4_711, wish("ann"), NOW), LOCAL_USER);
-        assert.equal(await own.accounts.delete(LOCAL_USER), true);
+        assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), true);
         assert.equal(await own.accounts.isEmpty(), true);
         assert.equal(await own.accounts.get(LOCAL_USER), undefined);
         assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
-        await assert.rejects(own.subscriptions.add(LOCAL_USER, drafts(0, 1), NOW), isGone);
+        await assert.rejects(own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
 
         assert.equal(await own.accounts.create(4_712, wish("ann"), NOW), 4_712);
         assert.equal(await own.accounts.create(4_713, wish("bob"), NOW), 4_713);
-        assert.equal(await own.accounts.delete(4_712), true);
-        assert.equal(await own.accounts.delete(4_713), true);
+        assert.equal(await own.accounts.delete(asUser(4_712), NOW), true);
+        assert.equal(await own.accounts.delete(asUser(4_713), NOW), true);
         assert.equal(await own.accounts.isEmpty(), true);
         assert.equal(await own.accounts.create(4_714, wish("ann"), NOW), 4_714);
         assert.deepEqual(await listOf(4_714, own.subscriptions), EMPTY);
@@ -249,8 +290,8 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("can be made by setting up, and then no other can", async (t) => {
         const own = await openFor(t);
         const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
-        assert.equal(await own.accounts.addCredential(used), "added");
-        assert.equal(await own.accounts.addCredential(left), "added");
+        assert.equal(await own.accounts.addCredential(SERVER, used), "added");
+        assert.equal(await own.accounts.addCredential(SERVER, left), "added");
         assert.equal(await own.accounts.create(4_711, wish("ann", { invitation: used.hash }), NOW), LOCAL_USER);
         for (const { hash } of [used, left])
           assert.equal(await own.accounts.create(4_712, wish("bob", { invitation: hash }), NOW), "not-invited");
@@ -261,7 +302,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("is one alone, however many set up at once", async (t) => {
         const own = await openFor(t);
         const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
-        for (const setup of setups) assert.equal(await own.accounts.addCredential(setup), "added");
+        for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
         const made = await Promise.all(
           setups.map(({ hash }, index) =>
             own.accounts.create(4_711 + index, wish(`name-${index}`, { invitation: hash }), NOW),
@@ -371,7 +412,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("the number of a user is given once, and never with the list of somebody else", async () => {
         const [{ user, name }, reader] = [await newAccount(), newUser()];
-        await subscriptions.add(reader, drafts(1, 1), NOW);
+        await subscriptions.add(asUser(reader), drafts(1, 1), NOW);
         for (const taken of [user, reader])
           await assert.rejects(accounts.create(taken, wish(`name-${newUser()}`), NOW), StoreUnavailable);
         assert.equal((await accounts.get(user))?.account.name, name);
@@ -383,7 +424,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const [gone, other, next] = [newUser(), newUser(), newUser()];
         for (const user of [gone, other])
           assert.equal(await accounts.create(user, wish(`name-${user}`, { issuer }), NOW), user);
-        assert.equal(await accounts.delete(gone), true);
+        assert.equal(await accounts.delete(asUser(gone), NOW), true);
         assert.equal((await accounts.find(`name-${other}`, issuer))?.account.user, other);
         assert.equal(await accounts.create(next, wish(`name-${gone}`, { issuer }), NOW), next);
       });
@@ -420,11 +461,11 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("the list of the local user goes to an owner alone, whoever was first", async (context) => {
         const { accounts: others, subscriptions: lists } = await openFor(context);
-        await lists.add(LOCAL_USER, drafts(1, 3), NOW);
+        await lists.add(asUser(LOCAL_USER), drafts(1, 3), NOW);
         const [stranger, ann] = [newUser(), newUser()];
         assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
         assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
-        assert.equal(await others.delete(stranger), true, "who was deleted was somebody else");
+        assert.equal(await others.delete(asUser(stranger), NOW), true, "who was deleted was somebody else");
         assert.equal(await others.create(ann, wish("ann"), NOW), LOCAL_USER);
         assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
         assert.equal(await others.create(ann, wish("bob"), NOW), ann);
@@ -440,7 +481,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           ...credential(NOBODY, { kind: "invitation" }),
           hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
         };
-        assert.equal(await accounts.addCredential(first), "added");
+        assert.equal(await accounts.addCredential(SERVER, first), "added");
         for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
           const invited = newUser();
           const answer = await accounts.create(invited, wish(`name-${invited}`, { invitation }), NOW);
@@ -450,7 +491,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         }
         assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
         assert.deepEqual(await accounts.findCredential(session.hash), session.credential);
-        assert.equal(await accounts.removeCredential(NOBODY, "invitation", first.credential.id), true);
+        assert.equal(await accounts.removeCredential(asUser(NOBODY), "invitation", first.credential.id, NOW), true);
       });
 
       test("an invitation is not used up when the name is taken", async () => {
@@ -496,9 +537,15 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const current = (await accounts.get(user))?.password ?? "";
         const others = (await accounts.get(other.user))?.password ?? "";
         for (const former of ["", "hash of another", others])
-          assert.equal(await accounts.setPassword(user, "hash new", undefined, former), false);
+          assert.equal(
+            await accounts.setPassword(asUser(user), { password: "hash new", expectedHash: former }, NOW),
+            false,
+          );
         assert.equal((await accounts.get(user))?.password, current);
-        assert.equal(await accounts.setPassword(user, `hash ${user}`, undefined, current), true);
+        assert.equal(
+          await accounts.setPassword(asUser(user), { password: `hash ${user}`, expectedHash: current }, NOW),
+          true,
+        );
         assert.equal((await accounts.get(user))?.password, `hash ${user}`);
         assert.equal((await accounts.get(other.user))?.password, others);
       });
@@ -510,7 +557,10 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const token = await add(user);
         const [ended, kept] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
         await add(user, { kind: "session" });
-        assert.equal(await accounts.setPassword(user, "new", kept.credential.id), true);
+        assert.equal(
+          await accounts.setPassword(asUser(user), { password: "new", keepSession: kept.credential.id }, NOW),
+          true,
+        );
         assert.equal((await accounts.get(user))?.password, "new");
         assert.equal((await accounts.find(`name-${user}`, ""))?.password, "new");
         assert.deepEqual(await accounts.listCredentials(user, "session"), [kept.credential]);
@@ -526,7 +576,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           const { user } = await newAccount();
           await add(user, { kind: "session" });
           await add(user, { kind: "session" });
-          assert.equal(await accounts.setPassword(user, "new", but), true);
+          assert.equal(await accounts.setPassword(asUser(user), { password: "new", keepSession: but }, NOW), true);
           assert.deepEqual(await accounts.listCredentials(user, "session"), []);
         }
         assert.deepEqual(await idsOf(other.account.user, "session"), [other.session.credential.id]);
@@ -534,9 +584,9 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("nobody gets no password", async () => {
         const { user } = await newAccount();
-        await accounts.delete(user);
+        await accounts.delete(asUser(user), NOW);
         for (const nobody of [newUser(), NOBODY, user]) {
-          assert.equal(await accounts.setPassword(nobody, "new", undefined), false);
+          assert.equal(await accounts.setPassword(asUser(nobody), { password: "new" }, NOW), false);
           assert.equal(await accounts.get(nobody), undefined);
         }
       });
@@ -544,22 +594,22 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("a session is opened only with the password of the moment", async () => {
         const { user, password } = await newAccount();
         const session = () => credential(user, { kind: "session" });
-        assert.equal(await accounts.addCredential({ ...session(), password: "wrong" }), "gone");
-        assert.equal(await accounts.addCredential({ ...session(), password: "" }), "gone");
-        assert.equal(await accounts.addCredential({ ...session(), password }), "added");
-        await accounts.setPassword(user, "new", undefined);
-        assert.equal(await accounts.addCredential({ ...session(), password }), "gone");
+        assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "wrong" }), "gone");
+        assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "" }), "gone");
+        assert.equal(await accounts.addCredential(SERVER, { ...session(), password }), "added");
+        await accounts.setPassword(asUser(user), { password: "new" }, NOW);
+        assert.equal(await accounts.addCredential(SERVER, { ...session(), password }), "gone");
         assert.equal((await accounts.listCredentials(user, "session")).length, 0);
-        assert.equal(await accounts.addCredential({ ...session(), password: "new" }), "added");
-        assert.equal(await accounts.addCredential({ ...credential(newUser()), password: "" }), "gone");
+        assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "new" }), "added");
+        assert.equal(await accounts.addCredential(SERVER, { ...credential(newUser()), password: "" }), "gone");
       });
 
       test("no session that an old password opens outlives it, not even one that is opened meanwhile", async () => {
         for (let round = 0; round < 5; round += 1) {
           const { user, password } = await newAccount();
-          const open = () => accounts.addCredential({ ...credential(user, { kind: "session" }), password });
+          const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), password });
           const earlier = Promise.all(times(10, open));
-          const changed = accounts.setPassword(user, "new", undefined);
+          const changed = accounts.setPassword(asUser(user), { password: "new" }, NOW);
           const answers = [...(await Promise.all(times(10, open))), ...(await earlier)];
           assert.equal(await changed, true);
           assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
@@ -574,7 +624,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const invitation = await invite();
         const before = await everythingOf(other.account.user);
         assert.equal(before.list.total, 17);
-        assert.equal(await accounts.delete(account.user), true);
+        assert.equal(await accounts.delete(asUser(account.user), NOW), true);
 
         assert.equal(await accounts.find(account.name, account.issuer), undefined);
         assert.equal(await accounts.get(account.user), undefined);
@@ -595,11 +645,11 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("an account is deleted once", async () => {
         const { user } = await newAccount();
-        const answers = await Promise.all(times(10, () => accounts.delete(user)));
+        const answers = await Promise.all(times(10, () => accounts.delete(asUser(user), NOW)));
         assert.equal(countOf(answers, true), 1);
-        assert.equal(await accounts.delete(user), false);
-        assert.equal(await accounts.delete(newUser()), false);
-        assert.equal(await accounts.delete(NOBODY), false);
+        assert.equal(await accounts.delete(asUser(user), NOW), false);
+        assert.equal(await accounts.delete(asUser(newUser()), NOW), false);
+        assert.equal(await accounts.delete(asUser(NOBODY), NOW), false);
       });
 
       test("the name of a deleted account can be another's, who finds nothing of it", async () => {
@@ -607,9 +657,9 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           const name = `name-${newUser()}`;
           const [first, second] = [newUser(), newUser()];
           assert.equal(await accounts.create(first, wish(name, { issuer }), NOW), first);
-          await subscriptions.add(first, drafts(0, 3), NOW);
+          await subscriptions.add(asUser(first), drafts(0, 3), NOW);
           await add(first);
-          await accounts.delete(first);
+          await accounts.delete(asUser(first), NOW);
           assert.equal(await accounts.create(second, wish(name, { issuer, password: "other" }), later(1)), second);
           const account = {
             account: { user: second, name, issuer, createdAt: later(1) },
@@ -618,20 +668,20 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           assert.deepEqual(await accounts.find(name, issuer), account);
           assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
           assert.equal(await accounts.get(first), undefined);
-          await assert.rejects(subscriptions.add(first, drafts(0, 1), NOW), isGone);
+          await assert.rejects(subscriptions.add(asUser(first), drafts(0, 1), NOW), isGone);
         }
       });
 
       test("nothing can be written for a deleted user", async () => {
         const { account } = await someone();
-        await accounts.delete(account.user);
-        await assert.rejects(subscriptions.add(account.user, drafts(50, 1), NOW), isGone);
-        await assert.rejects(subscriptions.add(account.user, drafts(0, 30), NOW), isGone);
-        await assert.rejects(subscriptions.remove(account.user, draft(0).id, NOW), isGone);
-        await assert.rejects(subscriptions.remove(account.user, draft(99).id, NOW), isGone);
+        await accounts.delete(asUser(account.user), NOW);
+        await assert.rejects(subscriptions.add(asUser(account.user), drafts(50, 1), NOW), isGone);
+        await assert.rejects(subscriptions.add(asUser(account.user), drafts(0, 30), NOW), isGone);
+        await assert.rejects(subscriptions.remove(asUser(account.user), draft(0).id, NOW), isGone);
+        await assert.rejects(subscriptions.remove(asUser(account.user), draft(99).id, NOW), isGone);
         for (const kind of ["token", "session"] as const) {
           const refused = credential(account.user, { kind });
-          assert.equal(await accounts.addCredential(refused), "gone");
+          assert.equal(await accounts.addCredential(SERVER, refused), "gone");
           assert.equal(await accounts.findCredential(refused.hash), undefined);
         }
         assert.deepEqual(await listOf(account.user), EMPTY);
@@ -641,9 +691,11 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("someone who is gone does not stop those who write at the same time", async () => {
         const [gone, here] = [await newAccount(), await newAccount()];
-        await accounts.delete(gone.user);
+        await accounts.delete(asUser(gone.user), NOW);
         const outcomes = await Promise.allSettled(
-          times(40, (index) => subscriptions.add((index % 2 === 0 ? gone : here).user, drafts(10 * index, 10), NOW)),
+          times(40, (index) =>
+            subscriptions.add(asUser((index % 2 === 0 ? gone : here).user), drafts(10 * index, 10), NOW),
+          ),
         );
         for (const [index, { status }] of outcomes.entries())
           assert.equal(status, index % 2 === 0 ? "rejected" : "fulfilled");
@@ -654,15 +706,15 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("additions and removals that race with the deletion leave nothing behind", async () => {
         for (let round = 0; round < 5; round += 1) {
           const { user } = await newAccount();
-          await subscriptions.add(user, drafts(0, 100), NOW);
+          await subscriptions.add(asUser(user), drafts(0, 100), NOW);
           const write = (index: number): Promise<unknown> =>
             index % 3 === 2
-              ? subscriptions.remove(user, draft(index).id, NOW)
-              : subscriptions.add(user, drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
+              ? subscriptions.remove(asUser(user), draft(index).id, NOW)
+              : subscriptions.add(asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
           const earlier = Promise.allSettled(times(20, write));
           // Some rounds delete at once, the others when part of it has been written.
-          if (round % 2 === 1) await subscriptions.add(user, [draft(900)], NOW);
-          const deleted = accounts.delete(user);
+          if (round % 2 === 1) await subscriptions.add(asUser(user), [draft(900)], NOW);
+          const deleted = accounts.delete(asUser(user), NOW);
           const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
           assert.equal(await deleted, true);
           const after = await Promise.allSettled(times(5, (index) => write(40 + index)));
@@ -677,15 +729,121 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         for (let round = 0; round < 5; round += 1) {
           const { user } = await newAccount();
           const wished = times(20, () => credential(user));
-          const earlier = Promise.all(wished.slice(0, 10).map((one) => accounts.addCredential(one)));
-          const deleted = accounts.delete(user);
-          const meanwhile = Promise.all(wished.slice(10).map((one) => accounts.addCredential(one)));
+          const earlier = Promise.all(wished.slice(0, 10).map((one) => accounts.addCredential(SERVER, one)));
+          const deleted = accounts.delete(asUser(user), NOW);
+          const meanwhile = Promise.all(wished.slice(10).map((one) => accounts.addCredential(SERVER, one)));
           assert.equal(await deleted, true);
           const answers = [...(await earlier), ...(await meanwhile)];
           assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
           assert.deepEqual(await idsOf(user, "token"), []);
           for (const { hash } of wished) assert.equal(await accounts.findCredential(hash), undefined);
         }
+      });
+    });
+
+    describe("access", () => {
+      const callerOf = (user: UserId, { hash }: { readonly hash: string }) => ({
+        ...asUser(user),
+        credentialHash: hash,
+      });
+
+      /** Every write that a request can ask for. `target` is a token that it may revoke. */
+      const WRITES: Record<string, (caller: Caller, target: string, at: Date) => Promise<unknown>> = {
+        "add, the first time": (caller, _, at) => subscriptions.add(caller, drafts(100, 2), at),
+        "add, a new feed as before": (caller, _, at) => subscriptions.add(caller, [draft(200)], at),
+        "add, a conflict": (caller, _, at) => subscriptions.add(caller, [draft(0)], at),
+        remove: (caller, _, at) => subscriptions.remove(caller, draft(1).id, at),
+        "remove, not there": (caller, _, at) => subscriptions.remove(caller, draft(99).id, at),
+        addCredential: (caller, _, at) => accounts.addCredential(caller, credential(caller.user, { createdAt: at })),
+        removeCredential: (caller, target, at) => accounts.removeCredential(caller, "token", target, at),
+        "removeCredential, not there": (caller, _, at) => accounts.removeCredential(caller, "token", randomUUID(), at),
+        setPassword: (caller, _, at) => accounts.setPassword(caller, { password: newHash() }, at),
+        delete: (caller, _, at) => accounts.delete(caller, at),
+      };
+
+      test("access: the credential is valid → every write is done", async () => {
+        const { account, token, session } = await someone();
+        const caller = callerOf(account.user, session);
+        for (const [name, write] of Object.entries(WRITES)) {
+          if (name !== "setPassword") assert.ok((await write(caller, token.credential.id, NOW)) !== undefined, name);
+        }
+        assert.equal(await accounts.get(account.user), undefined, "deleted at last");
+      });
+
+      test("access: the credential is revoked, expired or unknown → no write is done", async () => {
+        for (const kind of ["token", "session"] as const) {
+          const { account, token } = await someone();
+          const { user } = account;
+          const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
+          assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
+          // So that an engine has reason to believe that nothing stands against an addition.
+          await subscriptions.add(callerOf(user, expired), [draft(50)], later(999));
+          const before = await everythingOf(user);
+          for (const [name, write] of Object.entries(WRITES)) {
+            for (const hash of [revoked.hash, expired.hash, newHash(), NO_HASH]) {
+              const written = write(callerOf(user, { hash }), token.credential.id, later(1_000));
+              await assert.rejects(written, isGone, `${kind}, ${name}`);
+            }
+          }
+          assert.deepEqual(await everythingOf(user), before);
+        }
+      });
+
+      test("access: a new password or the end of the account → the sessions write nothing any more", async () => {
+        for (const end of [
+          (user: UserId) => accounts.setPassword(asUser(user), { password: "another hash" }, NOW),
+          (user: UserId) => accounts.delete(asUser(user), NOW),
+        ]) {
+          const { account, session, token } = await someone();
+          assert.equal(await end(account.user), true);
+          const before = await everythingOf(account.user);
+          for (const [name, write] of Object.entries(WRITES))
+            await assert.rejects(write(callerOf(account.user, session), token.credential.id, NOW), isGone, name);
+          assert.deepEqual(await everythingOf(account.user), before);
+        }
+      });
+
+      test("access: of many who write at once, those without access are refused and the others are not", async () => {
+        const { user } = await newAccount();
+        const tokens = await Promise.all(times(4, () => add(user)));
+        const [gone] = tokens;
+        assert.ok(gone);
+        await subscriptions.add(callerOf(user, tokens[1] ?? gone), drafts(500, 2), NOW);
+        await accounts.removeCredential(asUser(user), "token", gone.credential.id, NOW);
+        const outcomes = await Promise.allSettled(
+          times(40, (index) => {
+            const caller = callerOf(user, tokens[index % 4] ?? gone);
+            return index % 8 > 3
+              ? subscriptions.remove(caller, draft(index - 4).id, NOW)
+              : subscriptions.add(caller, drafts(index, 1), NOW);
+          }),
+        );
+        for (const [index, outcome] of outcomes.entries())
+          assert.equal(outcome.status, index % 4 === 0 ? "rejected" : "fulfilled", String(index));
+        assertDoneOrGone(outcomes);
+        assert.equal((await listOf(user)).total, 2);
+      });
+
+      test("access: two sessions end each other at once → one of them does", async () => {
+        for (let round = 0; round < 5; round += 1) {
+          const { user } = await newAccount();
+          const [one, other] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
+          const outcomes = await Promise.allSettled([
+            accounts.removeCredential(callerOf(user, one), "session", other.credential.id, NOW),
+            accounts.removeCredential(callerOf(user, other), "session", one.credential.id, NOW),
+          ]);
+          assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+          assertDoneOrGone(outcomes);
+          assert.equal((await idsOf(user, "session")).length, 1);
+        }
+      });
+
+      test("access: a session ends itself → done, and only once", async () => {
+        const { user } = await newAccount();
+        const session = await add(user, { kind: "session" });
+        const end = () => accounts.removeCredential(callerOf(user, session), "session", session.credential.id, NOW);
+        assert.equal(await end(), true);
+        await assert.rejects(end(), isGone);
       });
     });
 
@@ -755,18 +913,18 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("there are at most as many as are allowed, of each kind and user", async () => {
         const [ann, bob] = [await newAccount(), await newAccount()];
         const addTo = (user: UserId, kind: Credential["kind"] = "token", atMost = 2) =>
-          accounts.addCredential({ ...credential(user, { kind }), atMost });
+          accounts.addCredential(SERVER, { ...credential(user, { kind }), atMost });
         assert.equal(await addTo(ann.user), "added");
         assert.equal(await addTo(ann.user), "added");
         const refused = { ...credential(ann.user), atMost: 2 };
-        assert.equal(await accounts.addCredential(refused), "full");
+        assert.equal(await accounts.addCredential(SERVER, refused), "full");
         assert.equal(await accounts.findCredential(refused.hash), undefined);
         assert.equal(await addTo(ann.user, "session"), "added");
         assert.equal(await addTo(bob.user), "added");
         assert.equal(await addTo(ann.user, "token", 3), "added");
         assert.equal(await addTo(ann.user, "token", 1), "full");
         const [oldest = ""] = await idsOf(ann.user, "token");
-        await accounts.removeCredential(ann.user, "token", oldest);
+        await accounts.removeCredential(asUser(ann.user), "token", oldest, NOW);
         assert.equal(await addTo(ann.user, "token", 3), "added");
         assert.equal(await addTo(ann.user, "token", 3), "full");
         assert.equal((await idsOf(ann.user, "token")).length, 3);
@@ -774,7 +932,9 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("there are no more than allowed when many are added at once", async () => {
         const { user } = await newAccount();
-        const answers = await Promise.all(times(30, () => accounts.addCredential({ ...credential(user), atMost: 10 })));
+        const answers = await Promise.all(
+          times(30, () => accounts.addCredential(SERVER, { ...credential(user), atMost: 10 })),
+        );
         assert.equal(countOf(answers, "added"), 10);
         assert.equal(countOf(answers, "full"), 20);
         assert.equal((await idsOf(user, "token")).length, 10);
@@ -784,7 +944,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const nobody = newUser();
         for (const kind of ["token", "session"] as const) {
           const refused = credential(nobody, { kind });
-          assert.equal(await accounts.addCredential(refused), "gone");
+          assert.equal(await accounts.addCredential(SERVER, refused), "gone");
           assert.equal(await accounts.findCredential(refused.hash), undefined);
           assert.deepEqual(await idsOf(nobody, kind), []);
         }
@@ -796,7 +956,8 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const [ann, bob] = [await newAccount(), await newAccount()];
         const { hash, credential } = await add(ann.user);
         const kept = await add(ann.user);
-        const remove = accounts.removeCredential.bind(accounts);
+        const remove = (user: UserId, kind: Credential["kind"], id: string) =>
+          accounts.removeCredential(asUser(user), kind, id, NOW);
         assert.equal(await remove(bob.user, "token", credential.id), false);
         assert.equal(await remove(NOBODY, "token", credential.id), false);
         assert.equal(await remove(ann.user, "session", credential.id), false);
@@ -832,7 +993,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("the use of what is no credential is no harm, and makes none", async () => {
         const { user } = await newAccount();
         const removed = await add(user);
-        await accounts.removeCredential(user, "token", removed.credential.id);
+        await accounts.removeCredential(asUser(user), "token", removed.credential.id, NOW);
         for (const hash of [newHash(), removed.hash]) {
           await accounts.touchCredential(hash, NOW);
           assert.equal(await accounts.findCredential(hash), undefined);

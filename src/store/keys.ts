@@ -27,6 +27,11 @@ function shortHash(text: string): Buffer {
   return hash("sha256", text, "buffer").subarray(0, 16);
 }
 
+/** The bytes of a secret's hash (`hashSecret`). */
+export function bytesOf(hash: string): Buffer {
+  return Buffer.from(hash, "base64url");
+}
+
 /** The 16 bytes of an id that has the form of a UUID. */
 export function idKey(id: string): Buffer {
   return Buffer.from(id.replaceAll("-", ""), "hex");

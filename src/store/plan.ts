@@ -1,9 +1,10 @@
 import { type Gaps, withGaps } from "./gaps.ts";
 
 /** What is to be done to one user's list, in order. */
-export type Job =
-  | { readonly kind: "add"; readonly at: number; readonly drafts: readonly Item[] }
-  | { readonly kind: "remove"; readonly at: number; readonly id: string };
+export type Job = { readonly at: number; readonly credentialHash: string | undefined } & (
+  | { readonly kind: "add"; readonly drafts: readonly Item[]; readonly maxTotal: number }
+  | { readonly kind: "remove"; readonly id: string }
+);
 
 export interface Item {
   readonly id: string;
@@ -12,7 +13,17 @@ export interface Item {
   readonly feed: string;
 }
 
-export type Answer = "added" | "already-subscribed" | "id-in-use" | "removed" | "not-found";
+export type Answer =
+  | "added"
+  | "already-subscribed"
+  | "id-in-use"
+  | "quota-exceeded"
+  | "removed"
+  | "not-found"
+  | "access-revoked";
+
+/** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
+export const KEPT_CHANGES = 100_000;
 
 /** What a list holds, as far as the jobs have to do with it. */
 export interface ListState {
@@ -20,10 +31,12 @@ export interface ListState {
   readonly total: number;
   readonly gaps: Gaps | undefined;
   readonly rows: readonly { readonly sequence: number; readonly id: string; readonly feed: string }[];
+  /** Whether a credential of a job was revoked or had expired at that time. */
+  readonly isRevoked: (credentialHash: string, at: number) => boolean;
 }
 
 export interface Plan {
-  /** Answers of job N, one for each of its drafts. */
+  /** Answers of job N, one for each of its drafts; a single one if its caller has no access any more. */
   readonly answers: readonly (readonly Answer[])[];
   readonly sequence: number;
   readonly total: number;
@@ -49,9 +62,10 @@ export function plan(state: ListState, jobs: readonly Job[]): Plan {
   const removals: Plan["removals"][number][] = [];
   const unused: number[] = [];
 
-  const add = (draft: Item, at: number): Answer => {
+  const add = (draft: Item, at: number, maxTotal: number): Answer => {
     if (feeds.has(draft.feed)) return "already-subscribed";
     if (byId.has(draft.id)) return "id-in-use";
+    if (total >= maxTotal) return "quota-exceeded";
     sequence += 1;
     total += 1;
     inserts.set(sequence, { ...draft, sequence, at });
@@ -72,9 +86,12 @@ export function plan(state: ListState, jobs: readonly Job[]): Plan {
     return "removed";
   };
 
-  const answers = jobs.map((job) =>
-    job.kind === "add" ? job.drafts.map((draft) => add(draft, job.at)) : [remove(job.id, job.at)],
-  );
+  const answers = jobs.map((job): readonly Answer[] => {
+    const { at, credentialHash } = job;
+    if (credentialHash !== undefined && state.isRevoked(credentialHash, at)) return ["access-revoked"];
+    if (job.kind === "remove") return [remove(job.id, at)];
+    return job.drafts.map((draft) => add(draft, at, job.maxTotal));
+  });
   const gaps = unused.length === 0 ? undefined : withGaps(state.gaps, unused);
   return { answers, sequence, total, inserts: [...inserts.values()], deletes, removals, gaps };
 }

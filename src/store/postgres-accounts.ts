@@ -4,15 +4,17 @@ import {
   type Credential,
   type NewAccount,
   type NewCredential,
+  type NewPassword,
   NOBODY,
   SESSION_IDLE_MS,
   type Soon,
 } from "../accounts.ts";
 import { forgottenByAll } from "../known.ts";
 import { type Rate, spendAt } from "../limits.ts";
-import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { DELETED, identityKey, limitKey } from "./keys.ts";
+import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { bytesOf, DELETED, identityKey, limitKey } from "./keys.ts";
 import { type Connection, LOCK_MS, type Postgres } from "./postgres-connection.ts";
+import { requireCredential } from "./postgres-credentials.ts";
 
 /** A credential that never ends, or was never used. */
 const NEVER = 0;
@@ -100,24 +102,26 @@ export class PostgresAccounts implements AccountStore {
     return rows.map(toAccount);
   }
 
-  setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean> {
+  setPassword(caller: Caller, wished: NewPassword, at: Date): Promise<boolean> {
+    const { user } = caller;
+    const { password, keepSession, expectedHash } = wished;
     return this.#takeAway(async (connection) => {
-      // At a second try it may be set already.
-      const { rowCount } = await connection.query(
-        `update earmark.accounts set password = $2
-         where user_id = $1 and ($3::text is null or password = $3 or password = $2)`,
-        [user, password, former ?? null],
-      );
-      if (rowCount !== 1) return false;
+      const former = await lockAccount(connection, user);
+      // No two hashes are alike: an attempt whose answer was lost has set it.
+      if (former === password) return true;
+      await requireCredential(connection, caller, at);
+      if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
+      await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
       await connection.query(
         "delete from earmark.credentials where user_id = $1 and kind = 'session' and id is distinct from $2::uuid",
-        [user, but ?? null],
+        [user, keepSession ?? null],
       );
       return true;
     });
   }
 
-  delete(user: UserId): Promise<boolean> {
+  delete(caller: Caller, at: Date): Promise<boolean> {
+    const { user } = caller;
     let wasThere = false;
     return this.#takeAway(async (connection) => {
       const { rows } = await connection.query<AccountRow>(
@@ -126,7 +130,9 @@ export class PostgresAccounts implements AccountStore {
       );
       const [row] = rows;
       // Gone at the second try: then the first one has happened, though we did not hear of it.
-      if (row === undefined) return wasThere;
+      if (row === undefined && wasThere) return true;
+      await requireCredential(connection, caller, at);
+      if (row === undefined) return false;
       wasThere = true;
       // Whoever writes to the list waits here, and then finds that the user has gone.
       await connection.query(
@@ -142,21 +148,21 @@ export class PostgresAccounts implements AccountStore {
     });
   }
 
-  addCredential({ credential, hash, atMost, password }: NewCredential): Promise<"added" | "full" | "gone"> {
+  addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
+    const { credential, hash, atMost, password } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
-      const { rows: accounts } = await connection.query<{ password: string }>(
-        "select password from earmark.accounts where user_id = $1 for update",
-        [user],
-      );
-      if (user !== NOBODY && accounts.length === 0) return "gone";
-      if (password !== undefined && accounts[0]?.password !== password) return "gone";
+      const current = await lockAccount(connection, user);
       const { rows } = await connection.query<{ count: string; known: boolean }>(
         `select count(*) as count, coalesce(bool_or(hash = $3), false) as known
          from earmark.credentials where user_id = $1 and kind = $2`,
         [user, kind, bytesOf(hash)],
       );
+      // An attempt whose answer was lost has added it.
       if (rows[0]?.known === true) return "added";
+      await requireCredential(connection, caller, createdAt);
+      if (user !== NOBODY && current === undefined) return "gone";
+      if (password !== undefined && current !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       await connection.query(
         `insert into earmark.credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
@@ -209,12 +215,22 @@ export class PostgresAccounts implements AccountStore {
     return rows.map(toCredential);
   }
 
-  removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean> {
+  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
+    const values = [caller.user, kind, id];
     let wasThere = false;
     return this.#takeAway(async (connection) => {
+      // Two sessions of one user that end each other would deadlock.
+      await lockAccount(connection, caller.user);
+      const { rows } = await connection.query(
+        "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
+        values,
+      );
+      // Gone at the second try: the caller's own credential may be the one that the first try removed.
+      if (rows.length === 0 && wasThere) return true;
+      await requireCredential(connection, caller, at);
       const { rowCount } = await connection.query(
         "delete from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        [user, kind, id],
+        values,
       );
       wasThere ||= rowCount === 1;
       return wasThere;
@@ -306,6 +322,15 @@ export class PostgresAccounts implements AccountStore {
   }
 }
 
+/** The hash of the account's password; undefined when there is no account. Changes of one account wait for each other here. */
+async function lockAccount(connection: Connection, user: UserId): Promise<string | undefined> {
+  const { rows } = await connection.query<{ password: string }>(
+    "select password from earmark.accounts where user_id = $1 for update",
+    [user],
+  );
+  return rows[0]?.password;
+}
+
 /** One transaction. It may have happened though this throws: whoever repeats it must see that. */
 async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
   await connection.query("begin");
@@ -395,10 +420,6 @@ async function create(
   const { command } = await connection.query("commit");
   if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
   return user;
-}
-
-function bytesOf(hash: string): Buffer {
-  return Buffer.from(hash, "base64url");
 }
 
 function uuidOf(key: Buffer): string {

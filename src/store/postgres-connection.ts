@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { StoreUnavailable, UserGone } from "../subscriptions.ts";
+import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 
 /** How long a fault may last before its request is given up: then whoever waits is told to come again. */
 const PATIENCE_MS = 1_500;
@@ -94,7 +94,7 @@ export class Postgres {
       try {
         return await this.use(work);
       } catch (error) {
-        if (error instanceof UserGone) throw error;
+        if (error instanceof AccessRevoked) throw error;
         if (!isPassing(error) || performance.now() + pause > deadline) {
           throw new StoreUnavailable("PostgreSQL did not do it", { cause: error });
         }

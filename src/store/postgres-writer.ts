@@ -1,9 +1,10 @@
 import { randomInt } from "node:crypto";
-import { StoreUnavailable, UserGone, type UserId } from "../subscriptions.ts";
+import { AccessRevoked, StoreUnavailable, UNLIMITED, type UserId } from "../subscriptions.ts";
 import type { Gaps } from "./gaps.ts";
 import { DELETED } from "./keys.ts";
-import { type Answer, type Job, type ListState, type Plan, plan } from "./plan.ts";
+import { type Answer, type Job, KEPT_CHANGES, type ListState, type Plan, plan } from "./plan.ts";
 import { type Connection, codeOf, InDoubt, isRefusedCommit, LOCK_MS, type Postgres } from "./postgres-connection.ts";
+import { lockCredentials } from "./postgres-credentials.ts";
 import { Recent } from "./recent.ts";
 
 /** Of so many users it is remembered that nothing stood against what they last added. */
@@ -13,7 +14,7 @@ const MAX_CALM = 10_000;
 const TAKEN = "23505";
 
 /** A list that holds nothing of what is added. */
-const EMPTY: ListState = { sequence: 0, total: 0, gaps: undefined, rows: [] };
+const EMPTY: ListState = { sequence: 0, total: 0, gaps: undefined, rows: [], isRevoked: () => false };
 
 /** Jobs of one user that share a transaction, through all attempts at it. */
 interface Group {
@@ -70,14 +71,17 @@ export class ListWriter {
     // Any other answer depends on what the list holds.
     if (answers.some((each) => each.some((answer) => answer !== "added"))) return undefined;
     const written = (before: number) => ({ answers, numbers: inserts.map(({ sequence }) => before + sequence) });
-    const [began, inserted] = await insertAll(connection, group, inserts);
+    const [began, inserted, credentials] = await insertAll(connection, group, inserts);
     if (began.status === "rejected") {
       // Then the rest was carried out as well, each statement by itself: it may be stored.
       if (inserted.status === "fulfilled" && inserted.value !== undefined) group.doubt = written(inserted.value);
       throw began.reason;
     }
     if (inserted.status === "rejected" && codeOf(inserted.reason) !== TAKEN) throw inserted.reason;
-    if (inserted.status === "rejected" || inserted.value === undefined) {
+    if (inserted.status === "fulfilled" && credentials.status === "rejected") throw credentials.reason;
+    const isRevoked = ({ credentialHash: hash, at }: Job) =>
+      hash !== undefined && credentials.status === "fulfilled" && credentials.value(hash, at);
+    if (inserted.status === "rejected" || inserted.value === undefined || group.jobs.some(isRevoked)) {
       await connection.query("rollback");
       return undefined;
     }
@@ -100,7 +104,7 @@ export class ListWriter {
 }
 
 function isConflict(answer: Answer): boolean {
-  return answer === "already-subscribed" || answer === "id-in-use";
+  return answer === "already-subscribed" || answer === "id-in-use" || answer === "quota-exceeded";
 }
 
 function begin(connection: Connection) {
@@ -109,22 +113,29 @@ function begin(connection: Connection) {
 
 /**
  * Locks the user's list and inserts all at its end, in one turn: whether the transaction began, and the number after which
- * they stand; undefined when there is no list. The unique indexes are the judge, and not the count of what was inserted:
+ * they stand; undefined when there is no list, or not enough space in it. The unique indexes are the judge, and not the count of what was inserted:
  * a cluster may not tell it right (citusdata/citus#3377). List and items are one statement, so that they are written
  * together even where the transaction did not begin, of which we hear too late.
  */
 async function insertAll(
   connection: Connection,
-  { user, writer }: Group,
+  { user, writer, jobs }: Group,
   inserts: Plan["inserts"],
-): Promise<[PromiseSettledResult<unknown>, PromiseSettledResult<number | undefined>]> {
+): Promise<
+  [
+    PromiseSettledResult<unknown>,
+    PromiseSettledResult<number | undefined>,
+    PromiseSettledResult<ListState["isRevoked"]>,
+  ]
+> {
+  const maxTotal = Math.min(...jobs.map((job) => (job.kind === "add" ? job.maxTotal : UNLIMITED)));
   return Promise.allSettled([
     Promise.all(begin(connection)),
     connection
       .query(
         `with list as (
            update earmark.lists set sequence = sequence + $3, total = total + $3
-           where user_id = $1 and sequence <> ${DELETED} returning user_id, sequence - $3 as before
+           where user_id = $1 and sequence <> ${DELETED} and total + $3 <= $8 returning user_id, sequence - $3 as before
          ), added as (
            insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
            select list.user_id, $2::bigint, list.before + place, id, feed, feed_url, at
@@ -132,9 +143,10 @@ async function insertAll(
              with ordinality as given (id, feed, feed_url, at, place)
          )
          select before from list`,
-        [user, writer, inserts.length, ...columnsOf(inserts)],
+        [user, writer, inserts.length, ...columnsOf(inserts), maxTotal],
       )
       .then(({ rows: [list] }) => list && Number(list.before)),
+    lockCredentials(connection, jobs),
   ]);
 }
 
@@ -150,7 +162,7 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
     else for (const { id, feed } of job.drafts) ids.push(id) && feeds.push(feed);
   }
   for (;;) {
-    const [, , list, rows, gaps] = await Promise.all([
+    const [, , list, rows, gaps, isRevoked] = await Promise.all([
       ...begin(connection),
       connection.query("select sequence, total from earmark.lists where user_id = $1 for update", [user]),
       connection.query(
@@ -164,15 +176,17 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
         [user, ids, feeds],
       ),
       connection.query("select counts from earmark.gaps where user_id = $1", [user]),
+      lockCredentials(connection, jobs),
     ]);
     const [row] = list.rows;
     if (row !== undefined) {
-      if (Number(row.sequence) === DELETED) throw new UserGone();
+      if (Number(row.sequence) === DELETED) throw new AccessRevoked();
       return {
         sequence: Number(row.sequence),
         total: Number(row.total),
         gaps: gaps.rows[0]?.counts,
         rows: rows.rows.map(({ sequence, id, feed }) => ({ sequence: Number(sequence), id, feed })),
+        isRevoked,
       };
     }
     await connection.query("rollback");
@@ -204,6 +218,9 @@ async function write(connection: Connection, group: Group, change: Plan): Promis
       removals.map(({ id }) => id),
       removals.map(({ at }) => at),
     );
+    if (change.sequence > KEPT_CHANGES) {
+      send("delete from earmark.removals where user_id = $1 and sequence <= $2", change.sequence - KEPT_CHANGES);
+    }
   }
   if (gaps !== undefined) {
     send("insert into earmark.gaps values ($1, $2) on conflict (user_id) do update set counts = excluded.counts", gaps);

@@ -7,12 +7,13 @@ import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
 import type { Store } from "../accounts.ts";
 import {
+  AccessRevoked,
+  asUser,
   type Draft,
   isRefusal,
   type Outcome,
   StoreUnavailable,
   type SubscriptionStore,
-  UserGone,
 } from "../subscriptions.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
 import { openArchive } from "./archive.ts";
@@ -73,7 +74,7 @@ describeArchive("PostgreSQL", () => suiteDatabase(server));
 test("many processes may start at once on an empty database", async () => {
   const url = await server.database();
   const stores = await Promise.all(Array.from({ length: 8 }, () => open(url, { connections: 1 })));
-  await Promise.all(stores.map((store, index) => store.add(USER, drafts(index), NOW)));
+  await Promise.all(stores.map((store, index) => store.add(asUser(USER), drafts(index), NOW)));
   for (const store of stores) assert.equal(await total(store), 8);
   await Promise.all(stores.map((store) => store.close()));
 });
@@ -187,7 +188,7 @@ test("a database that was made newer or older meanwhile is not ready, and one th
     await server.query(`update earmark.schema set version = ${version}`, nameOf(url));
     await assert.rejects(store.ready(), isUnavailable);
   }
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   await server.query("delete from earmark.subscriptions where sequence = 2", nameOf(url));
   for (const offset of [0, 1]) await assert.rejects(store.page(USER, { offset, size: 10 }), isUnavailable);
 });
@@ -195,11 +196,11 @@ test("a database that was made newer or older meanwhile is not ready, and one th
 test("what waits is counted, is written before the store closes, and nothing is taken afterwards", async () => {
   const url = await server.database();
   const store = await open(url);
-  const adding = store.add(USER, drafts(0, 3), NOW);
-  const removing = store.remove(USER, idOf(1), NOW);
+  const adding = store.add(asUser(USER), drafts(0, 3), NOW);
+  const removing = store.remove(asUser(USER), idOf(1), NOW);
   assert.equal(store.waiting, 4);
   const closing = store.close();
-  await assert.rejects(store.add(USER, drafts(9), NOW), isUnavailable);
+  await assert.rejects(store.add(asUser(USER), drafts(9), NOW), isUnavailable);
   assert.deepEqual((await adding).map(wordOf), ["added", "added", "added"]);
   assert.equal(await removing, true);
   await closing;
@@ -228,7 +229,8 @@ const UNREAD = 4;
 
 test("a batch takes as many statements as a single addition, and fewer while nothing stands against it", async () => {
   const { store, proxy } = await openOverProxy();
-  const adding = (from: number, count?: number) => statementsOf(proxy, () => store.add(USER, drafts(from, count), NOW));
+  const adding = (from: number, count?: number) =>
+    statementsOf(proxy, () => store.add(asUser(USER), drafts(from, count), NOW));
   assert.equal(await adding(0), READ + 2 + READ_FIRST, "the first of all makes the list");
   assert.equal(await adding(1), UNREAD);
   assert.equal(await adding(2, 5_000), UNREAD);
@@ -240,14 +242,14 @@ test("a batch takes as many statements as a single addition, and fewer while not
 
 test("a removal takes two statements more than an addition, and what changes nothing writes nothing", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
-  const removing = () => statementsOf(proxy, () => store.remove(USER, idOf(0), NOW));
+  await store.add(asUser(USER), drafts(0, 3), NOW);
+  const removing = () => statementsOf(proxy, () => store.remove(asUser(USER), idOf(0), NOW));
   assert.equal(await removing(), READ_FIRST + 2);
   assert.equal(await removing(), READ + 1);
   const taken = [{ ...(drafts(10)[0] as Draft), id: idOf(1) }];
-  assert.equal(await statementsOf(proxy, () => store.add(USER, taken, NOW)), UNREAD + READ + 1);
+  assert.equal(await statementsOf(proxy, () => store.add(asUser(USER), taken, NOW)), UNREAD + READ + 1);
   assert.equal(
-    await statementsOf(proxy, () => store.add(USER, drafts(11), NOW)),
+    await statementsOf(proxy, () => store.add(asUser(USER), drafts(11), NOW)),
     READ_FIRST,
     "an id in use is a conflict",
   );
@@ -255,7 +257,7 @@ test("a removal takes two statements more than an addition, and what changes not
 
 test("what collides with another of its batch, or comes with a removal, is not tried without reading", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   const [four, five, six] = drafts(4, 3) as [Draft, Draft, Draft];
   const wished = [
     four,
@@ -265,17 +267,17 @@ test("what collides with another of its batch, or comes with a removal, is not t
   ];
   let outcomes: Outcome[] = [];
   const statements = await statementsOf(proxy, async () => {
-    outcomes = await store.add(USER, wished, NOW);
+    outcomes = await store.add(asUser(USER), wished, NOW);
   });
   assert.deepEqual(outcomes.map(wordOf), ["added", "already-subscribed", "id-in-use", "already-subscribed"]);
   assert.equal(statements, READ_FIRST);
-  await store.add(USER, drafts(10), NOW);
+  await store.add(asUser(USER), drafts(10), NOW);
   const together = await statementsOf(proxy, async () => {
     const answers = await Promise.all([
-      store.add(USER, drafts(11), NOW),
-      store.add(USER, drafts(12), NOW),
-      store.remove(USER, idOf(12), NOW),
-      store.add(USER, drafts(12), NOW),
+      store.add(asUser(USER), drafts(11), NOW),
+      store.add(asUser(USER), drafts(12), NOW),
+      store.remove(asUser(USER), idOf(12), NOW),
+      store.add(asUser(USER), drafts(12), NOW),
     ]);
     assert.deepEqual(
       answers.flat().map((answer) => (typeof answer === "boolean" ? answer : wordOf(answer))),
@@ -287,12 +289,12 @@ test("what collides with another of its batch, or comes with a removal, is not t
 
 test("what was tried without reading and taken back leaves no trace", async () => {
   const { store, url } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   const wished = [...drafts(10, 2), ...drafts(1), ...drafts(12, 2), { ...(drafts(20)[0] as Draft), id: idOf(2) }];
-  const outcomes = await store.add(USER, wished, NOW);
+  const outcomes = await store.add(asUser(USER), wished, NOW);
   assert.deepEqual(outcomes.map(wordOf), ["added", "added", "already-subscribed", "added", "added", "id-in-use"]);
-  await store.add(USER, drafts(30), NOW);
-  await store.add(USER, drafts(31, 2), NOW);
+  await store.add(asUser(USER), drafts(30), NOW);
+  await store.add(asUser(USER), drafts(31, 2), NOW);
   const name = new URL(url).pathname.slice(1);
   assert.deepEqual(
     await server.query("select sequence::int, id from earmark.subscriptions order by sequence", name),
@@ -306,7 +308,7 @@ test("what was tried without reading and taken back leaves no trace", async () =
 test("processes that add to one list at once add each feed once, number without holes, and keep the order of batches", async () => {
   const url = await server.database();
   const stores = [await open(url), await open(url), await open(url)];
-  for (const [index, store] of stores.entries()) await store.add(USER, drafts(index), NOW);
+  for (const [index, store] of stores.entries()) await store.add(asUser(USER), drafts(index), NOW);
   const added: string[][] = [];
   await Promise.all(
     stores.map(async (store, side) => {
@@ -315,7 +317,7 @@ test("processes that add to one list at once add each feed once, number without 
         const isShared = round % 5 === 4;
         const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
         const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);
-        const outcomes = await store.add(USER, batch, NOW);
+        const outcomes = await store.add(asUser(USER), batch, NOW);
         const taken = batch.filter((_, index) => wordOf(outcomes[index]) === "added").map(({ id }) => id);
         if (!isShared) assert.equal(taken.length, 20);
         added.push(taken);
@@ -347,10 +349,10 @@ test("a user whom another process deletes between two additions is gone, and not
   const { store, other, url } = await openOverProxy();
   const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
   const user = Number(await other.accounts.create(4_711, account, NOW));
-  await store.add(user, drafts(0, 3), NOW);
-  await store.add(user, drafts(3, 3), NOW);
-  assert.equal(await other.accounts.delete(user), true);
-  await assert.rejects(store.add(user, drafts(6, 3), NOW), UserGone);
+  await store.add(asUser(user), drafts(0, 3), NOW);
+  await store.add(asUser(user), drafts(3, 3), NOW);
+  assert.equal(await other.accounts.delete(asUser(user), NOW), true);
+  await assert.rejects(store.add(asUser(user), drafts(6, 3), NOW), AccessRevoked);
   const name = new URL(url).pathname.slice(1);
   assert.deepEqual(await server.query("select * from earmark.subscriptions", name), []);
   assert.deepEqual(await server.query("select sequence::int, total::int from earmark.lists", name), [
@@ -360,10 +362,10 @@ test("a user whom another process deletes between two additions is gone, and not
 
 test("a list that was there and is not any more is begun anew", async () => {
   const { store, url } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
-  await store.add(USER, drafts(3, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(3, 3), NOW);
   await server.query("delete from earmark.subscriptions; delete from earmark.lists", new URL(url).pathname.slice(1));
-  assert.deepEqual((await store.add(USER, drafts(2, 3), NOW)).map(wordOf), ["added", "added", "added"]);
+  assert.deepEqual((await store.add(asUser(USER), drafts(2, 3), NOW)).map(wordOf), ["added", "added", "added"]);
   const { items } = await store.page(USER, { offset: 1, size: 10 });
   assert.deepEqual(
     items.map(({ id }) => id),
@@ -374,7 +376,7 @@ test("a list that was there and is not any more is begun anew", async () => {
 test("a page is found by its place, also with the plan that the server keeps", async () => {
   const url = await server.database();
   const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
-  for (const user of [USER, 2, 3]) await store.add(user, drafts(0, 10_000), NOW);
+  for (const user of [USER, 2, 3]) await store.add(asUser(user), drafts(0, 10_000), NOW);
   await server.query("analyze", nameOf(url));
   const readRows = async () => {
     const [row] = await server.query(
@@ -402,7 +404,7 @@ test("a page is found by its place, also with the plan that the server keeps", a
 
 test("a page takes one statement, and two after another process has removed something", async () => {
   const { store, other, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 5_000), NOW);
+  await store.add(asUser(USER), drafts(0, 5_000), NOW);
   let left = drafts(0, 5_000).map(({ id }) => id);
   const reading = (offset: number) =>
     statementsOf(proxy, async () => {
@@ -414,7 +416,7 @@ test("a page takes one statement, and two after another process has removed some
       assert.equal(page.total, left.length);
     });
   const remove = async (from: SubscriptionStore, ...numbers: number[]) => {
-    for (const number of numbers) assert.equal(await from.remove(USER, idOf(number), NOW), true);
+    for (const number of numbers) assert.equal(await from.remove(asUser(USER), idOf(number), NOW), true);
     left = left.filter((id) => !numbers.some((number) => idOf(number) === id));
   };
   assert.equal(await reading(4_000), 1);
@@ -433,8 +435,8 @@ test("pages are right also when a list has fewer gaps than it had, as after a ba
   const { store, other, url } = await openOverProxy();
   const firstOf = async (from: SubscriptionStore, offset: number) =>
     (await from.page(USER, { offset, size: 10 })).items[0]?.id;
-  await store.add(USER, drafts(0, 400), NOW);
-  await Promise.all(drafts(0, 300).map(({ id }) => store.remove(USER, id, NOW)));
+  await store.add(asUser(USER), drafts(0, 400), NOW);
+  await Promise.all(drafts(0, 300).map(({ id }) => store.remove(asUser(USER), id, NOW)));
   for (const each of [store, other]) assert.equal(await firstOf(each, 50), idOf(350));
   await server.query(
     `delete from earmark.subscriptions; delete from earmark.gaps; delete from earmark.removals;
@@ -455,8 +457,8 @@ for (const [way, from, words] of [
   for (const isAlone of [true, false]) {
     const whose = isAlone ? "" : ", though another process has written meanwhile,";
     const add = async (store: SubscriptionStore, other: SubscriptionStore) => {
-      await store.add(USER, drafts(0, 3), NOW);
-      if (!isAlone) await other.add(USER, drafts(100, 7), NOW);
+      await store.add(asUser(USER), drafts(0, 3), NOW);
+      if (!isAlone) await other.add(asUser(USER), drafts(100, 7), NOW);
     };
     const expected = (isAlone ? 3 : 10) + words.filter((word) => word === "added").length;
 
@@ -464,7 +466,7 @@ for (const [way, from, words] of [
       const { store, other, proxy } = await openOverProxy();
       await add(store, other);
       const cut = proxy.cutAtCommit("before");
-      assert.deepEqual((await store.add(USER, drafts(from, 2), NOW)).map(wordOf), words);
+      assert.deepEqual((await store.add(asUser(USER), drafts(from, 2), NOW)).map(wordOf), words);
       await cut;
       assert.equal(await total(other), expected);
     });
@@ -473,9 +475,13 @@ for (const [way, from, words] of [
       const { store, other, proxy } = await openOverProxy();
       await add(store, other);
       const cut = proxy.cutAtCommit("after");
-      assert.deepEqual((await store.add(USER, drafts(from, 2), NOW)).map(wordOf), words);
+      assert.deepEqual((await store.add(asUser(USER), drafts(from, 2), NOW)).map(wordOf), words);
       await cut;
-      assert.equal(wordOf((await other.add(USER, drafts(200), NOW))[0]), "added", "the list is free for others");
+      assert.equal(
+        wordOf((await other.add(asUser(USER), drafts(200), NOW))[0]),
+        "added",
+        "the list is free for others",
+      );
       assert.equal(await total(other), expected + 1);
     });
   }
@@ -500,12 +506,12 @@ const FINAL = "22008";
 
 test("a commit that is still under way when its connection is lost is waited for, and no other user", async () => {
   const { store, other, proxy, url } = await openOverProxy();
-  for (const user of [USER, 2]) await store.add(user, drafts(0), NOW);
+  for (const user of [USER, 2]) await store.add(asUser(user), drafts(0), NOW);
   await troubleAdditions(url, "at commit", "perform pg_sleep(0.4)");
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 2 for update");
-  const adding = store.add(USER, drafts(1), NOW);
+  const adding = store.add(asUser(USER), drafts(1), NOW);
   const committing = `select 1 from pg_stat_activity where datname = '${nameOf(url)}' and query = 'commit' and state = 'active'`;
   while ((await server.query(committing)).length === 0) await sleep(5);
   proxy.mode = "refuse";
@@ -517,20 +523,20 @@ test("a commit that is still under way when its connection is lost is waited for
 
 test("a commit that never reached the server and is then refused is known not to have happened", async () => {
   const { store, proxy, url } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   const cut = proxy.cutAtCommit("before", () => troubleAdditions(url, "at once", fails(FINAL)));
-  await assert.rejects(store.add(USER, drafts(1), NOW), isNotDone);
+  await assert.rejects(store.add(asUser(USER), drafts(1), NOW), isNotDone);
   await cut;
 });
 
 test("what the server refuses for good is not tried again", async () => {
   const { store, proxy, url } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   await troubleAdditions(url, "at once", fails(FINAL));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
-    return statementsOf(proxy, () => assert.rejects(store.add(user, drafts(1), NOW), isNotDone));
+    return statementsOf(proxy, () => assert.rejects(store.add(asUser(user), drafts(1), NOW), isNotDone));
   };
   assert.equal(await refused(USER), UNREAD - 1);
   assert.equal(await refused(2), READ + 2 + READ_FIRST, "the first of a user");
@@ -539,7 +545,7 @@ test("what the server refuses for good is not tried again", async () => {
 test("where a transaction does not begin, what follows it is stored whole or not at all, and is told from what others have", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 1 });
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   const refuseNextBegin = () => {
     const { query } = pg.Client.prototype;
     pg.Client.prototype.query = function (this: pg.Client, ...values: unknown[]) {
@@ -549,44 +555,44 @@ test("where a transaction does not begin, what follows it is stored whole or not
     } as typeof query;
   };
   refuseNextBegin();
-  assert.deepEqual((await store.add(USER, drafts(3, 2), NOW)).map(wordOf), ["added", "added"]);
+  assert.deepEqual((await store.add(asUser(USER), drafts(3, 2), NOW)).map(wordOf), ["added", "added"]);
   assert.equal(await total(store), 5);
   refuseNextBegin();
-  assert.deepEqual((await store.add(USER, drafts(4, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
+  assert.deepEqual((await store.add(asUser(USER), drafts(4, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
   const { items, total: count } = await store.page(USER, { offset: 0, size: 100 });
   assert.deepEqual([items.length, count], [6, 6]);
-  await store.add(USER, drafts(10), NOW);
+  await store.add(asUser(USER), drafts(10), NOW);
   await server.query("delete from earmark.subscriptions; delete from earmark.lists", nameOf(url));
   refuseNextBegin();
-  assert.deepEqual((await store.add(USER, drafts(0), NOW)).map(wordOf), ["added"]);
+  assert.deepEqual((await store.add(asUser(USER), drafts(0), NOW)).map(wordOf), ["added"]);
 });
 
 test("a connection that is lost while something is added without reading leaves nothing, and it is done again", async () => {
   const { store, other, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   proxy.mode = "stall";
   setTimeout(() => {
     proxy.mode = "refuse";
     proxy.mode = "pass";
   }, 100);
-  assert.deepEqual((await store.add(USER, drafts(3, 2), NOW)).map(wordOf), ["added", "added"]);
+  assert.deepEqual((await store.add(asUser(USER), drafts(3, 2), NOW)).map(wordOf), ["added", "added"]);
   assert.equal(await total(other), 5);
 });
 
 test("a removal whose commit was lost is settled like an addition", async () => {
   const { store, other, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   for (const [number, when] of (["before", "after"] as const).entries()) {
     const cut = proxy.cutAtCommit(when);
-    assert.equal(await store.remove(USER, idOf(number), NOW), true);
+    assert.equal(await store.remove(asUser(USER), idOf(number), NOW), true);
     await cut;
     assert.equal(await other.find(USER, idOf(number)), undefined);
   }
-  await store.add(USER, drafts(3), NOW);
+  await store.add(asUser(USER), drafts(3), NOW);
   const cut = proxy.cutAtCommit("before", async () => {
-    await other.remove(USER, idOf(2), NOW);
+    await other.remove(asUser(USER), idOf(2), NOW);
   });
-  assert.equal(await store.remove(USER, idOf(3), NOW), true);
+  assert.equal(await store.remove(asUser(USER), idOf(3), NOW), true);
   await cut;
   assert.equal(await total(other), 0, "another process has removed something else meanwhile");
 });
@@ -602,17 +608,122 @@ test("what was done to an account is not done twice when the answer was lost", a
   };
   const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
   assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
-  assert.equal(await lose(() => accounts.setPassword(4_711, "other", undefined, "hash")), true);
+  assert.equal(
+    await lose(() => accounts.setPassword(asUser(4_711), { password: "other", expectedHash: "hash" }, NOW)),
+    true,
+  );
   const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
   const token = { ...credential, usedAt: undefined, expiresAt: undefined };
   const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url"), atMost: 1 };
-  assert.equal(await lose(() => accounts.addCredential(added)), "added");
+  assert.equal(await lose(() => accounts.addCredential(asUser(4_711), added)), "added");
   assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
   const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", nameOf(url));
   assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "never is the same on every engine");
-  assert.equal(await lose(() => accounts.removeCredential(4_711, "token", idOf(1))), true);
-  assert.equal(await lose(() => accounts.delete(4_711)), true);
-  assert.equal(await accounts.delete(4_711), false);
+  assert.equal(await lose(() => accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW)), true);
+  assert.equal(await lose(() => accounts.delete(asUser(4_711), NOW)), true);
+  assert.equal(await accounts.delete(asUser(4_711), NOW), false);
+});
+
+/** An account with some subscriptions and two tokens, and the callers that come with them. */
+async function newCallers(store: Store) {
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  assert.equal(await store.accounts.create(4_711, account, NOW), 4_711);
+  const callerOf = async (number: number) => {
+    const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
+    const token = { ...credential, createdAt: NOW, usedAt: undefined, expiresAt: undefined };
+    const hash = Buffer.alloc(32, number).toString("base64url");
+    assert.equal(await store.accounts.addCredential(asUser(4_711), { credential: token, hash, atMost: 9 }), "added");
+    return { ...asUser(4_711), credentialHash: hash };
+  };
+  // One after the other, over one connection: a second one would not notice that the first is cut.
+  const callers = { first: await callerOf(1), second: await callerOf(2) };
+  await store.add(asUser(4_711), drafts(0, 3), NOW);
+  return callers;
+}
+
+test("access: a caller with a credential → one statement more, and no more turns", async () => {
+  const { store, proxy } = await openOverProxy();
+  const { first } = await newCallers(store);
+  await store.add(first, drafts(10), NOW);
+  assert.equal(await statementsOf(proxy, () => store.add(first, drafts(11, 100), NOW)), UNREAD + 1);
+  assert.equal(await statementsOf(proxy, () => store.remove(first, idOf(10), NOW)), READ_FIRST + 3);
+});
+
+for (const [way, from] of [
+  ["without reading", 3],
+  ["after reading", 2],
+] as const) {
+  test(`access: revoked while a commit ${way} is lost on its way → nothing is written`, async () => {
+    const { store, other, proxy } = await openOverProxy();
+    const { first } = await newCallers(store);
+    const cut = proxy.cutAtCommit("before", async () => {
+      assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+    });
+    await assert.rejects(store.add(first, drafts(from, 2), NOW), AccessRevoked);
+    await cut;
+    assert.equal((await other.page(4_711, { offset: 0, size: 1 })).total, 3);
+  });
+
+  test(`access: revoked after a commit ${way} whose answer was lost → it is told as done`, async () => {
+    const { store, other, proxy } = await openOverProxy();
+    const { first } = await newCallers(store);
+    const cut = proxy.cutAtCommit("after", async () => {
+      assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+    });
+    assert.equal((await store.add(first, drafts(from, 2), NOW)).map(wordOf).at(-1), "added");
+    await cut;
+    await assert.rejects(store.add(first, drafts(20, 2), NOW), AccessRevoked);
+  });
+}
+
+test("access: a change that ends its own credential, its answer lost → it is told as done", async () => {
+  const { store, proxy } = await openOverProxy();
+  const { first, second } = await newCallers(store);
+  const lose = async (work: () => Promise<boolean>) => {
+    const cut = proxy.cutAtCommit("after");
+    assert.equal(await work(), true);
+    await cut;
+  };
+  await lose(() => store.accounts.removeCredential(first, "token", idOf(1), NOW));
+  await assert.rejects(store.accounts.removeCredential(first, "token", idOf(1), NOW), AccessRevoked);
+  await lose(() => store.accounts.setPassword(second, { password: "other", expectedHash: "hash" }, NOW));
+  await lose(() => store.accounts.delete(second, NOW));
+  await assert.rejects(store.accounts.delete(second, NOW), AccessRevoked);
+});
+
+test("access: a write holds the credential → a revocation waits for it", async () => {
+  const { store, other, url } = await openOverProxy();
+  const { first } = await newCallers(store);
+  await troubleAdditions(url, "at commit", "perform pg_sleep(0.5)");
+  const order: string[] = [];
+  const written = store.add(first, drafts(30, 1), NOW).then(() => order.push("written"));
+  await sleep(100);
+  const revoked = other.accounts
+    .removeCredential(asUser(4_711), "token", idOf(1), NOW)
+    .then(() => order.push("revoked"));
+  await Promise.all([written, revoked]);
+  assert.deepEqual(order, ["written", "revoked"]);
+});
+
+test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  await store.add(asUser(USER), drafts(0, 4), NOW);
+  await store.remove(asUser(USER), idOf(0), NOW);
+  const recorded = async () =>
+    (await server.query("select sequence::int from earmark.removals order by sequence", nameOf(url))).map(
+      ({ sequence }) => sequence,
+    );
+  assert.deepEqual(await recorded(), [5]);
+  await server.query("update earmark.lists set sequence = 100003", nameOf(url));
+  await store.remove(asUser(USER), idOf(1), NOW);
+  assert.deepEqual(await recorded(), [5, 100_004]);
+  await store.remove(asUser(USER), idOf(2), NOW);
+  assert.deepEqual(await recorded(), [100_004, 100_005]);
+  assert.deepEqual(
+    (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
+    [idOf(3)],
+  );
 });
 
 test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
@@ -640,45 +751,45 @@ test("those who ask at once who they are share a question, and what is spent in 
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
   const { store, other, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0, 3), NOW);
+  await store.add(asUser(USER), drafts(0, 3), NOW);
   let theirs: Outcome[] = [];
   const cut = proxy.cutAtCommit("before", async () => {
-    theirs = await other.add(USER, drafts(9), NOW);
+    theirs = await other.add(asUser(USER), drafts(9), NOW);
   });
-  const ours = await store.add(USER, drafts(9), NOW);
+  const ours = await store.add(asUser(USER), drafts(9), NOW);
   await cut;
   assert.deepEqual([wordOf(theirs[0]), wordOf(ours[0])], ["added", "already-subscribed"]);
 });
 
 test("when the server is gone before a commit is settled, the answer says that it is not known", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   void proxy.cutAtCommit("after", () => sleep(4_000));
   await assert.rejects(
-    store.add(USER, drafts(1), NOW),
+    store.add(asUser(USER), drafts(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && error.unknown,
   );
 });
 
 test("a server that cannot be reached is given up, and found again within two seconds", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   proxy.mode = "refuse";
   await assert.rejects(
-    store.add(USER, drafts(1), NOW),
+    store.add(asUser(USER), drafts(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
   );
   await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
   await assert.rejects(store.ready(), isUnavailable);
   proxy.mode = "pass";
   await sleep(1_000);
-  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
   await store.ready();
 });
 
 test("a server that falls silent is given up", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   proxy.mode = "stall";
   await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
   proxy.mode = "refuse";
@@ -688,10 +799,10 @@ test("a server that falls silent is given up", async () => {
 
 test("a short interruption is not noticed", async () => {
   const { store, proxy } = await openOverProxy();
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
-  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
   assert.equal(await total(store), 2);
@@ -709,7 +820,7 @@ for (const mode of ["fast", "immediate"] as const) {
         const batch = drafts(next, 20);
         next += 20;
         try {
-          const outcomes = await store.add(user, batch, NOW);
+          const outcomes = await store.add(asUser(user), batch, NOW);
           for (const outcome of outcomes) {
             assert.equal(wordOf(outcome), "added");
             if (!isRefusal(outcome)) acknowledged.add(`${user} ${outcome.id}`);
@@ -755,7 +866,8 @@ test("killed backends are replaced, and nothing is lost or done twice", async ()
   })();
   const words: (string | undefined)[] = [];
   try {
-    for (let number = 0; number < 150; number += 1) words.push(wordOf((await store.add(USER, drafts(number), NOW))[0]));
+    for (let number = 0; number < 150; number += 1)
+      words.push(wordOf((await store.add(asUser(USER), drafts(number), NOW))[0]));
   } finally {
     killing = false;
     await killer;
@@ -773,7 +885,7 @@ test("after a failover the server that can be written to is found", async () => 
   const both = await open(
     `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
   );
-  assert.equal(wordOf((await both.add(USER, drafts(0), NOW))[0]), "added", "the standby is passed over");
+  assert.equal(wordOf((await both.add(asUser(USER), drafts(0), NOW))[0]), "added", "the standby is passed over");
   for (
     let tries = 0;
     tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
@@ -782,7 +894,7 @@ test("after a failover the server that can be written to is found", async () => 
     await sleep(50);
   await primary.stop("immediate");
   await standby.query("select pg_promote()");
-  assert.equal(wordOf((await both.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(wordOf((await both.add(asUser(USER), drafts(1), NOW))[0]), "added");
   assert.equal(await total(both), 2);
 });
 
@@ -790,14 +902,14 @@ test("a primary that is stood down is left for the other", async () => {
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
   const store = await open(url, { connections: 1 });
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   await server.query(`alter database ${name} set default_transaction_read_only = on`);
   await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
   await assert.rejects(
-    store.add(USER, drafts(1), NOW),
+    store.add(asUser(USER), drafts(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
   );
-  const adding = store.add(USER, drafts(1), NOW);
+  const adding = store.add(asUser(USER), drafts(1), NOW);
   await sleep(100);
   await server.query(`alter database ${name} reset default_transaction_read_only`);
   assert.equal(wordOf((await adding)[0]), "added");
@@ -817,35 +929,35 @@ test("when the server has no connection to spare, the request is given up, and l
   const later = await starved;
   assert.equal(waited, 1, "it is said once that the server is waited for");
   after(() => later.close());
-  assert.equal(wordOf((await later.add(USER, drafts(0), NOW))[0]), "added");
+  assert.equal(wordOf((await later.add(asUser(USER), drafts(0), NOW))[0]), "added");
 });
 
 test("when all connections are in use, a read waits for one, and is given up when none comes", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 1 });
-  await store.add(USER, drafts(0), NOW);
+  await store.add(asUser(USER), drafts(0), NOW);
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; lock table earmark.lists in access exclusive mode");
-  const writing = assert.rejects(store.add(USER, drafts(1), NOW), isUnavailable);
+  const writing = assert.rejects(store.add(asUser(USER), drafts(1), NOW), isUnavailable);
   await assert.rejects(total(store), isUnavailable);
   await writing;
   await blocker.query("rollback");
   await blocker.end();
-  assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
+  assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
   assert.equal(await total(store), 2);
 });
 
 test("a user who is held up does not hold up another", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 2 });
-  await store.add(1, drafts(0), NOW);
-  await store.add(2, drafts(0), NOW);
+  await store.add(asUser(1), drafts(0), NOW);
+  await store.add(asUser(2), drafts(0), NOW);
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 1 for update");
-  const held = Array.from({ length: 20 }, (_, index) => store.add(1, drafts(10 + index), NOW));
-  assert.equal(wordOf((await store.add(2, drafts(1), NOW))[0]), "added");
+  const held = Array.from({ length: 20 }, (_, index) => store.add(asUser(1), drafts(10 + index), NOW));
+  assert.equal(wordOf((await store.add(asUser(2), drafts(1), NOW))[0]), "added");
   await blocker.query("rollback");
   await blocker.end();
   for (const outcomes of await Promise.all(held)) assert.equal(wordOf(outcomes[0]), "added");
@@ -858,16 +970,16 @@ for (const [what, code] of [
   const tryWithTrouble = async (when: "at once" | "at commit", isCalm: boolean) => {
     const url = await server.database();
     const store = await open(url);
-    await store.add(USER, drafts(0), NOW);
+    await store.add(asUser(USER), drafts(0), NOW);
     // After a conflict what is there is read first.
-    if (!isCalm) await store.add(USER, drafts(0), NOW);
+    if (!isCalm) await store.add(asUser(USER), drafts(0), NOW);
     await troubleAdditions(url, when, `if nextval('tries') <= 2 then ${fails(code)}; end if`);
-    assert.equal(wordOf((await store.add(USER, drafts(1), NOW))[0]), "added");
-    if (!isCalm) await store.add(USER, drafts(0), NOW);
+    assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
+    if (!isCalm) await store.add(asUser(USER), drafts(0), NOW);
     await server.query("alter sequence tries minvalue -1000000 restart with -1000000", nameOf(url));
-    await assert.rejects(store.add(USER, drafts(2), NOW), isNotDone);
+    await assert.rejects(store.add(asUser(USER), drafts(2), NOW), isNotDone);
     await server.query("drop trigger trouble on earmark.subscriptions", nameOf(url));
-    assert.equal(wordOf((await store.add(USER, drafts(2), NOW))[0]), "added");
+    assert.equal(wordOf((await store.add(asUser(USER), drafts(2), NOW))[0]), "added");
     assert.equal(await total(store), 3);
   };
 
@@ -891,7 +1003,7 @@ test("two stores that write one user's list in serializable transactions both su
   await Promise.all(
     [one, other].map(async (store, side) => {
       for (let number = 0; number < 40; number += 1)
-        words.push(wordOf((await store.add(USER, drafts(2 * number + side), NOW))[0]));
+        words.push(wordOf((await store.add(asUser(USER), drafts(2 * number + side), NOW))[0]));
     }),
   );
   assert.deepEqual(new Set(words), new Set(["added"]));

@@ -1,5 +1,7 @@
 import type { AccountStore, Store } from "../accounts.ts";
 import {
+  AccessRevoked,
+  type Caller,
   type Draft,
   type Outcome,
   type Page,
@@ -74,19 +76,22 @@ class PostgresStore implements Store {
     return this.#room.taken;
   }
 
-  async add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
+  async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
     if (drafts.length === 0) return [];
+    const { user, credentialHash, maxSubscriptions: max } = caller;
     const items = drafts.map(({ id, feedUrl, feed }) => ({ id, feedUrl, feed: feedDigits(feed) }));
-    const answers = await this.#write(user, { kind: "add", at: at.getTime(), drafts: items }, drafts.length);
+    const job = { kind: "add", credentialHash, at: at.getTime(), drafts: items, maxTotal: max } as const;
+    const answers = await this.#write(user, job, drafts.length);
     return drafts.map((draft, index) => {
       const answer = answers[index];
       if (answer === "added") return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
+      if (answer === "quota-exceeded") return { refused: answer, max };
       return { refused: answer === "id-in-use" ? "id-in-use" : "already-subscribed", draft };
     });
   }
 
-  async remove(user: UserId, id: string, at: Date): Promise<boolean> {
-    const [answer] = await this.#write(user, { kind: "remove", at: at.getTime(), id }, 1);
+  async remove({ user, credentialHash }: Caller, id: string, at: Date): Promise<boolean> {
+    const [answer] = await this.#write(user, { kind: "remove", credentialHash, at: at.getTime(), id }, 1);
     return answer === "removed";
   }
 
@@ -132,6 +137,12 @@ class PostgresStore implements Store {
   }
 
   async #write(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
+    const answers = await this.#push(user, job, operations);
+    if (answers[0] === "access-revoked") throw new AccessRevoked();
+    return answers;
+  }
+
+  #push(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations, user);

@@ -5,25 +5,20 @@ import {
   type Credential,
   type NewAccount,
   type NewCredential,
+  type NewPassword,
   NOBODY,
   SESSION_IDLE_MS,
 } from "../accounts.ts";
 import { forgottenByAll } from "../known.ts";
 import { Meter, type Rate } from "../limits.ts";
-import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
+import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { bytesOf, DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
 
 /** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
-  | {
-      readonly kind: "password";
-      readonly user: UserId;
-      readonly password: string;
-      readonly but: string | undefined;
-      readonly former: string | undefined;
-    }
+  | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
   | { readonly kind: "delete"; readonly user: UserId }
   | ({ readonly kind: "open" } & NewCredential)
   | { readonly kind: "close"; readonly user: UserId; readonly of: Credential["kind"]; readonly id: string }
@@ -114,14 +109,15 @@ export class AccountWriter {
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
-  #setPassword({ user, password, but, former }: AccountChange & { kind: "password" }): number {
-    if (former !== undefined && !this.#has("select 1 from accounts where user_id = ? and password = ?", user, former))
-      return NOTHING;
+  #setPassword({ user, password, keepSession, expectedHash }: AccountChange & { kind: "password" }): number {
+    const isExpected = (hash: string) =>
+      this.#has("select 1 from accounts where user_id = ? and password = ?", user, hash);
+    if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
     this.#run(
       "delete from credentials where user_id = ? and kind = 'session' and id <> ?",
       user,
-      but === undefined ? Buffer.alloc(0) : idKey(but),
+      keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession),
     );
     return DONE;
   }
@@ -204,7 +200,7 @@ const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expire
 
 /** Accounts in the file: read here, written by the thread that writes everything. */
 export class SqliteAccounts implements AccountStore {
-  readonly #write: (change: AccountChange) => Promise<number>;
+  readonly #write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>;
   /** There is one server per file, so what was spent is kept in its memory. */
   readonly #meter = new Meter();
   readonly #any: StatementSync;
@@ -214,9 +210,12 @@ export class SqliteAccounts implements AccountStore {
   readonly #credential: StatementSync;
   readonly #credentials: StatementSync;
 
-  constructor(database: DatabaseSync, write: (change: AccountChange) => Promise<number>) {
-    this.#write = async (change) => {
-      const answer = await write(change);
+  constructor(
+    database: DatabaseSync,
+    write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>,
+  ) {
+    this.#write = async (change, credentialHash, at) => {
+      const answer = await write(change, credentialHash, at);
       if (TAKING_AWAY.has(change.kind)) await forgottenByAll();
       return answer;
     };
@@ -242,7 +241,7 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
-    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account });
+    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, undefined, at);
     if (answer === DONE) return user;
     if (answer === DONE_AS_LOCAL_USER) return LOCAL_USER;
     if (answer === NAME_TAKEN) return "name-taken";
@@ -265,16 +264,16 @@ export class SqliteAccounts implements AccountStore {
     return rows.flatMap((row) => toAccount(row)?.account ?? []);
   }
 
-  async setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean> {
-    return (await this.#write({ kind: "password", user, password, but, former })) === DONE;
+  async setPassword({ user, credentialHash }: Caller, password: NewPassword, at: Date): Promise<boolean> {
+    return (await this.#write({ kind: "password", user, ...password }, credentialHash, at)) === DONE;
   }
 
-  async delete(user: UserId): Promise<boolean> {
-    return (await this.#write({ kind: "delete", user })) === DONE;
+  async delete({ user, credentialHash }: Caller, at: Date): Promise<boolean> {
+    return (await this.#write({ kind: "delete", user }, credentialHash, at)) === DONE;
   }
 
-  async addCredential(credential: NewCredential): Promise<"added" | "full" | "gone"> {
-    const answer = await this.#write({ kind: "open", ...credential });
+  async addCredential({ credentialHash }: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
+    const answer = await this.#write({ kind: "open", ...added }, credentialHash, added.credential.createdAt);
     if (answer === FULL) return "full";
     return answer === DONE ? "added" : "gone";
   }
@@ -289,25 +288,22 @@ export class SqliteAccounts implements AccountStore {
     return rows.map(toCredential);
   }
 
-  async removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean> {
-    return (await this.#write({ kind: "close", user, of: kind, id })) === DONE;
+  async removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
+    const { user, credentialHash } = caller;
+    return (await this.#write({ kind: "close", user, of: kind, id }, credentialHash, at)) === DONE;
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
-    await this.#write({ kind: "touch", hash, at: at.getTime() });
+    await this.#write({ kind: "touch", hash, at: at.getTime() }, undefined, at);
   }
 
   async sweep(at: Date): Promise<void> {
-    await this.#write({ kind: "sweep", at: at.getTime() });
+    await this.#write({ kind: "sweep", at: at.getTime() }, undefined, at);
   }
 
   spend(key: string, cost: number, rate: Rate, at: Date): number {
     return this.#meter.spend(key, cost, rate, at.getTime());
   }
-}
-
-function bytesOf(hash: string): Buffer {
-  return Buffer.from(hash, "base64url");
 }
 
 function toAccount(row: AccountRow | undefined): { account: Account; password: string } | undefined {

@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { withGaps } from "./gaps.ts";
-import { DELETED, feedKey, idKey } from "./keys.ts";
+import { bytesOf, DELETED, feedKey, idKey } from "./keys.ts";
+import { KEPT_CHANGES } from "./plan.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
 import { isBusy, isFull, openConnection, sleep, touch } from "./sqlite-file.ts";
 
@@ -10,12 +11,23 @@ import { isBusy, isFull, openConnection, sleep, touch } from "./sqlite-file.ts";
  * commit is on the disk: either the whole group is stored, or none of it.
  */
 export type Job =
-  /** Three texts for each draft: id, feed_url, feed. */
-  | { readonly kind: "add"; readonly user: number; readonly at: number; readonly drafts: readonly string[] }
-  | { readonly kind: "remove"; readonly user: number; readonly at: number; readonly id: string }
-  | { readonly kind: "account"; readonly change: AccountChange }
+  | (Authorized & {
+      readonly kind: "add";
+      readonly user: number;
+      /** Three texts for each draft: id, feed_url, feed. */
+      readonly drafts: readonly string[];
+      readonly maxTotal: number;
+    })
+  | (Authorized & { readonly kind: "remove"; readonly user: number; readonly id: string })
+  | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
   /** Writes something that changes nothing, to see whether anything can be written. */
   | { readonly kind: "probe" };
+
+/** A job that is only done while this credential is valid, if one is given. */
+interface Authorized {
+  readonly credentialHash: string | undefined;
+  readonly at: number;
+}
 
 /** One byte for each operation of the group: an addition's or a removal's is below, a change of accounts has its own. */
 export type Answers = Uint8Array;
@@ -32,8 +44,9 @@ export const ALREADY_SUBSCRIBED = 2;
 export const ID_IN_USE = 3;
 export const REMOVED = 1;
 export const NOT_THERE = 2;
-/** The user was deleted while the job was on its way. */
-export const USER_GONE = 4;
+export const QUOTA_EXCEEDED = 4;
+/** The account was deleted, or the credential revoked, before the job's turn. For a job of any kind. */
+export const ACCESS_REVOKED = 255;
 
 const CACHE_KIB = 16 * 1024;
 /** How long a group waits for another process that is writing to the file. */
@@ -50,12 +63,15 @@ class Writer {
   readonly #commit: StatementSync;
   readonly #insert: StatementSync;
   readonly #hasFeed: StatementSync;
+  readonly #hasId: StatementSync;
   readonly #delete: StatementSync;
   readonly #remember: StatementSync;
+  readonly #trimRemovals: StatementSync;
   readonly #readGaps: StatementSync;
   readonly #writeGaps: StatementSync;
   readonly #readList: StatementSync;
   readonly #writeList: StatementSync;
+  readonly #readExpiry: StatementSync;
   readonly #accounts: AccountWriter;
   #isCommitting = false;
 
@@ -70,8 +86,10 @@ class Writer {
       insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
       on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
     this.#hasFeed = prepare("select 1 from subscriptions where user_id = ? and feed = ?");
+    this.#hasId = prepare("select 1 from subscriptions where user_id = ? and id = ?");
     this.#delete = prepare("delete from subscriptions where user_id = ? and id = ? returning sequence");
     this.#remember = prepare("insert into removals (user_id, sequence, id, removed_at) values (?, ?, ?, ?)");
+    this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
     this.#readGaps = prepare("select counts from gaps where user_id = ?");
     this.#writeGaps = prepare(
       "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
@@ -80,6 +98,7 @@ class Writer {
     this.#writeList = prepare(`
       insert into lists (user_id, sequence, total) values (?, ?, ?)
       on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`);
+    this.#readExpiry = prepare("select expires_at from credentials where hash = ?");
     this.#accounts = new AccountWriter(this.#database);
   }
 
@@ -89,19 +108,26 @@ class Writer {
     this.#beginTransaction();
     // Read when first needed, written once at the end, however many jobs of the group are the same user's.
     const lists = new Map<number, List>();
+    const expiries = new Map<string, number>();
     for (const job of jobs) {
       if (job.kind === "probe") {
         touch(this.#database);
         continue;
       }
+      if (this.#isRevoked(job, expiries)) {
+        answers.fill(ACCESS_REVOKED, at, at + operationsOf(job));
+        at += operationsOf(job);
+        continue;
+      }
       if (job.kind === "account") {
+        expiries.clear();
         this.#writeLists(lists);
         answers[at] = this.#accounts.carryOut(job.change);
         at += 1;
         continue;
       }
       const list = lists.get(job.user) ?? this.#list(job.user);
-      if (list.sequence === DELETED) answers.fill(USER_GONE, at, at + operationsOf(job));
+      if (list.sequence === DELETED) answers.fill(ACCESS_REVOKED, at, at + operationsOf(job));
       else {
         lists.set(job.user, list);
         if (job.kind === "add") this.#add(job, list, answers, at);
@@ -145,6 +171,18 @@ class Writer {
     }
   }
 
+  /** `expiries` holds what was read of credentials since the last change of accounts in this group. */
+  #isRevoked({ credentialHash, at }: Authorized, expiries: Map<string, number>): boolean {
+    if (credentialHash === undefined) return false;
+    let expiry = expiries.get(credentialHash);
+    if (expiry === undefined) {
+      const row = this.#readExpiry.get(bytesOf(credentialHash));
+      expiry = row === undefined ? 0 : Number(row["expires_at"]) || Number.POSITIVE_INFINITY;
+      expiries.set(credentialHash, expiry);
+    }
+    return expiry <= at;
+  }
+
   #writeLists(lists: Map<number, List>): void {
     for (const [user, { sequence, total }] of lists) this.#writeList.run(user, sequence, total);
     lists.clear();
@@ -155,10 +193,14 @@ class Writer {
     return { sequence: Number(row?.["sequence"] ?? 0), total: Number(row?.["total"] ?? 0) };
   }
 
-  #add({ user, at, drafts }: Job & { kind: "add" }, list: List, answers: Answers, offset: number): void {
+  #add({ user, at, drafts, maxTotal }: Job & { kind: "add" }, list: List, answers: Answers, offset: number): void {
     for (let index = 0; index < drafts.length / 3; index += 1) {
       const id = idKey(drafts[3 * index] ?? "");
       const feed = feedKey(drafts[3 * index + 2] ?? "");
+      if (list.total >= maxTotal && !this.#has(user, feed, id)) {
+        answers[offset + index] = QUOTA_EXCEEDED;
+        continue;
+      }
       const { changes } = this.#insert.run(user, list.sequence + 1, id, feed, drafts[3 * index + 1] ?? "", at);
       if (changes === 1) {
         list.sequence += 1;
@@ -170,6 +212,10 @@ class Writer {
     }
   }
 
+  #has(user: number, feed: Buffer, id: Buffer): boolean {
+    return this.#hasFeed.get(user, feed) !== undefined || this.#hasId.get(user, id) !== undefined;
+  }
+
   #remove({ user, at, id }: Job & { kind: "remove" }, list: List): boolean {
     const key = idKey(id);
     const row = this.#delete.get(user, key);
@@ -177,6 +223,7 @@ class Writer {
     list.sequence += 1;
     list.total -= 1;
     this.#remember.run(user, list.sequence, key, at);
+    if (list.sequence > KEPT_CHANGES) this.#trimRemovals.run(user, list.sequence - KEPT_CHANGES);
     const gaps = this.#readGaps.get(user)?.["counts"] as Uint8Array | undefined;
     // Neither the item's number nor the removal's own stands for an item from now on.
     this.#writeGaps.run(user, withGaps(gaps, [Number(row["sequence"]), list.sequence]));

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
-import { type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore } from "./open.ts";
 import { StartFailure, type StoreOptions } from "./opening.ts";
@@ -35,8 +35,8 @@ describeStore("SQLite", await open(newFile()));
 test("what was written is there after closing and opening again, and no log lies about", async () => {
   const file = newFile();
   const first = await open(file);
-  await first.add(USER, drafts(0, 10), NOW);
-  await first.remove(USER, drafts(3, 1)[0]?.id ?? "", NOW);
+  await first.add(asUser(USER), drafts(0, 10), NOW);
+  await first.remove(asUser(USER), drafts(3, 1)[0]?.id ?? "", NOW);
   const before = await first.page(USER, { offset: 0, size: 100 });
   await first.close();
   assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
@@ -48,11 +48,11 @@ test("every change takes the user's next sequence number, and removals are remem
   const file = newFile();
   const store = await open(file);
   const [a, b, c] = drafts(0, 3) as [Draft, Draft, Draft];
-  await store.add(USER, [a, b, a], NOW);
-  await store.remove(USER, a.id, NOW);
-  await store.remove(USER, a.id, NOW);
-  await store.add(USER, [c, a], NOW);
-  await store.remove(USER, b.id, NOW);
+  await store.add(asUser(USER), [a, b, a], NOW);
+  await store.remove(asUser(USER), a.id, NOW);
+  await store.remove(asUser(USER), a.id, NOW);
+  await store.add(asUser(USER), [c, a], NOW);
+  await store.remove(asUser(USER), b.id, NOW);
   const database = new DatabaseSync(file, { readOnly: true });
   const rows = (sql: string) =>
     database
@@ -70,6 +70,32 @@ test("every change takes the user's next sequence number, and removals are remem
   ]);
   assert.deepEqual(rows("select sequence, total from lists"), [{ sequence: 6, total: 2 }]);
   database.close();
+});
+
+test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const ids = drafts(0, 4).map(({ id }) => id);
+  await store.add(asUser(USER), drafts(0, 4), NOW);
+  await store.remove(asUser(USER), ids[0] ?? "", NOW);
+  const database = new DatabaseSync(file);
+  const recorded = () =>
+    database
+      .prepare("select sequence from removals order by sequence")
+      .all()
+      .map((row) => row["sequence"]);
+  assert.deepEqual(recorded(), [5]);
+  database.exec("update lists set sequence = 100003");
+  await store.remove(asUser(USER), ids[1] ?? "", NOW);
+  assert.deepEqual(recorded(), [5, 100_004]);
+  await store.remove(asUser(USER), ids[2] ?? "", NOW);
+  assert.deepEqual(recorded(), [100_004, 100_005]);
+  database.close();
+  const { items } = await store.page(USER, { offset: 0, size: 9 });
+  assert.deepEqual(
+    items.map(({ id }) => id),
+    [ids[3]],
+  );
 });
 
 test("a second server on the same file is refused, until the first is gone", async () => {
@@ -109,7 +135,7 @@ test("a file that is not ours is refused and left as it is", async () => {
 test("a damaged file is refused at start, and never looks like a shorter list", async () => {
   const file = newFile();
   const first = await open(file);
-  await first.add(USER, drafts(0, 31), NOW);
+  await first.add(asUser(USER), drafts(0, 31), NOW);
   await first.close();
   const bytes = readFileSync(file);
   bytes.fill("X", 4_100, 4_128);
@@ -122,7 +148,7 @@ test("a damaged file is refused at start, and never looks like a shorter list", 
   // One that is too large to be looked through at start, or is damaged later.
   const other = newFile();
   const store = await open(other);
-  await store.add(USER, drafts(0, 31), NOW);
+  await store.add(asUser(USER), drafts(0, 31), NOW);
   const vandal = new DatabaseSync(other);
   vandal.exec("delete from subscriptions where sequence = 7");
   await assert.rejects(store.page(USER, { offset: 0, size: 100 }), StoreUnavailable);
@@ -154,11 +180,11 @@ test("what fails before its commit is not done, of a commit that fails it is not
   const store = await open(file);
   const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
   meddle(file, refuse);
-  await assert.rejects(store.add(USER, drafts(0, 1), NOW), isUnavailable(false));
+  await assert.rejects(store.add(asUser(USER), drafts(0, 1), NOW), isUnavailable(false));
   meddle(file, "drop trigger no");
-  await store.add(USER, drafts(0, 1), NOW);
+  await store.add(asUser(USER), drafts(0, 1), NOW);
   meddle(file, refuse);
-  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
   meddle(
     file,
     `drop trigger no;
@@ -166,32 +192,32 @@ test("what fails before its commit is not done, of a commit that fails it is not
      create table child (parent references parent deferrable initially deferred);
      create trigger no after insert on subscriptions begin insert into child values (1); end`,
   );
-  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   meddle(file, "drop trigger no");
   await store.ready();
-  assert.ok((await store.add(USER, drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await store.add(asUser(USER), drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("when the writer ends in the middle it is not known what was done, and the next one writes", async () => {
   const store = await open(newFile());
-  await store.add(USER, drafts(0, 1), NOW);
+  await store.add(asUser(USER), drafts(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   await store.ready();
-  await store.add(USER, drafts(1, 1), NOW);
+  await store.add(asUser(USER), drafts(1, 1), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("when the writer cannot be started nothing is done, and a store whose writer has ended can be closed", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(USER, drafts(0, 1), NOW);
+  await store.add(asUser(USER), drafts(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   renameSync(file, `${file}-away`);
   mkdirSync(file);
-  await assert.rejects(store.add(USER, drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
   await assert.rejects(store.ready(), StoreUnavailable);
   await store.close();
 });
@@ -200,8 +226,8 @@ test("one who works beside a server shares its file, and a file that is of anoth
   const file = newFile();
   const store = await open(file);
   const beside = await open(file, { beside: true });
-  await beside.add(USER, drafts(0, 2), NOW);
-  const removing = store.remove(USER, drafts(0, 1)[0]?.id ?? "", NOW);
+  await beside.add(asUser(USER), drafts(0, 2), NOW);
+  const removing = store.remove(asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(store.waiting, 1);
   assert.equal(await removing, true);
   assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
@@ -214,7 +240,7 @@ test("one who works beside a server shares its file, and a file that is of anoth
 test("an empty file is taken as a new one", async () => {
   const file = join(temporaryFolder(), "empty.db");
   writeFileSync(file, "");
-  await (await open(file)).add(USER, drafts(0, 1), NOW);
+  await (await open(file)).add(asUser(USER), drafts(0, 1), NOW);
 });
 
 test("a file of a newer version is refused", async () => {
@@ -241,7 +267,7 @@ test("a place where no file can be is named, with what to do", async () => {
 test("the file itself says that it is durable and ours", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(USER, drafts(0, 1), NOW);
+  await store.add(asUser(USER), drafts(0, 1), NOW);
   const header = readFileSync(file);
   assert.equal(header.toString("latin1", 68, 72), "EARM");
   assert.deepEqual([header[18], header[19]], [2, 2], "write-ahead log");
@@ -250,44 +276,46 @@ test("the file itself says that it is durable and ours", async () => {
 
 test("more than may wait is turned away at once, and what waits is carried out", async () => {
   const store = await open(newFile(), { maxWaiting: 100 });
-  const attempts = Array.from({ length: 10 }, (_, index) => store.add(USER, drafts(index * 40, 40), NOW));
+  const attempts = Array.from({ length: 10 }, (_, index) => store.add(asUser(USER), drafts(index * 40, 40), NOW));
   const settled = await Promise.allSettled(attempts);
   const refused = settled.filter((result) => result.status === "rejected");
   assert.equal(refused.length, 8);
   for (const { reason } of refused) assert.ok(reason instanceof StoreUnavailable && reason.overloaded);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 80);
   assert.equal(store.waiting, 0);
-  const single = await store.add(USER, drafts(1_000, 500), NOW);
+  const single = await store.add(asUser(USER), drafts(1_000, 500), NOW);
   assert.equal(single.length, 500, "one that finds nothing ahead is taken, however large");
 });
 
 test("requests that wait together share a transaction", async () => {
   const groups: number[] = [];
   const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
-  await Promise.all(Array.from({ length: 100 }, (_, index) => store.add(USER, drafts(index, 1), NOW)));
+  await Promise.all(Array.from({ length: 100 }, (_, index) => store.add(asUser(USER), drafts(index, 1), NOW)));
   assert.deepEqual(groups, [100]);
   groups.length = 0;
-  await Promise.all(Array.from({ length: 5 }, (_, index) => store.add(USER, drafts(1_000 + index * 900, 900), NOW)));
+  await Promise.all(
+    Array.from({ length: 5 }, (_, index) => store.add(asUser(USER), drafts(1_000 + index * 900, 900), NOW)),
+  );
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
 
 test("closing carries out what waits, and takes nothing more", async () => {
   const file = newFile();
   const store = await open(file);
-  const attempts = Array.from({ length: 20 }, (_, index) => store.add(USER, drafts(index * 10, 10), NOW));
+  const attempts = Array.from({ length: 20 }, (_, index) => store.add(asUser(USER), drafts(index * 10, 10), NOW));
   await store.close();
   assert.ok((await Promise.all(attempts)).flat().every((outcome) => !isRefusal(outcome)));
-  await assert.rejects(store.add(USER, drafts(1_000, 1), NOW), StoreUnavailable);
+  await assert.rejects(store.add(asUser(USER), drafts(1_000, 1), NOW), StoreUnavailable);
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
 test("while another program holds the file, writing is refused whole, reading goes on, the store is not ready, and then all is well again", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(USER, drafts(0, 100), NOW);
+  await store.add(asUser(USER), drafts(0, 100), NOW);
   const other = new DatabaseSync(file, { timeout: 0 });
   other.exec("begin immediate");
-  const attempt = store.add(USER, drafts(100, 100), NOW);
+  const attempt = store.add(asUser(USER), drafts(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   await assert.rejects(
     attempt,
@@ -297,7 +325,7 @@ test("while another program holds the file, writing is refused whole, reading go
   other.close();
   await store.ready();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  assert.ok((await store.add(USER, drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await store.add(asUser(USER), drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
 });
 
 test("a program that holds the file for a moment is waited for", async () => {
@@ -305,7 +333,7 @@ test("a program that holds the file for a moment is waited for", async () => {
   const store = await open(file);
   const other = new DatabaseSync(file);
   other.exec("begin immediate");
-  const attempt = store.add(USER, drafts(0, 1), NOW);
+  const attempt = store.add(asUser(USER), drafts(0, 1), NOW);
   await sleep(50);
   other.close();
   assert.ok((await attempt).every((outcome) => !isRefusal(outcome)));

@@ -3,12 +3,13 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../accounts.ts";
 import {
+  AccessRevoked,
+  type Caller,
   type Draft,
   type Outcome,
   type Page,
   StoreUnavailable,
   type Subscription,
-  UserGone,
   type UserId,
   type Window,
 } from "../subscriptions.ts";
@@ -18,14 +19,15 @@ import type { StoreOptions } from "./opening.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import {
+  ACCESS_REVOKED,
   ADDED,
   type Answers,
   type GroupAnswer,
   ID_IN_USE,
   type Job,
   operationsOf,
+  QUOTA_EXCEEDED,
   REMOVED,
-  USER_GONE,
 } from "./sqlite-writer.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
@@ -62,8 +64,8 @@ class SqliteStore implements Store {
     this.#room = new Room(options.maxWaiting);
     this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
     this.#release = release;
-    const write = async (change: AccountChange) => {
-      const [answer = 0] = await this.#write({ kind: "account", change }, 1);
+    const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
+      const [answer = 0] = await this.#write({ kind: "account", change, credentialHash, at: at.getTime() }, 1);
       return answer;
     };
     this.accounts = new SqliteAccounts(reader.database, write);
@@ -73,27 +75,30 @@ class SqliteStore implements Store {
     return this.#room.taken;
   }
 
-  async add(user: UserId, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
+  async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
+    const { user, credentialHash, maxSubscriptions: max } = caller;
     const texts: string[] = [];
     for (const { id, feedUrl, feed } of drafts) texts.push(id, feedUrl, feed);
-    const answers = await this.#write({ kind: "add", user, at: at.getTime(), drafts: texts }, drafts.length);
-    if (answers[0] === USER_GONE) throw new UserGone();
+    const job = { kind: "add", user, credentialHash, at: at.getTime(), drafts: texts, maxTotal: max } as const;
+    const answers = await this.#write(job, drafts.length);
     return drafts.map((draft, index) => {
       const answer = answers[index];
       if (answer === ADDED) return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
+      if (answer === QUOTA_EXCEEDED) return { refused: "quota-exceeded", max };
       return { refused: answer === ID_IN_USE ? "id-in-use" : "already-subscribed", draft };
     });
   }
 
-  async remove(user: UserId, id: string, at: Date): Promise<boolean> {
-    const [answer] = await this.#write({ kind: "remove", user, at: at.getTime(), id }, 1);
-    if (answer === USER_GONE) throw new UserGone();
+  async remove({ user, credentialHash }: Caller, id: string, at: Date): Promise<boolean> {
+    const [answer] = await this.#write({ kind: "remove", user, credentialHash, at: at.getTime(), id }, 1);
     return answer === REMOVED;
   }
 
-  #write(job: Job, operations: number): Promise<Answers> {
+  async #write(job: Job, operations: number): Promise<Answers> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    return this.#queue.push(job, operations, userOf(job));
+    const answers = await this.#queue.push(job, operations, userOf(job));
+    if (answers[0] === ACCESS_REVOKED) throw new AccessRevoked();
+    return answers;
   }
 
   async find(user: UserId, id: string): Promise<Subscription | undefined> {

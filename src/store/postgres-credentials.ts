@@ -1,0 +1,35 @@
+import { AccessRevoked, type Caller } from "../subscriptions.ts";
+import { bytesOf } from "./keys.ts";
+import type { ListState } from "./plan.ts";
+import type { Connection } from "./postgres-connection.ts";
+
+/**
+ * When a credential expires, and 0 if it was revoked. Until the transaction ends nobody else can revoke it, so a revocation
+ * is either seen here or waits for this transaction. A statement of its own: a cluster may keep it on another node.
+ */
+async function lockCredential(connection: Connection, hash: string): Promise<number> {
+  const { rows } = await connection.query<{ expires_at: string }>(
+    "select expires_at from earmark.credentials where hash = $1 for key share",
+    [bytesOf(hash)],
+  );
+  const [row] = rows;
+  return row === undefined ? 0 : Number(row.expires_at) || Number.POSITIVE_INFINITY;
+}
+
+/**
+ * Locks the credentials of all jobs. Lock the list or the account first, never the other way round: deleting an account
+ * takes them in that order, and would otherwise deadlock with this.
+ */
+export async function lockCredentials(
+  connection: Connection,
+  jobs: readonly Pick<Caller, "credentialHash">[],
+): Promise<ListState["isRevoked"]> {
+  const hashes = [...new Set(jobs.flatMap(({ credentialHash }) => credentialHash ?? []))].sort();
+  const expiries = await Promise.all(hashes.map((hash) => lockCredential(connection, hash)));
+  return (hash, at) => (expiries[hashes.indexOf(hash)] ?? 0) <= at;
+}
+
+export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {
+  const isRevoked = await lockCredentials(connection, [caller]);
+  if (caller.credentialHash !== undefined && isRevoked(caller.credentialHash, at.getTime())) throw new AccessRevoked();
+}

@@ -1,0 +1,287 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Credential, hashSecret } from "../src/accounts.ts";
+import { guidOf } from "../src/feed-url.ts";
+import { importFeeds } from "../src/imports.ts";
+import { hashPassword } from "../src/passwords.ts";
+import { AccessRevoked, asUser, type UserId } from "../src/subscriptions.ts";
+import {
+  bearer,
+  bodyOf,
+  cookie,
+  type Headers,
+  headersFor,
+  sendTo,
+  startWithAccounts,
+  WAYS,
+  type Way,
+} from "./access.ts";
+import { document, fromElsewhere, writeRequest } from "./accounts.ts";
+import { PLAIN } from "./harness.ts";
+import { run } from "./process.ts";
+
+const { server, clock } = await startWithAccounts();
+const { port, store } = server;
+const PASSWORD = "the password of everybody here";
+const NEW_PASSWORD = "quite another password";
+/** Hashed once: it takes longer than all the rest. */
+const HASH = await hashPassword(PASSWORD);
+
+interface Person {
+  readonly user: UserId;
+  readonly name: string;
+  /** What the request comes with, and a session from which it is revoked. */
+  readonly token: { readonly id: string; readonly headers: Headers };
+  readonly session: { readonly id: string; readonly headers: Headers };
+  readonly other: Headers;
+}
+
+let people = 0;
+
+async function newPerson(): Promise<Person> {
+  people += 1;
+  const name = `person-${people}`;
+  const account = { name, issuer: "", password: HASH, isOwner: false, invitation: undefined };
+  const user = await store.accounts.create(1_000 + people, account, clock.now);
+  assert.ok(typeof user === "number");
+  const open = async (kind: Credential["kind"]) => {
+    const secret = `${kind === "token" ? "emk_" : ""}${randomUUID()}`;
+    const credential = { id: randomUUID(), kind, user, scope: "write", label: "", createdAt: clock.now } as const;
+    const added = { ...credential, usedAt: clock.now, expiresAt: undefined };
+    await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret), atMost: 9 });
+    return { id: credential.id, headers: kind === "token" ? bearer(secret) : cookie(secret) };
+  };
+  const person = { user, name, token: await open("token"), session: await open("session") };
+  return { ...person, other: (await open("session")).headers };
+}
+
+/** All that a person has, as the database has it. */
+async function everythingOf({ user }: Person) {
+  return {
+    account: await store.accounts.get(user),
+    list: await store.page(user, { offset: 0, size: 100 }),
+    tokens: await store.accounts.listCredentials(user, "token"),
+    sessions: await store.accounts.listCredentials(user, "session"),
+  };
+}
+
+type End = (who: Person, kind: "token" | "session") => Promise<unknown>;
+
+const expect = async (status: number, method: string, path: string, headers: Headers, body?: string) =>
+  assert.equal((await sendTo(port, method, path, headers, body)).status, status);
+const command = async (args: readonly string[], input?: string) => {
+  const { code, stderr } = await run(args, { DATABASE_URL: server.databaseUrl }, undefined, input);
+  assert.equal(code, 0, stderr);
+};
+
+/** Everything by which access ends, and for what it does. */
+const ENDS: Readonly<Record<string, { readonly of: readonly ("token" | "session")[]; readonly end: End }>> = {
+  "the credential is revoked": {
+    of: ["token", "session"],
+    end: (who, kind) => expect(204, "DELETE", `/v1/${kind}s/${who[kind].id}`, who.other),
+  },
+  "the password is changed": {
+    of: ["session"],
+    end: (who) =>
+      expect(
+        204,
+        "PATCH",
+        "/v1/me",
+        { ...who.other, "Content-Type": PLAIN, ...fromElsewhere() },
+        document("account", { current_password: PASSWORD, password: NEW_PASSWORD }),
+      ),
+  },
+  "the account is deleted": {
+    of: ["token", "session"],
+    end: (who) => expect(204, "DELETE", "/v1/me", who.other),
+  },
+};
+
+/** The same by commands, in processes of their own. */
+const COMMANDS: typeof ENDS = {
+  "a command revokes the token": { of: ["token"], end: (who) => command(["token", "revoke", who.name, who.token.id]) },
+  "a command changes the password": {
+    of: ["session"],
+    end: (who) => command(["user", "passwd", who.name, "--password-stdin"], `${NEW_PASSWORD}\n`),
+  },
+  "a command deletes the account": {
+    of: ["token", "session"],
+    end: (who) => command(["user", "delete", who.name, "--yes"]),
+  },
+};
+
+/** Sends a request but for its last byte, and the last byte when `meanwhile` is done. */
+async function holdBack(bytes: string, meanwhile: () => Promise<unknown>): Promise<{ status: number; bytes: string }> {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => (text += chunk)).on("error", () => undefined);
+  const closed = once(socket, "close");
+  socket.write(bytes.slice(0, -1));
+  // Long enough for the server to have seen who asks. Were it not, it would refuse the request for that alone.
+  await sleep(20);
+  await meanwhile();
+  socket.write(bytes.slice(-1));
+  await closed;
+  return { status: Number(text.split(" ")[1]), bytes: text.replace(/^Date: .*\r\n/im, "") };
+}
+
+async function requestOf(who: Person, url: string, method: string, way: Way, headers: Headers): Promise<string> {
+  const own = async () => {
+    const [target] = await store.accounts.listCredentials(who.user, url.includes("tokens") ? "token" : "session");
+    return target?.id ?? "";
+  };
+  const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
+  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0]);
+  return writeRequest(method, url.replace(":id", id), { ...headersFor(url, way, who), ...headers }, body);
+}
+
+async function subscribed(): Promise<Person> {
+  const who = await newPerson();
+  const id = guidOf("https://feeds.example/");
+  const [outcome] = await store.add(
+    asUser(who.user),
+    [{ id, guid: id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
+    clock.now,
+  );
+  assert.ok(outcome !== undefined && !("refused" in outcome));
+  return who;
+}
+
+async function requireRefused(
+  url: string,
+  method: string,
+  way: Way,
+  kind: "token" | "session",
+  end: End,
+): Promise<void> {
+  const who = await subscribed();
+  let before: unknown;
+  const bytes = await requestOf(who, url, method, way, who[kind].headers);
+  const answer = await holdBack(bytes, async () => {
+    await end(who, kind);
+    before = await everythingOf(who);
+  });
+  assert.equal(answer.status, 401, answer.bytes);
+  assert.deepEqual(await everythingOf(who), before, "nothing was written");
+  const invalid = kind === "token" ? bearer("emk_invalid") : cookie("invalid");
+  const refusal = await sendTo(port, method, url.replace(":id", randomUUID()), {
+    ...headersFor(url, way, who),
+    ...invalid,
+  });
+  assert.equal(answer.bytes, refusal.bytes, "the same answer as to any invalid credential");
+}
+
+const writes = server.server.offers.flatMap(({ url, access }) =>
+  Object.entries(access).flatMap(([method, needed]) => {
+    if (method === "GET" || (needed !== "write" && needed !== "account")) return [];
+    const way = WAYS[url]?.[method];
+    if (way === undefined) throw new Error(`this test does not know ${method} ${url}`);
+    return [{ url, method, way, kinds: needed === "write" ? (["token", "session"] as const) : (["session"] as const) }];
+  }),
+);
+
+for (const { url, method, way, kinds } of writes) {
+  for (const kind of kinds) {
+    test(`${method} ${url}: with a valid ${kind}, its last byte held back → done`, async () => {
+      const who = await subscribed();
+      const bytes = await requestOf(who, url, method, way, who[kind].headers);
+      assert.equal((await holdBack(bytes, () => sleep(80))).status, way.status);
+    });
+    for (const [name, { of, end }] of Object.entries(ENDS)) {
+      if (of.includes(kind))
+        test(`${method} ${url}: ${name} before the last byte of a request with a ${kind} → 401, nothing is written`, () =>
+          requireRefused(url, method, way, kind, end));
+    }
+  }
+}
+
+for (const [name, { of, end }] of Object.entries(COMMANDS)) {
+  for (const kind of of) {
+    const [url, method] = kind === "token" ? ["/v1/operations", "POST"] : ["/v1/tokens", "POST"];
+    const way = WAYS[url]?.[method];
+    assert.ok(way);
+    test(`${method} ${url}: ${name} before the last byte → 401, nothing is written`, () =>
+      requireRefused(url, method, way, kind, end));
+  }
+}
+
+test("POST /v1/imports?dryRun=true: the token is revoked before the last byte → 401", async () => {
+  const who = await subscribed();
+  const way = WAYS["/v1/imports"]?.["POST"];
+  assert.ok(way);
+  const bytes = await requestOf(who, "/v1/imports?dryRun=true", "POST", way, who.token.headers);
+  const revoke = () => expect(204, "DELETE", `/v1/tokens/${who.token.id}`, who.other);
+  assert.equal((await holdBack(bytes, revoke)).status, 401);
+});
+
+test("import: the token is revoked after the first hundred → they stay, the rest is refused", async () => {
+  const who = await newPerson();
+  const caller = {
+    ...asUser(who.user),
+    credentialHash: hashSecret((who.token.headers["Authorization"] ?? "").slice(7)),
+  };
+  const feeds = Array.from({ length: 1_000 }, (_, n) => ({ feedUrl: `https://feeds.example/${n}`, title: undefined }));
+  let revoked: Promise<boolean> | undefined;
+  const onProgress = () => {
+    revoked ??= store.accounts.removeCredential(asUser(who.user), "token", who.token.id, clock.now);
+  };
+  await assert.rejects(importFeeds(store, caller, feeds, clock.now, { onProgress }), AccessRevoked);
+  assert.equal(await revoked, true);
+  const { total } = await store.page(who.user, { offset: 0, size: 1 });
+  assert.ok(total >= 100 && total < 1_000 && total % 100 === 0, `${total} were imported`);
+});
+
+for (const [path, kind] of [
+  ["/v1/subscriptions.opml", "token"],
+  ["/v1/me/export", "session"],
+] as const) {
+  test(`GET ${path}: access ends while it is read → it breaks off`, async () => {
+    const who = await newPerson();
+    for (let batch = 0; batch < 10; batch += 1) {
+      const drafts = Array.from({ length: 1_000 }, (_, index) => {
+        const id = randomUUID();
+        return { id, guid: id, feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`, feed: `${batch} ${index}` };
+      });
+      await store.add(asUser(who.user), drafts, clock.now);
+    }
+    const read = async (meanwhile: () => Promise<unknown>) => {
+      const asked = request({ host: "127.0.0.1", port, path, headers: who[kind].headers, agent: false }).end();
+      const [answer] = await once(asked, "response");
+      assert.equal(answer.statusCode, 200);
+      await meanwhile();
+      let length = 0;
+      for await (const chunk of answer) length += chunk.length;
+      return length;
+    };
+    assert.ok((await read(() => sleep(80))) > 15_000_000);
+    const revoke = () => expect(204, "DELETE", `/v1/${kind}s/${who[kind].id}`, who.other);
+    await assert.rejects(read(revoke), { code: "ECONNRESET" });
+  });
+}
+
+test("access: a token expires before the last byte → 401, nothing is written", async () => {
+  const who = await newPerson();
+  const secret = `emk_${randomUUID()}`;
+  const expiresAt = new Date(clock.now.getTime() + 1_000);
+  const credential = { id: randomUUID(), kind: "token", user: who.user, scope: "write", label: "" } as const;
+  await store.accounts.addCredential(asUser(who.user), {
+    credential: { ...credential, createdAt: clock.now, usedAt: clock.now, expiresAt },
+    hash: hashSecret(secret),
+    atMost: 9,
+  });
+  const way = WAYS["/v1/subscriptions"]?.["POST"];
+  assert.ok(way);
+  const bytes = await requestOf(who, "/v1/subscriptions", "POST", way, bearer(secret));
+  const before = clock.now;
+  const answer = await holdBack(bytes, async () => {
+    clock.now = expiresAt;
+  });
+  clock.now = before;
+  assert.equal(answer.status, 401, bodyOf(answer));
+  assert.equal((await store.page(who.user, { offset: 0, size: 1 })).total, 0);
+});
