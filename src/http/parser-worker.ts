@@ -21,8 +21,8 @@ export type ParsedPiece =
 export const MORE = "more";
 
 const PIECE_ITEMS = 1_000;
-/** Far more than an operation can have. */
-const VALUES_PER_OPERATION = 100;
+/** Several times what an operation has. */
+const VALUES_PER_OPERATION = 32;
 
 let items: readonly unknown[] = [];
 let handed = 0;

@@ -9,9 +9,12 @@ type Spend = (operations: number) => Promise<void> | void;
 
 /** How long one body may take: a hostile one may be made to take for ever. */
 const TIME_MS = 10_000;
-/** Heap of the thread: for itself, and for each byte that a body may have. */
+/**
+ * Heap of the thread: for itself, and for each byte that a body may have. It is several times what the worst body takes,
+ * since a thread that reaches its limit may take the process with it: what bounds memory is what the readers accept.
+ */
 const BASE_MIB = 64;
-const HEAP_PER_BYTE = 8;
+const HEAP_PER_BYTE = 24;
 /** How long the thread waits for another body before it ends. */
 const IDLE_MS = 10_000;
 
@@ -25,7 +28,7 @@ interface Waiting {
 
 /**
  * Reads long bodies in a thread of its own, one after another, so that none of them holds up other requests; owners take
- * turns. A body that takes too long or too much memory ends the thread and nothing else. How many may wait follows from
+ * turns. A body that takes too long ends the thread and nothing else. How many may wait follows from
  * the memory that their bodies hold.
  */
 export class Parser {
@@ -111,7 +114,7 @@ export class Parser {
 }
 
 function tooComplex({ kind }: ParseJob): Error {
-  const detail = "This takes too much time or memory to read";
+  const detail = "This takes too long to read";
   return kind === "opml" ? new NotOpml(detail) : malformedDocument(`${detail}. Send it in several requests.`);
 }
 
