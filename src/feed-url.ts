@@ -28,7 +28,7 @@ export function readFeedUrl(text: string): Reading {
   const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
   if ("fault" in host) return host;
   // Only the host is taken from the URL: what else there is, is compared as it was written.
-  return { feed: host.host + resolveDots(path).replace(/\/+$/, "") + query };
+  return { feed: host.host + withoutTrailingSlashes(resolveDots(path)) + query };
 }
 
 /** What every reader of addresses leaves as it is. Most hosts are such, and `URL` takes as long as all the rest of the reading. */
@@ -49,11 +49,18 @@ const PODCAST_NAMESPACE = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex")
  * scheme and trailing slashes; or of the whole address.
  */
 export function guidOf(feedUrl: string, part: "short" | "whole" = "short"): string {
-  const name = part === "whole" ? feedUrl : feedUrl.replace(/^[a-z]+:\/\//i, "").replace(/\/+$/, "");
+  const name = part === "whole" ? feedUrl : withoutTrailingSlashes(feedUrl.replace(/^[a-z]+:\/\//i, ""));
   const bytes = createHash("sha1").update(PODCAST_NAMESPACE).update(name).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** A loop, since `/\/+$/` starts again at every slash of a run that does not end the text. */
+function withoutTrailingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
 }
 
 function isTooLong(text: string): boolean {

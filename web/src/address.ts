@@ -26,8 +26,14 @@ const NAME_LENGTH = 60;
 /** What tells a feed from the others, in few words and without its secrets. */
 export function shorten(text: string): string {
   const { rest } = readAddress(text);
-  const name = rest.replace(/[?#].*/s, "").replace(/^www\.|\/+$/g, "");
+  const name = withoutTrailingSlashes(rest.replace(/[?#].*/s, "").replace(/^www\./, ""));
   return name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH)}…` : name;
+}
+
+function withoutTrailingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
 }
 
 function parse(text: string): URL | null {
@@ -44,5 +50,6 @@ export function readLine(line: string): string {
   const known = text.replace(/^(feed|pcast|itpc|podcast|rss):(\/\/)?(?=[^/])/i, (_all, _name, slashes) =>
     slashes ? "https://" : "",
   );
-  return /^[^\s/:@]+\.[^\s/:@]+(:\d+)?(\/\S*)?$/.test(known) ? `https://${known}` : known;
+  const [, host = ""] = /^([^\s/:@]+)(:\d+)?(\/\S*)?$/.exec(known) ?? [];
+  return host.slice(1, -1).includes(".") ? `https://${known}` : known;
 }
