@@ -122,8 +122,12 @@ function isVisit({ method, headers }: IncomingMessage): boolean {
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
+/** Room for a scheme, the longest host of DNS and a port. */
+const MAX_ORIGIN = 300;
+
 /** Undefined for what is no origin: an address with more than a scheme, a host and a port. */
 function hostname(origin: string): string | undefined {
+  if (origin.length > MAX_ORIGIN) return undefined;
   if (!/^https?:\/\/[^/?#@\\\s,]+$/i.test(origin)) return undefined;
   return URL.parse(origin)?.hostname;
 }

@@ -9,14 +9,14 @@ export interface Shown {
   readonly rest: string;
 }
 
+/** Room for the longest host of DNS and a port. Browsers take long to read much longer hosts. */
+const MAX_PLACE = 300;
+
 export function readAddress(text: string): Shown {
-  const url = parse(text);
-  const authority = /^[a-z][a-z\d+.-]*:\/\/([^/?#\\]*)/i.exec(text);
-  if (url === null || authority === null || !/^https?:$/.test(url.protocol)) {
-    return { host: text, scheme: "", secret: "", rest: text };
-  }
-  const [start, place = ""] = authority;
+  const [start = "", scheme = "", place = ""] = /^(https?:\/\/)([^/?#\\]*)/i.exec(text) ?? [];
   const secret = place.slice(0, place.lastIndexOf("@") + 1);
+  const url = place.length - secret.length > MAX_PLACE ? null : parse(`${scheme}${place.slice(secret.length)}/`);
+  if (url === null) return { host: text, scheme: "", secret: "", rest: text };
   const host = url.hostname.replace(/^www\./, "");
   return { host, scheme: `${url.protocol}//`, secret, rest: url.host + text.slice(start.length) };
 }
