@@ -182,6 +182,14 @@ test("a host is as long as names can be, with or without a dot at its end", () =
   const label = "a".repeat(63);
   const longest = `${label}.${label}.${label}.${"a".repeat(61)}`;
   for (const host of [longest, `${longest}.`, label, `${label}.`]) feedOf(`https://${host}/f`);
+  // As written, too: it takes long to find the ASCII form of a long label.
+  for (const host of [
+    "例".repeat(64),
+    `${"\u00ad".repeat(260)}a.example`,
+    `a.${encodeURIComponent("例".repeat(64))}.example`,
+  ])
+    assert.equal(faultOf(`https://${host}/f`), "must have a valid host");
+  feedOf(`https://${encodeURIComponent("例".repeat(20))}.example/f`);
   for (const host of [`${longest}a`, `${longest}a.`, `${label}a`, `${label}a.`])
     assert.equal(faultOf(`https://${host}/f`), "must have a valid host");
 });

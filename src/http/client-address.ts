@@ -79,7 +79,7 @@ function plainAddress(text: string): string | undefined {
   const address = text
     .replace(/^\[([^\]]*)\](:\d+)?$/, "$1")
     .replace(/^([\d.]+):\d+$/, "$1")
-    .replace(/%.*$/, "");
+    .replace(/%.*/s, "");
   if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
   // There are many ways to write one address; a URL has one of them.
   const plain = URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) ?? address;

@@ -17,16 +17,33 @@ export function readCookies(header: string | undefined, name: string): string[] 
   if (header === undefined) return [];
   const values: string[] = [];
   // With several Cookie headers, Node puts "; " between them.
-  for (const pair of header.split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals !== -1 && trim(pair.slice(0, equals)) === name) values.push(trim(pair.slice(equals + 1)));
+  for (let start = 0, end: number; start < header.length; start = end + 1) {
+    const semicolon = header.indexOf(";", start);
+    end = semicolon === -1 ? header.length : semicolon;
+    const first = skipBlanks(header, start);
+    if (!header.startsWith(name, first)) continue;
+    const equals = skipBlanks(header, first + name.length);
+    if (header[equals] === "=") values.push(sliceTrimmed(header, equals + 1, end));
   }
   return values;
 }
 
-/** Of blanks and tabs alone: a browser that guards `__Host-` takes any other character for part of the name. */
-function trim(text: string): string {
-  return text.replace(/^[ \t]+|[ \t]+$/g, "");
+/** Spaces and tabs only: a browser that guards `__Host-` takes any other character for part of the name. */
+function isBlank(character: string | undefined): boolean {
+  return character === " " || character === "\t";
+}
+
+function skipBlanks(text: string, from: number): number {
+  let at = from;
+  while (isBlank(text[at])) at += 1;
+  return at;
+}
+
+function sliceTrimmed(text: string, from: number, to: number): string {
+  const start = skipBlanks(text, from);
+  let end = to;
+  while (end > start && isBlank(text[end - 1])) end -= 1;
+  return text.slice(start, end);
 }
 
 /** `Set-Cookie` that keeps the secret of a session, or forgets it when there is none. */

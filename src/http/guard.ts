@@ -154,9 +154,12 @@ function isVisit({ method, headers }: IncomingMessage): boolean {
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
+/** Room for a scheme, the longest host of DNS and a port. */
+const MAX_ORIGIN = 300;
+
 /** Undefined for what is no origin: a URL with more than a scheme, a host and a port. */
 function parseOrigin(text: string): URL | undefined {
-  if (!/^https?:\/\/[^/?#@\\\s,]+$/i.test(text)) return undefined;
+  if (text.length > MAX_ORIGIN || !/^https?:\/\/[^/?#@\\\s,]+$/i.test(text)) return undefined;
   return URL.parse(text) ?? undefined;
 }
 

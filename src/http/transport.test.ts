@@ -410,6 +410,12 @@ describe("the Host header", () => {
       media: PLAIN,
     })),
     {
+      name: "Host: longer than any name in DNS → 400",
+      bytes: get("/v1/subscriptions", `Host: ${"a.".repeat(200)}example\r\n`),
+      status: 400,
+      media: PLAIN,
+    },
+    {
       name: "a Host that is not ours is told so",
       bytes: get("/v1/subscriptions", "Host: evil.example\r\n"),
       status: 421,

@@ -27,6 +27,8 @@ export function requireAccept(header: string | undefined, media: MediaType): voi
   });
 }
 
+const NO_PARAMETERS: MediaRange["parameters"] = new Map();
+
 interface MediaRange {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
@@ -58,7 +60,7 @@ function speaks(range: MediaRange, media: MediaType): boolean {
   const asked = new Set(
     range.parameters
       .get("ext")
-      ?.split(/[ \t]/)
+      ?.split(/[ \t]+/)
       .filter((uri) => uri !== ""),
   );
   if (range.parameters.has("ext") && asked.size === 0) return false;
@@ -101,7 +103,7 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
     }
     const type = readUntil(" \t;,").toLowerCase();
     if (type === "" && at >= header.length) break;
-    const parameters = new Map<string, string>();
+    let parameters: Map<string, string> | undefined;
     let weight: string | undefined;
     skipBlanks();
     while (header[at] === ";") {
@@ -112,14 +114,14 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
       if (header[at] !== "=") return undefined;
       at += 1;
       const value = header[at] === '"' ? readQuoted() : readUntil(" \t;,");
-      if (value === undefined || name === "" || parameters.has(name)) return undefined;
+      if (value === undefined || name === "" || parameters?.has(name)) return undefined;
       if (name === "q" && weight !== undefined) return undefined;
       if (name === "q") weight = value;
-      else parameters.set(name, value);
+      else parameters = (parameters ?? new Map()).set(name, value);
       skipBlanks();
     }
     if (at < header.length && header[at] !== ",") return undefined;
-    ranges.push({ type, parameters, weight });
+    ranges.push({ type, parameters: parameters ?? NO_PARAMETERS, weight });
   }
   return ranges;
 }

@@ -219,7 +219,8 @@ function preflight(origins: readonly string[]): Response {
 function onlyUsed<T>(all: Readonly<Record<string, T>>, kind: string, from: object): Readonly<Record<string, T>> {
   const used = new Set<string>();
   const look = (value: object) => {
-    for (const [, name = ""] of JSON.stringify(value).matchAll(new RegExp(`"#/components/${kind}/([^"]+)"`, "g"))) {
+    for (const [, its, name = ""] of JSON.stringify(value).matchAll(/"#\/components\/(\w+)\/([^"]+)"/g)) {
+      if (its !== kind) continue;
       const found = all[name];
       if (found === undefined) throw new Error(`there is no ${kind}/${name}`);
       if (used.has(name)) continue;

@@ -335,7 +335,7 @@ class Page {
 }
 
 function boundsOf({ minimum, maximum, minLength, maxLength, maxItems, default: standard }: Schema): string {
-  const grouped = (value: number) => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",");
+  const grouped = (value: number) => value.toLocaleString("en-US");
   const words = [
     minimum !== undefined && maximum !== undefined ? `${grouped(minimum)} to ${grouped(maximum)}` : "",
     minimum !== undefined && maximum === undefined ? `from ${grouped(minimum)}` : "",

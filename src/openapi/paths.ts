@@ -96,7 +96,7 @@ export function download(name: string): Header {
 
 /** With commas between the thousands. */
 function inWords(count: number): string {
-  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
+  return count.toLocaleString("en-US");
 }
 
 function size(bytes: number): string {

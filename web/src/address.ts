@@ -11,15 +11,19 @@ export interface Shown {
   readonly rest: string;
 }
 
+/** Room for the longest host of DNS and a port. Browsers take long to read much longer hosts. */
+const MAX_PLACE = 300;
+
 export function readAddress(text: string): Shown {
-  const url = parse(text);
-  const authority = /^[a-z][a-z\d+.-]*:\/\/([^/?#\\]*)/i.exec(text);
-  if (url === null || authority === null || !/^https?:$/.test(url.protocol)) {
+  const [start = "", scheme = "", place = ""] = /^(https?:\/\/)([^/?#\\]*)/i.exec(text) ?? [];
+  const credentials = place.slice(0, place.lastIndexOf("@") + 1);
+  const secret = revealControlCharacters(credentials);
+  const authority = place.slice(credentials.length);
+  const url = authority.length > MAX_PLACE ? null : parse(`${scheme}${authority}/`);
+  if (url === null) {
     const shown = revealControlCharacters(text);
     return { host: shown, scheme: "", secret: "", rest: shown };
   }
-  const [start, place = ""] = authority;
-  const secret = revealControlCharacters(place.slice(0, place.lastIndexOf("@") + 1));
   const host = url.hostname.replace(/^www\./, "");
   return {
     host,
@@ -34,8 +38,14 @@ const NAME_LENGTH = 60;
 /** What tells a feed from the others, in few words and without its secrets. */
 export function shorten(text: string): string {
   const { rest } = readAddress(text);
-  const name = rest.replace(/[?#].*/s, "").replace(/^www\.|\/+$/g, "");
+  const name = withoutTrailingSlashes(rest.replace(/[?#].*/s, "").replace(/^www\./, ""));
   return isolate(name.length > NAME_LENGTH ? `${name.slice(0, NAME_LENGTH)}…` : name);
+}
+
+function withoutTrailingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
 }
 
 function parse(text: string): URL | null {
@@ -52,5 +62,6 @@ export function readLine(line: string): string {
   const known = text.replace(/^(feed|pcast|itpc|podcast|rss):(\/\/)?(?=[^/])/i, (_all, _name, slashes) =>
     slashes ? "https://" : "",
   );
-  return /^[^\s/:@]+\.[^\s/:@]+(:\d+)?(\/\S*)?$/.test(known) ? `https://${known}` : known;
+  const [, host = ""] = /^([^\s/:@]+)(:\d+)?(\/\S*)?$/.exec(known) ?? [];
+  return host.slice(1, -1).includes(".") ? `https://${known}` : known;
 }

@@ -1,0 +1,394 @@
+import assert from "node:assert/strict";
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import { after, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { createClient, guid } from "../client/src/index.ts";
+import { Accounts, readName } from "../src/accounts.ts";
+import { readConfig } from "../src/config.ts";
+import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
+import { createAuthentication } from "../src/http/authenticate.ts";
+import { Budget } from "../src/http/budget.ts";
+import { createClientReader, networksOf } from "../src/http/client-address.ts";
+import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
+import { Request } from "../src/http/exchange.ts";
+import { createGuard } from "../src/http/guard.ts";
+import { createVerifier } from "../src/http/oidc.ts";
+import { idOf, pathOf, queryOf, Routes, relativeTo } from "../src/http/resource.ts";
+import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
+import { parseJson } from "../src/jsonapi/json.ts";
+import { ATOMIC, JSON_API, PLAIN } from "../src/jsonapi/media-type.ts";
+import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
+import { readOperations } from "../src/jsonapi/operations.ts";
+import {
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+  readPageQuery,
+  requireNoQuery,
+} from "../src/jsonapi/query.ts";
+import { readSubscription } from "../src/jsonapi/subscriptions.ts";
+import { readOpml } from "../src/opml/read.ts";
+import { faultOfPassword } from "../src/passwords.ts";
+import { openStore } from "../src/store/open.ts";
+import { readAddress, readLine, shorten } from "../web/src/address.ts";
+import { temporaryFolder } from "./harness.ts";
+
+/** Request line and headers together; the body of a document about accounts has the same limit. */
+const HEADERS = 16 * 1024;
+/** For text that has no limit but that of the body, and for that of the page and the client. */
+const LONG = 64 * 1024;
+
+/** Every printable character of ASCII, and what means something to a reader of URLs, headers, names or JSON. */
+const UNITS = [
+  ...Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)),
+  ...[
+    "\t",
+    " \t",
+    "; ",
+    ";=",
+    "= ",
+    ",;",
+    ", ",
+    '\\"',
+    "\\\\",
+    "[]",
+    "::",
+    "&=",
+    "?#",
+    "@:",
+    "<>",
+    "_a",
+    "a-",
+    "a.",
+    "a=",
+  ],
+  ...[
+    "/.",
+    "/../",
+    "//a",
+    "%2",
+    "%2e",
+    "%2e/",
+    "%25",
+    "%C3%A9",
+    "xn--a",
+    "xn--a.",
+    "1.",
+    "1.1.1.1,",
+    "http://",
+    "earmark=",
+  ],
+  // Two marks must be sorted to be compared, and Punycode is slowest with many different characters.
+  Array.from({ length: 2_048 }, (_, index) => String.fromCharCode(0x4e00 + 7 * index)).join(""),
+  Array.from({ length: 64 }, (_, index) => String.fromCharCode(0xc0 + index)).join(""),
+  ...["é", "ü.", "\u0301", "\u0327\u0301", "\u200d", "\ufdfa", "\u{1d54f}"],
+];
+
+type Frame = readonly [before: string, after: string];
+
+interface Reader {
+  readonly name: string;
+  /** The longest text that it may be given. */
+  readonly length: number;
+  /** What stands before and after the repeated characters, so that they reach each part of the reader. */
+  readonly frames?: readonly Frame[];
+  /** Prepares all that is not to be measured. */
+  readonly prepare: (text: string) => () => unknown;
+}
+
+const URLS: readonly Frame[] = [
+  ["https://", ""],
+  ["https://", "@a.example/x"],
+  ["https://a.example/", ""],
+  ["https://a.example/", "x"],
+  ["https://a.example/?", "x"],
+  ["https://a.example/#", "x"],
+];
+const OPERATIONS = 100;
+const ID = "11111111-1111-4111-8111-111111111111";
+const operation = (feedUrl: string) => ({
+  op: "add",
+  data: { type: "subscription", id: ID, attributes: { feed_url: feedUrl } },
+});
+const document = (type: string, attributes: object) => ({ data: { type, attributes } });
+
+function requestOf(url: string, headers: IncomingMessage["headers"] = {}, method = "GET"): IncomingMessage {
+  const socket = new Socket();
+  Object.defineProperty(socket, "remoteAddress", { value: "127.0.0.1" });
+  const raw = new IncomingMessage(socket);
+  return Object.assign(raw, { url, method, httpVersion: "1.1", headers: { host: "localhost", ...headers } });
+}
+
+const now = new Date();
+const config = readConfig({ EARMARK_ACCOUNTS: "on" }, "/");
+const readClient = createClientReader(["127.0.0.1"]);
+const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { maxWaiting: 1, connections: 1 });
+after(() => store.close());
+const verify = createVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
+const authenticate = createAuthentication({
+  accounts: new Accounts(store.accounts, { signUp: false }),
+  config: config.accounts ?? assert.fail(),
+  metricsToken: "0123456789abcdef",
+  verify: undefined,
+  readClient,
+  basePath: "",
+  clock: () => now,
+});
+const log = undefined as unknown as Request["log"];
+const memory = new Budget(1);
+const routes = new Routes();
+routes.add("/v1/subscriptions", PLAIN, { GET: ["open", async () => undefined] });
+routes.add("/v1/subscriptions/:id", PLAIN, { GET: ["open", async () => undefined] });
+
+/** A reader that needs nothing but the text. */
+function plain(name: string, length: number, read: (text: string) => unknown, frames?: readonly Frame[]): Reader {
+  return { name, length, prepare: (text) => () => read(text), ...(frames && { frames }) };
+}
+
+/** The guard remembers the last host, so each text has a guard of its own. */
+function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
+  const prepare = (text: string) => {
+    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient, () => true);
+    const raw = requestOf("/", { [header]: text }, "POST");
+    return () => guard(raw);
+  };
+  return {
+    name: `guard: ${header}${isOpen ? ", no accounts" : ""}`,
+    length: HEADERS,
+    prepare,
+    ...(frames && { frames }),
+  };
+}
+
+function authenticated(name: string, toRequest: (text: string) => IncomingMessage, frames: readonly Frame[]): Reader {
+  const prepare = (text: string) => {
+    const raw = toRequest(text);
+    return () => authenticate(raw, "read");
+  };
+  return { name: `authenticate: ${name}`, length: HEADERS, prepare, frames };
+}
+
+function targeted(name: string, read: (request: Request) => unknown): Reader {
+  const prepare = (text: string) => {
+    const request = new Request(requestOf(text), log, memory, () => 0);
+    request.parameter = text;
+    return () => read(request);
+  };
+  return { name, length: HEADERS, prepare, frames: TARGETS };
+}
+
+function forwarded(header: string, frames?: readonly Frame[]): Reader {
+  const prepare = (text: string) => {
+    const raw = requestOf("/", { [header]: text });
+    return () => readClient(raw);
+  };
+  return { name: `readClient: ${header}`, length: HEADERS, prepare, ...(frames && { frames }) };
+}
+
+const TARGETS: readonly Frame[] = [
+  ["/", ""],
+  ["/v1/subscriptions/", ""],
+  ["/?", ""],
+  ["http://", ""],
+  ["http://a/", ""],
+];
+const QUERIES: readonly Frame[] = [
+  ["page[number]=", ""],
+  ["fields[subscription]=", ""],
+  ["dryRun=", ""],
+];
+const MEDIA: readonly Frame[] = [
+  ["a/b;c=", ""],
+  [`${JSON_API};`, ""],
+  [`${JSON_API};ext=`, ""],
+  [`${JSON_API};ext="`, '"'],
+  [`${JSON_API};q=0.`, ""],
+];
+const ORIGINS: readonly Frame[] = [
+  ["http://", ""],
+  ["http://a.", ":1"],
+  ["http://[", "]"],
+];
+const OPML: readonly Frame[] = [
+  ["<opml><body>", "</body></opml>"],
+  ["<opml><body><outline ", "/></body></opml>"],
+  ['<opml><body><outline text="', '"/></body></opml>'],
+  ['<?xml version="1.0" encoding="', '"?><opml/>'],
+  ["<opml><!--", "--></opml>"],
+];
+const client = (answer: () => Response) =>
+  createClient({ url: "http://a.example/", retries: 0, fetch: async () => answer() });
+
+const READERS: readonly Reader[] = [
+  plain("readFeedUrl", MAX_FEED_URL, readFeedUrl, URLS),
+  plain("readFeedUrl, too long", LONG, readFeedUrl, [["https://a.example/", ""]]),
+  plain("guidOf", MAX_FEED_URL, (text) => guidOf(text), URLS),
+  plain("readCookies", MAX_COOKIE_BYTES, (text) => readCookies(text, "earmark"), [
+    ["earmark=", ""],
+    ["earmark=a", "b"],
+    ["earmark", "=a"],
+    ["a", "=b"],
+  ]),
+  plain("requireAccept", HEADERS, (text) => requireAccept(text, ATOMIC), MEDIA),
+  plain("requireContentType", HEADERS, (text) => requireContentType(text, ATOMIC), MEDIA),
+  plain("readListQuery", HEADERS, readListQuery, QUERIES),
+  plain("readPageQuery", HEADERS, readPageQuery, QUERIES),
+  plain("readFieldsQuery", HEADERS, readFieldsQuery, QUERIES),
+  plain("readImportQuery", HEADERS, readImportQuery, QUERIES),
+  plain("requireNoQuery", HEADERS, requireNoQuery),
+  plain("relativeTo", HEADERS, relativeTo, TARGETS),
+  targeted("pathOf", ({ raw }) => pathOf(raw)),
+  targeted("queryOf", queryOf),
+  targeted("idOf", idOf),
+  targeted("Routes.match", (request) => routes.match(request)),
+  forwarded("x-forwarded-for", [
+    ["", ", 127.0.0.1"],
+    ["[", "]:1"],
+    ["1.1.1.1:", ""],
+    ["::1%", ""],
+    ["a%", "b"],
+  ]),
+  forwarded("x-forwarded-proto"),
+  forwarded("x-forwarded-host"),
+  plain("readOpml", LONG, (text) => readOpml(Buffer.from(text)), OPML),
+  plain("networksOf", HEADERS, networksOf),
+  ...[true, false].flatMap((isOpen) => [
+    guarded("host", isOpen, [
+      ["a.", ":1"],
+      ["[", "]"],
+    ]),
+    guarded("origin", isOpen, ORIGINS),
+    guarded("sec-fetch-site", isOpen),
+    guarded("expect", isOpen),
+    guarded("transfer-encoding", isOpen),
+  ]),
+  authenticated("authorization", (text) => requestOf("/", { authorization: text }), [
+    ["Bearer ", ""],
+    ["Bearer a", "="],
+    ["Bearer emk_", ""],
+  ]),
+  authenticated("cookie", (cookie) => requestOf("/", { cookie }), [["earmark=", ""]]),
+  authenticated("target", (text) => requestOf(text), [
+    ["/?", ""],
+    ["/?emk_", ""],
+  ]),
+  plain("verify", HEADERS, (text) => verify(text, now), [
+    ["a.a.", ""],
+    ["eyJhbGciOiJFUzI1NiJ9.", ".a"],
+  ]),
+  plain("readName", HEADERS, readName),
+  plain("faultOfPassword", 512, (text) => faultOfPassword(text, "name")),
+  plain("faultOfLabel", HEADERS, faultOfLabel),
+  plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
+  plain("readSignUp", HEADERS, (text) =>
+    readSignUp(document("account", { name: "a", password: "b", invitation: text })),
+  ),
+  plain("readNewPassword", HEADERS, (text) => readNewPassword(document("account", { current_password: text }))),
+  plain("readNewToken", HEADERS, (text) =>
+    readNewToken(document("token", { label: "a", scope: "read", expires_at: text }), now),
+  ),
+  plain("readSubscription", LONG, (text) => readSubscription({ data: operation(text).data })),
+  {
+    name: `readOperations, ${OPERATIONS} operations`,
+    length: MAX_FEED_URL,
+    frames: [
+      ["https://", ""],
+      ["https://a.example/", "x"],
+    ],
+    prepare(text) {
+      const operations = Array.from({ length: OPERATIONS }, () => operation(text));
+      return () => readOperations({ "atomic:operations": operations }, OPERATIONS, "");
+    },
+  },
+  {
+    name: "parseJson",
+    length: LONG,
+    frames: [
+      ['{"a":"', '"}'],
+      ['["a"', "]"],
+    ],
+    prepare(text) {
+      const bytes = Buffer.from(text);
+      return () => parseJson(bytes);
+    },
+  },
+  plain("page: readAddress", LONG, readAddress, URLS),
+  plain("page: shorten", LONG, shorten, URLS),
+  plain("page: readLine", LONG, readLine, [...URLS, ["a", " b"], ["<", ">"], ["a.b:", ""], ["feed:", ""]]),
+  plain("client: guid", 4 * MAX_FEED_URL, guid, URLS),
+  plain("client: links", LONG, (text) =>
+    client(() => Response.json({ data: [], links: { prev: null, next: text }, meta: { total: 0 } })).page(),
+  ),
+  plain("client: Retry-After", HEADERS, (text) =>
+    client(() => new Response("{}", { status: 503, headers: { "retry-after": text } })).page(),
+  ),
+  plain("client: names", HEADERS, (text) =>
+    client(() =>
+      Response.json({ data: document("account", { name: "a" }).data, meta: { counts: {}, limits: { [text]: 1 } } }),
+    ).me(),
+  ),
+];
+
+/** What costs less than this is too short to be measured, and harms nobody. */
+const MEASURABLE_MS = 0.2;
+/** A quarter of the length costs a linear reader a quarter of the time, and a quadratic one a sixteenth. */
+const MOST = 9;
+/** How long a reader that looks quadratic is measured again before it is judged. */
+const PATIENCE_MS = 1_000;
+
+const figures: { readonly name: string; readonly ms: number; readonly text: string }[] = [];
+
+for (const reader of READERS) {
+  test(`linear time: ${reader.name}`, async () => {
+    let slowest = { ms: 0, text: "" };
+    for (const frame of [["", ""] as const, ...(reader.frames ?? [])]) {
+      for (const unit of UNITS) {
+        const name = `${frame[0]}${unit.slice(0, 10)}…${frame[1]}`;
+        const [full, quarter] = await measure(reader, frame, unit);
+        if (full > slowest.ms) slowest = { ms: full, text: name };
+        assert.ok(
+          full < MEASURABLE_MS || full / quarter < MOST,
+          `${name} of ${reader.length} characters takes ${full.toFixed(2)} ms, a quarter of it ${quarter.toFixed(2)} ms`,
+        );
+      }
+    }
+    figures.push({ name: reader.name, ...slowest });
+  });
+}
+
+test("linear time: the slowest readers", (t) => {
+  for (const { name, ms, text } of figures.sort((a, b) => b.ms - a.ms).slice(0, 3))
+    t.diagnostic(`${name}: ${ms.toFixed(2)} ms for ${text}`);
+});
+
+/** The best of several runs with the longest text, and with a quarter of it. */
+async function measure(reader: Reader, frame: Frame, unit: string): Promise<[full: number, quarter: number]> {
+  let [full, quarter] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let run = 1; run <= 5 || performance.now() < deadline; run += 1) {
+    full = Math.min(full, await time(reader, frame, unit, reader.length));
+    if (full < MEASURABLE_MS) break;
+    if (run < 3) continue;
+    quarter = Math.min(quarter, await time(reader, frame, unit, reader.length / 4));
+    if (run < 5) continue;
+    if (full / quarter < MOST) break;
+    // Other processes may be at work: after a pause a run is least likely to be interrupted.
+    await setTimeout(5);
+  }
+  return [full, quarter];
+}
+
+async function time({ prepare }: Reader, [before, after]: Frame, unit: string, length: number): Promise<number> {
+  const run = unit.repeat(Math.ceil(length / unit.length)).slice(0, Math.max(1, length - before.length - after.length));
+  // Copied, so that it lies in memory as if it had just been received.
+  const read = prepare(Buffer.from(before + run + after).toString());
+  const start = performance.now();
+  try {
+    const result = read();
+    if (result instanceof Promise) await result;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+  }
+  return performance.now() - start;
+}
