@@ -28,25 +28,24 @@ interface Waiter {
 }
 
 /**
- * Runs few at a time and keeps few waiting. Networks that wait take turns. When too many wait, the last of the network
- * with the most is turned away: a network that floods the server loses its own attempts, not those of others.
+ * Runs few at a time, one of each network, and keeps few waiting; networks that wait take turns. When too many wait, the
+ * last of the network with the most is turned away: a network that floods the server loses its own attempts, not those
+ * of others.
  */
 class Gate {
-  #running = 0;
+  readonly #running = new Set<string>();
   #waiting = 0;
   /** By network, in the order of their turns. */
   readonly #queues = new Map<string, Waiter[]>();
 
   async pass<T>(network: string, work: () => Promise<T>): Promise<T> {
-    if (this.#running >= MAX_AT_A_TIME) await this.#wait(network);
-    else this.#running += 1;
+    if (this.#running.size >= MAX_AT_A_TIME || this.#running.has(network)) await this.#wait(network);
+    else this.#running.add(network);
     try {
       return await work();
     } finally {
-      // The next one takes over the place, so that no newcomer can slip in between.
-      const next = this.#next();
-      if (next === undefined) this.#running -= 1;
-      else next.start();
+      this.#running.delete(network);
+      this.#startNext();
     }
   }
 
@@ -70,15 +69,16 @@ class Gate {
     if (queue.length === 0) this.#queues.delete(longest);
   }
 
-  #next(): Waiter | undefined {
+  #startNext(): void {
     for (const [network, queue] of this.#queues) {
-      const next = queue.shift();
+      if (this.#running.has(network)) continue;
+      this.#running.add(network);
+      queue.shift()?.start();
       this.#waiting -= 1;
       this.#queues.delete(network);
       if (queue.length > 0) this.#queues.set(network, queue);
-      return next;
+      return;
     }
-    return undefined;
   }
 }
 
