@@ -3,9 +3,8 @@
  * paragraph separators, and what Unicode lets programs ignore when they display text, which includes the bidirectional
  * controls, zero-width characters and tags. Kept are joiners and variation selectors where a script or an emoji needs them.
  */
-const VISIBLE = String.raw`[^\0-\x7f\p{Z}\p{C}\p{DI}]`;
-const NEEDED = String.raw`(?<=${VISIBLE}\ufe0f?)[\u200c\u200d](?=${VISIBLE})|(?<=${VISIBLE})[\ufe0e\ufe0f]|(?<=[#*\d])\ufe0f(?=\u20e3)`;
-const CONTROL = new RegExp(String.raw`(?!${NEEDED})[\p{Cc}\p{Zl}\p{Zp}\p{DI}\ufff9-\ufffb]`, "gu");
+const CONTROL =
+  /(?!(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}]\ufe0f?)[\u200c\u200d](?=[^\0-\x7f\p{Z}\p{C}\p{DI}])|(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}])[\ufe0e\ufe0f]|(?<=[#*\d])\ufe0f(?=\u20e3))[\p{Cc}\p{Zl}\p{Zp}\p{DI}\ufff9-\ufffb]/gu;
 
 /** Text of others in one line, as it can be shown. */
 export function stripControlCharacters(text: string): string {

@@ -8,11 +8,20 @@ test("fair queue: one owner has many entries → others are served in between", 
   assert.equal(queue.length, 6);
   assert.equal(queue.peek(), "a1");
   const served: (string | undefined)[] = [queue.shift(), queue.shift()];
+  assert.equal(
+    queue.shift(() => false),
+    undefined,
+  );
   queue.push("b", "b2");
   while (queue.length > 0) served.push(queue.shift());
   assert.deepEqual(served, ["a1", "b1", "c1", "a2", "b2", "c2", "a3"]);
   assert.equal(queue.shift(), undefined);
   assert.equal(queue.peek(), undefined);
+  for (const entry of ["a1", "b1"]) queue.push(entry.charAt(0), entry);
+  assert.equal(
+    queue.shift((owner) => owner !== "a"),
+    "b1",
+  );
 });
 
 test("fair queue: too many entries → the owner with the most loses its last", () => {

@@ -20,9 +20,10 @@ export class FairQueue<Owner, T> {
     return undefined;
   }
 
-  /** The next entry of the owner whose turn it is; that owner is then last in line. */
-  shift(): T | undefined {
+  /** The next entry of the owner whose turn it is, of those that are ready; that owner is then last in line. */
+  shift(isReady: (owner: Owner) => boolean = () => true): T | undefined {
     for (const [owner, entries] of this.#byOwner) {
+      if (!isReady(owner)) continue;
       const entry = entries.shift();
       this.#byOwner.delete(owner);
       if (entries.length > 0) this.#byOwner.set(owner, entries);

@@ -24,34 +24,42 @@ export class TooManyPasswords extends Error {
 }
 
 interface Waiter {
+  readonly network: string;
   readonly start: () => void;
   readonly refuse: (error: TooManyPasswords) => void;
 }
 
 /**
- * Runs few at a time and keeps few waiting. Networks that wait take turns. When too many wait, the last of the network
- * with the most is turned away: a network that floods the server loses its own attempts, not those of others.
+ * Runs few at a time, one of each network, and keeps few waiting; networks that wait take turns. When too many wait, the
+ * last of the network with the most is turned away: a network that floods the server loses its own attempts, not those
+ * of others.
  */
 class Gate {
-  #running = 0;
+  readonly #running = new Set<string>();
   readonly #queue = new FairQueue<string, Waiter>();
 
   async pass<T>(network: string, work: () => Promise<T>): Promise<T> {
-    if (this.#running >= MAX_AT_A_TIME) await this.#wait(network);
-    else this.#running += 1;
+    if (this.#running.size >= MAX_AT_A_TIME || this.#running.has(network)) await this.#wait(network);
+    else this.#running.add(network);
     try {
       return await work();
     } finally {
-      // The next one takes over the place, so that no newcomer can slip in between.
-      const next = this.#queue.shift();
-      if (next === undefined) this.#running -= 1;
-      else next.start();
+      this.#running.delete(network);
+      this.#startNext();
     }
+  }
+
+  /** The place is taken here, so that no newcomer can slip in between. */
+  #startNext(): void {
+    const next = this.#queue.shift((network) => !this.#running.has(network));
+    if (next === undefined) return;
+    this.#running.add(next.network);
+    next.start();
   }
 
   #wait(network: string): Promise<void> {
     return new Promise((start, refuse) => {
-      this.#queue.push(network, { start, refuse });
+      this.#queue.push(network, { network, start, refuse });
       if (this.#queue.length > MAX_WAITING) this.#queue.dropFromLongest(network)?.refuse(new TooManyPasswords());
     });
   }

@@ -15,10 +15,10 @@ type Headers = Readonly<Record<string, string>>;
 
 let networks = 0;
 
-/** Says that a request comes from a household of its own: guesses at passwords are counted for each. */
+/** Says that a request comes from a network of its own: guesses at passwords are counted for each, up to a /24. */
 export function fromElsewhere(): Headers {
   networks += 1;
-  return { "X-Forwarded-For": `10.${(networks >> 16) & 255}.${(networks >> 8) & 255}.${networks & 255}` };
+  return { "X-Forwarded-For": `10.${(networks >> 8) & 255}.${networks & 255}.1` };
 }
 
 /** A document with one resource object, as the routes of accounts read it. */

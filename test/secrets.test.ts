@@ -543,7 +543,8 @@ async function readLog(server: RunningServer): Promise<Line[]> {
   assertWithout(output, "the log");
   const lines = output.trim().split("\n");
   const parsed = lines.map((line) => JSON.parse(line) as Line);
-  const members = /^(level|time|pid|hostname|msg|reqId|method|route|status|ms|err|url|database|version|signal)$/;
+  const members =
+    /^(level|time|pid|hostname|msg|reqId|method|route|status|ms|omitted|err|url|database|version|signal)$/;
   for (const line of parsed) for (const key of Object.keys(line)) assert.match(key, members);
   return parsed;
 }

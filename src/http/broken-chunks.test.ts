@@ -43,7 +43,8 @@ async function exchange(port: number, parts: readonly string[]): Promise<string>
   const socket = connect(port, "127.0.0.1").setNoDelay();
   const received: Buffer[] = [];
   socket.on("data", (data) => received.push(data)).on("error", () => undefined);
-  const over = once(socket, "close");
+  // Not `once`: a reset is a way of closing too, after the response.
+  const over = new Promise((resolve) => socket.on("close", resolve));
   await once(socket, "connect");
   for (const part of parts) {
     socket.write(part);

@@ -94,7 +94,7 @@ function plainAddress(text: string): string | undefined {
  * the /56 that a provider usually gives it, and the /48 that a company or a hosting customer gets.
  */
 export function networksOf(address: string): string[] {
-  if (isIPv4(address)) return [address, address.replace(/\d+$/, "0/24")];
+  if (isIPv4(address)) return [address, `${address.slice(0, address.lastIndexOf("."))}.0/24`];
   if (isIP(address) !== 6) return [address];
   const [start = "", end] = address.split("::");
   const groups = (part: string) => (part === "" ? [] : part.split(":"));
