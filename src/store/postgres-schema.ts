@@ -74,6 +74,12 @@ const MIGRATIONS: readonly string[] = [
     moment double precision not null
   );
   `,
+  `
+  create table earmark.erasures (
+    user_id bigint primary key,
+    remaining bigint not null
+  );
+  `,
 ];
 
 /** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */
@@ -82,6 +88,7 @@ const DISTRIBUTED = {
   subscriptions: "user_id",
   removals: "user_id",
   gaps: "user_id",
+  erasures: "user_id",
   accounts: "user_id",
   identities: "key",
   credentials: "hash",

@@ -3,7 +3,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey } from "./keys.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
-import { isBusy, isFull, openConnection, sleep, touch } from "./sqlite-file.ts";
+import { isBusy, isFull, openConnection, sleep } from "./sqlite-file.ts";
+import { touch } from "./sqlite-schema.ts";
+import { Scrubber } from "./sqlite-scrubber.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -57,6 +59,7 @@ class Writer {
   readonly #readList: StatementSync;
   readonly #writeList: StatementSync;
   readonly #accounts: AccountWriter;
+  readonly #scrubber: Scrubber;
   #isCommitting = false;
 
   constructor(path: string) {
@@ -81,6 +84,7 @@ class Writer {
       insert into lists (user_id, sequence, total) values (?, ?, ?)
       on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`);
     this.#accounts = new AccountWriter(this.#database);
+    this.#scrubber = new Scrubber(this.#database);
   }
 
   carryOut(jobs: readonly Job[]): Answers {
@@ -97,6 +101,7 @@ class Writer {
       if (job.kind === "account") {
         this.#writeLists(lists);
         answers[at] = this.#accounts.carryOut(job.change);
+        this.#scrubber.note(job, answers[at]);
         at += 1;
         continue;
       }
@@ -106,6 +111,7 @@ class Writer {
         lists.set(job.user, list);
         if (job.kind === "add") this.#add(job, list, answers, at);
         else answers[at] = this.#remove(job, list) ? REMOVED : NOT_THERE;
+        this.#scrubber.note(job, answers[at]);
       }
       at += operationsOf(job);
     }
@@ -113,6 +119,7 @@ class Writer {
     this.#isCommitting = true;
     this.#commit.run();
     this.#isCommitting = false;
+    this.#scrubber.run();
     return answers;
   }
 
