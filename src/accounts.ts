@@ -74,7 +74,10 @@ export interface AccountStore {
    * account, or when its hash is not `former` any more, if that is given.
    */
   setPassword(user: UserId, password: string, but: string | undefined, former?: string): Promise<boolean>;
-  /** False when there is no such account. */
+  /**
+   * Deletes the account at once and then its list, in pieces between which others write. If it rejects as unknown, the
+   * account may be gone already; `sweep` deletes the rest. False when there is no such account.
+   */
   delete(user: UserId): Promise<boolean>;
 
   addCredential(credential: NewCredential): Promise<"added" | "full" | "gone">;
@@ -84,7 +87,10 @@ export interface AccountStore {
   removeCredential(user: UserId, kind: Credential["kind"], id: string): Promise<boolean>;
   /** Remembers when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
-  /** Forgets credentials that have ended, and limits that nobody has come near for long. */
+  /**
+   * Deletes expired credentials and limits that nobody has come near for long, finishes deletions of accounts that were
+   * interrupted, and removes what was deleted from the database's files as far as the engine can.
+   */
   sweep(at: Date): Promise<void>;
 
   /** How many milliseconds to wait before `cost` may be spent under `key`; 0 when it has been, on all processes. */

@@ -2,6 +2,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
 import type { Job } from "./sqlite-writer.ts";
 
+/** How long a statement of the writer waits for a lock. It has a way of its own to wait longer. */
+export const BUSY_MS = 1;
 /** How long to wait for readers of the log; writers wait meanwhile. */
 const READERS_MS = 20;
 /** When to try again, if a long reader such as a backup needs the log. */
@@ -41,7 +43,6 @@ export class Scrubber {
   run(): void {
     if (performance.now() < this.#logDueAt) return;
     this.#logDueAt = performance.now() + RETRY_MS;
-    const { timeout: before } = this.#get("busy_timeout");
     try {
       this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
       if (this.#isFileDue && this.#hasRemoved && this.#isSmall()) {
@@ -50,10 +51,9 @@ export class Scrubber {
       }
       this.#isFileDue = false;
       if (this.#get("wal_checkpoint(truncate)")["busy"] === 0) this.#logDueAt = Number.POSITIVE_INFINITY;
+      this.#database.exec(`pragma busy_timeout = ${BUSY_MS}`);
     } catch {
       // Another process is writing, or the disk is full.
-    } finally {
-      this.#database.exec(`pragma busy_timeout = ${before}`);
     }
   }
 

@@ -5,7 +5,7 @@ import { DELETED, feedKey, idKey } from "./keys.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
 import { isBusy, isFull, openConnection, sleep } from "./sqlite-file.ts";
 import { touch } from "./sqlite-schema.ts";
-import { Scrubber } from "./sqlite-scrubber.ts";
+import { BUSY_MS, Scrubber } from "./sqlite-scrubber.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -64,7 +64,7 @@ class Writer {
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
-    this.#database.exec("pragma busy_timeout = 1");
+    this.#database.exec(`pragma busy_timeout = ${BUSY_MS}`);
     const prepare = (sql: string) => this.#database.prepare(sql);
     this.#begin = prepare("begin immediate");
     this.#commit = prepare("commit");
