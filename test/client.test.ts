@@ -21,6 +21,7 @@ import {
   type Retry,
   type SubscribeResult,
 } from "../client/src/index.ts";
+import "../bin/compile-cache.js";
 import { Accounts, isNotDone } from "../src/accounts.ts";
 import { newToken, signUp } from "./accounts.ts";
 import { ATOMIC, newId, PLAIN, startServer, temporaryFolder } from "./harness.ts";
