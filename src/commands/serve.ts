@@ -51,7 +51,8 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     if (invitation !== undefined) say(howToBegin(`${url}${config.basePath}`, invitation));
     keepMemorySmall();
     const sweep = () => store.accounts.sweep(new Date()).catch(() => undefined);
-    void sweep();
+    // Not awaited: to finish a large deletion takes seconds.
+    if (config.accounts !== undefined) void sweep();
     const sweeping = setInterval(sweep, SWEEP_MS).unref();
     const signal = await stopped;
     clearInterval(sweeping);
