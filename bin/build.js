@@ -1,6 +1,7 @@
 // Plain JavaScript that any Node can read. Builds the page for people, unless it is there already as its sources say.
 "use strict";
 
+require("./compile-cache.js");
 var childProcess = require("node:child_process");
 var crypto = require("node:crypto");
 var fs = require("node:fs");

@@ -2,6 +2,7 @@
 // there already; `--omit=dev` leaves out what only the tests need.
 "use strict";
 
+require("./compile-cache.js");
 var childProcess = require("node:child_process");
 var crypto = require("node:crypto");
 var fs = require("node:fs");

@@ -15,7 +15,7 @@ const IMPORTED = 150;
 const AT_A_TIME = 100;
 
 export const INTERRUPTED: Proof = {
-  name: "killed in a migration, a backup, an import",
+  name: "killed in a migration, a backup, a restore, an import",
   promises: ["P2", "P9", "P10"],
   async prove(run) {
     const server = await startPostgres([], run.later);
@@ -24,6 +24,7 @@ export const INTERRUPTED: Proof = {
       migrationsOfFiles(run, file),
       migrationsOnPostgres(run, server),
       backups(run, file),
+      restores(run, file),
       imports(run),
       failedStarts(run, file),
     ]);
@@ -71,7 +72,7 @@ async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
   copyFileSync(file, old);
   const database = new DatabaseSync(old);
   database.exec(`drop table accounts; drop table identities; drop table credentials;
-    pragma user_version = 1; pragma wal_checkpoint(truncate)`);
+    drop table erasures; pragma user_version = 1; pragma wal_checkpoint(truncate)`);
   database.close();
   const expected = (await placeInFile(old).look()).ids;
   const violations: string[] = [];
@@ -116,7 +117,7 @@ async function makeOld(run: Run, server: PostgresServer, place: Place): Promise<
   first.child.kill("SIGKILL");
   await first.ended;
   await server.query(
-    `drop table earmark.accounts, earmark.identities, earmark.credentials, earmark.limits;
+    `drop table earmark.accounts, earmark.identities, earmark.credentials, earmark.limits, earmark.erasures;
      update earmark.schema set version = 1`,
     new URL(place.url).pathname.slice(1),
   );
@@ -197,6 +198,36 @@ async function backups(run: Run, file: string): Promise<Findings> {
     return isKilled;
   });
   return { figures: `${kills} backups killed, ${violations.length} wrong`, violations };
+}
+
+/** A restore that was killed leaves the old database or the new one at its path, and the next one works all the same. */
+async function restores(run: Run, file: string): Promise<Findings> {
+  const folder = join(run.folder, "restores");
+  const [backup, target] = [join(run.folder, "backup.db"), join(folder, "earmark.db")];
+  const violations: string[] = [];
+  const [old, restored] = [[], (await placeInFile(file).look()).ids];
+  const taken = await runProgram(["backup", backup], { DATABASE_URL: `file:${file}` });
+  if (taken.code !== 0) return { figures: "no backup", violations: [taken.stderr] };
+  const faults = createFaults(run);
+  const place = placeInFile(target);
+  const restore = (settings: Readonly<Record<string, string>>) =>
+    runProgram(["restore", backup, "--yes"], { DATABASE_URL: place.url, ...settings });
+  const kills = await killAtEveryStep(run, { quick: [30, 60], stride: 1 }, async (step) => {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder);
+    await runProgram(["migrate"], { DATABASE_URL: place.url });
+    faults.arm(step, "kill-before");
+    const isKilled = (await restore(faults.settings)).code === "SIGKILL";
+    const found = (await place.look()).ids.join();
+    if (found !== old.join() && found !== restored.join())
+      violations.push(`restore killed at step ${step}: neither the old database nor the new one is there`);
+    violations.push(...(await startAgain(run, place, found === "" ? old : restored)));
+    const { code, stderr } = await restore({});
+    if (code !== 0 || (await place.look()).ids.join() !== restored.join())
+      violations.push(`restore after one killed at step ${step}: ${code} ${stderr}`);
+    return isKilled;
+  });
+  return { figures: `${kills} restores killed, ${violations.length} wrong`, violations };
 }
 
 /** An import is written so many at a time; killed, it is there up to the end of one of these, and can be repeated. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { createSchema } from "../src/store/sqlite-file.ts";
+import { createSchema } from "../src/store/sqlite-schema.ts";
 import { differences, missingFixtures } from "./upgrades.ts";
 
 test("there is a database of every version to upgrade from, and one more is asked for with the next version", () => {

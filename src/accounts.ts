@@ -83,7 +83,10 @@ export interface AccountStore {
   list(after: UserId, size: number): Promise<readonly Account[]>;
   /** Ends all sessions but `keepSession`. False when there is no such account, or its hash is not `expectedHash` any more. */
   setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
-  /** False when there is no such account. */
+  /**
+   * Deletes the account at once and then its list, in pieces between which others write. If it rejects as unknown, the
+   * account may be gone already; `sweep` deletes the rest. False when there is no such account.
+   */
   delete(caller: Caller, at: Date): Promise<boolean>;
 
   addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
@@ -93,7 +96,10 @@ export interface AccountStore {
   removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean>;
   /** Remembers when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
-  /** Forgets credentials that have ended, and limits that nobody has come near for long. */
+  /**
+   * Deletes expired credentials and limits that nobody has come near for long, finishes deletions of accounts that were
+   * interrupted, and removes what was deleted from the database's files as far as the engine can.
+   */
   sweep(at: Date): Promise<void>;
 
   /** How many milliseconds to wait before `cost` may be spent under `key`; 0 when it has been, on all processes. */

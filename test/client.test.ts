@@ -21,6 +21,7 @@ import {
   type Retry,
   type SubscribeResult,
 } from "../client/src/index.ts";
+import "../bin/compile-cache.js";
 import { Accounts, isNotDone } from "../src/accounts.ts";
 import { newToken, signUp } from "./accounts.ts";
 import { ATOMIC, newId, PLAIN, startServer, temporaryFolder } from "./harness.ts";
@@ -211,7 +212,9 @@ async function packClient(): Promise<{ readonly folder: string; readonly tarball
 /** Without the network, and with the project's own TypeScript. */
 function npm(cwd: string, args: readonly string[]) {
   const path = [join(ROOT, "node_modules", ".bin"), process.env["PATH"]].join(delimiter);
-  const env = { ...cleanEnvironment({ npm_config_cache: join(cwd, ".npm"), npm_config_offline: "true" }), PATH: path };
+  const NODE_COMPILE_CACHE = process.env["NODE_COMPILE_CACHE"] ?? "";
+  const settings = { npm_config_cache: join(cwd, ".npm"), npm_config_offline: "true", NODE_COMPILE_CACHE };
+  const env = { ...cleanEnvironment(settings), PATH: path };
   return run("npm", args, { cwd, env });
 }
 

@@ -5,6 +5,7 @@ import { delimiter, join } from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import "../bin/compile-cache.js";
 import { guid } from "../client/src/index.ts";
 import { newToken, signUp } from "./accounts.ts";
 import { startServer, temporaryFolder } from "./harness.ts";

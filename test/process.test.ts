@@ -252,3 +252,24 @@ test("metrics are there when they are switched on", async () => {
   }
   assert.match(text, /nodejs_eventloop_lag_seconds/);
 });
+
+test("start: a deletion was interrupted → the server finishes it", async (t) => {
+  const file = `${temporaryFolder()}/earmark.db`;
+  const database = new DatabaseSync(file);
+  t.after(() => database.close());
+  // It has the list of a deleted account, half erased.
+  database.exec(readFileSync(new URL("fixtures/schemas/sqlite-3.sql", import.meta.url), "utf8"));
+  const left = () =>
+    ["subscriptions", "removals", "erasures"].map((table) =>
+      Number(
+        database
+          .prepare(
+            `select count(*) as rows from ${table} where user_id in (select user_id from lists where sequence = -1)`,
+          )
+          .get()?.["rows"],
+      ),
+    );
+  assert.deepEqual(left(), [1, 1, 1]);
+  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "on" });
+  while (left().some((rows) => rows > 0)) await sleep(10);
+});

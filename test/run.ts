@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
+import "../bin/compile-cache.js";
 
 /** What `npm test` runs, in this order; the first that fails ends it. */
 const STEPS: readonly (readonly [name: string, command: string, ...rest: string[]])[] = [

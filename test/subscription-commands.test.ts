@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, describe, test } from "node:test";
 import { add, callServer, newId, temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
@@ -192,6 +193,58 @@ describe("backups", () => {
       assert.equal((await run(["list"], { DATABASE_URL })).stdout, listed);
     }
     assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
+  });
+
+  for (const engine of ["SQLite", "PostgreSQL"])
+    test(`restore on ${engine}: a backup with tokens and sessions → they are valid only with --keep-access`, async () => {
+      const folder = temporaryFolder();
+      const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+      const target = async (name: string) => ({
+        DATABASE_URL: engine === "SQLite" ? `file:${join(folder, name)}` : await postgres.database(),
+      });
+      await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+      await run(["token", "create", "ann", "--label", "phone"], settings);
+      await run(["user", "invite"], settings);
+      const copy = join(folder, "copy.db");
+      await run(["backup", copy], settings);
+      const revived = "1 tokens, 0 sessions, 1 invitations";
+
+      const untold = await target("untold.db");
+      const refused = await run(["restore", copy, "--yes"], untold);
+      assert.equal(refused.code, 64);
+      assert.ok(refused.stderr.includes(`The backup has ${revived}`), refused.stderr);
+      assert.match(refused.stderr, /--keep-access or --end-access/);
+      assert.equal((await run(["user", "list"], untold)).stdout, "", "nothing was restored");
+      const both = await run(["restore", copy, "--yes", "--keep-access", "--end-access"], untold);
+      assert.equal(both.code, 64);
+
+      for (const [flag, count] of [
+        ["--keep-access", 1],
+        ["--end-access", 0],
+      ] as const) {
+        const restored = await target(`${flag}.db`);
+        const { code, stderr } = await run(["restore", copy, "--yes", flag], restored);
+        assert.equal(code, 0, stderr);
+        assert.ok(stderr.includes(revived), stderr);
+        assert.match((await run(["user", "list"], restored)).stdout, /ann/);
+        assert.equal(lines(await run(["token", "list", "ann"], restored)).length, count);
+      }
+    });
+
+  test("restore: a trigger in the backup → refused, and nothing is changed", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+    await run(["add", "https://a.example/1"], settings);
+    const copy = join(folder, "copy.db");
+    await run(["backup", copy], settings);
+    const database = new DatabaseSync(copy);
+    database.exec("create trigger spy after insert on subscriptions begin delete from gaps; end");
+    database.close();
+    await run(["add", "https://a.example/2"], settings);
+    const { code, stderr } = await run(["restore", copy, "--yes"], settings);
+    assert.equal(code, 1);
+    assert.match(stderr, /has a trigger spy that Earmark did not create/);
+    assert.equal(lines(await run(["list"], settings)).length, 2);
   });
 
   test("what is no backup, or a damaged one, is not restored", async () => {

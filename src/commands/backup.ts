@@ -1,11 +1,15 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
+import { openArchive } from "../store/archive.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
-import { backUpFile, checkFile, makeSingleFile, replaceFile } from "../store/sqlite-backup.ts";
+import { makeSingleFile, replaceFile } from "../store/sqlite-archive.ts";
+import { backUpFile, checkFile, readBackup } from "../store/sqlite-backup.ts";
 import { syncFile } from "../store/sqlite-file.ts";
-import { copy } from "./copy.ts";
-import type { Terminal } from "./terminal.ts";
+import { type Source, TABLES } from "../store/tables.ts";
+import { askYesOrNo } from "./ask.ts";
+import { copy, fill } from "./copy.ts";
+import { type Terminal, WrongUsage } from "./terminal.ts";
 
 /**
  * A copy of everything in one file, also while servers write. It has its name when it is whole, checked and on the disk, and
@@ -50,18 +54,75 @@ function giveWay(): void {
   }
 }
 
-/** Puts a backup in the place of the database. What was there is kept beside it. */
-export async function restore(terminal: Terminal, path: string, isSaid: boolean): Promise<void> {
+/** What to do with the tokens, sessions and invitations of a backup: some may have been revoked since. */
+export type RestoredAccess = "keep" | "end";
+
+/** Puts a backup in the place of the database, row by row. What was there is kept beside it. */
+export async function restore(
+  terminal: Terminal,
+  path: string,
+  { isSaid, access }: { readonly isSaid: boolean; readonly access: RestoredAccess | undefined },
+): Promise<void> {
   const { databaseUrl } = terminal.world.config();
   if (!existsSync(path)) throw new StartFailure(`There is no file ${path}.`);
-  const rows = checkFile(path);
+  const subscriptions = checkFile(path);
   const name = nameOf(databaseUrl);
-  if (!databaseUrl.startsWith("file:")) {
-    terminal.say(await copy(`file:${path}`, databaseUrl, terminal.progress()));
-    return;
+  const isFile = databaseUrl.startsWith("file:");
+  const source = readBackup(path);
+  try {
+    const now = terminal.world.now();
+    const revived = await describeAccess(source, now);
+    if (isFile)
+      await terminal.confirm(
+        `Put the ${subscriptions} subscriptions of ${path} in the place of what is at ${name}?`,
+        isSaid,
+      );
+    const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
+    let kept: string | undefined;
+    const target = isFile
+      ? replaceFile(databaseUrl.slice("file:".length), (file) => {
+          kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
+          return kept;
+        })
+      : await (await openArchive(databaseUrl)).replaceEmpty();
+    await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
+    terminal.say(`Restored ${subscriptions} subscriptions from ${path} to ${name}.`);
+    if (revived !== undefined && isKept)
+      terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
+    if (!isKept) terminal.say(`The backup's ${revived} are not valid: users sign in again and create new tokens.`);
+    if (kept !== undefined) terminal.say(`The old database is at ${kept}; delete it when you no longer need it.`);
+  } finally {
+    await source.close();
   }
-  await terminal.confirm(`Put the ${rows} subscriptions of ${path} in the place of what is at ${name}?`, isSaid);
-  const kept = replaceFile(databaseUrl.slice("file:".length), path, terminal.world.now());
-  terminal.say(`${name} is now what ${path} is: ${rows} subscriptions.`);
-  if (kept !== undefined) terminal.say(`What was there before is at ${kept}.`);
+}
+
+const KINDS = [
+  ["token", "tokens"],
+  ["session", "sessions"],
+  ["invitation", "invitations"],
+] as const;
+
+/** "2 tokens, 1 sessions, 0 invitations": what a backup would make valid again; undefined if there is none of them. */
+async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
+  const table = TABLES.find(({ name }) => name === "credentials");
+  const counts = new Map<unknown, number>();
+  if (table === undefined) return undefined;
+  const [kind, end] = ["kind", "expires_at"].map((name) => table.columns.findIndex(([column]) => column === name));
+  for await (const rows of source.rows(table)) {
+    for (const row of rows) {
+      const expiresAt = Number(row[end ?? 0]);
+      if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
+      const key = row[kind ?? 0] === "setup" ? "invitation" : row[kind ?? 0];
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+  }
+  if (counts.size === 0) return undefined;
+  return KINDS.map(([key, plural]) => `${counts.get(key) ?? 0} ${plural}`).join(", ");
+}
+
+async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
+  const { stdin, stderr } = terminal.world;
+  const words = `The backup has ${revived}, including any that were revoked since.`;
+  if (stdin.isTTY !== true) throw new WrongUsage(`${words} Say --keep-access or --end-access`);
+  return (await askYesOrNo(`${words} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
 }

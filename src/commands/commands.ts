@@ -9,6 +9,8 @@ export const OPTIONS = {
   quiet: ["", "no words, only data and errors"],
   json: ["", "a line of JSON for each, for programs"],
   yes: ["", "do it without asking"],
+  "keep-access": ["", "keep the backup's tokens, sessions and invitations valid"],
+  "end-access": ["", "end them all: users sign in again and create new tokens"],
   server: ["URL", "work on a server; its token is in EARMARK_TOKEN, or in a file named by EARMARK_TOKEN_FILE"],
   user: ["NAME", "whose list, in a database with accounts"],
   "dry-run": ["", "only say what would happen"],
@@ -200,11 +202,14 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   restore: {
     operands: ["FILE"],
-    options: ["yes"],
+    options: ["yes", "keep-access", "end-access"],
     summary: "put a backup in the place of the database; what was there is kept beside it",
     examples: [["earmark restore earmark-2026-11-15.db", "with the server stopped"]],
     async run(terminal, options, [path = ""]) {
-      await (await import("./backup.ts")).restore(terminal, path, options.yes === true);
+      const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
+      if (keep && end) throw new WrongUsage("--keep-access and --end-access exclude each other");
+      const access = keep ? "keep" : end ? "end" : undefined;
+      await (await import("./backup.ts")).restore(terminal, path, { isSaid: options.yes === true, access });
       return 0;
     },
   },

@@ -1,6 +1,6 @@
 import { Checksum, openArchive } from "../store/archive.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
-import { type Source, TABLES, type Target } from "../store/tables.ts";
+import { type Source, TABLES, type Table, type Target } from "../store/tables.ts";
 import type { Progress } from "./progress.ts";
 
 /** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
@@ -8,28 +8,44 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   if (from === to) throw new StartFailure("A database cannot be copied to itself.");
   const source = await (await openArchive(from)).read();
   try {
-    const target = await (await openArchive(to)).replaceEmpty();
-    try {
-      const rows = await copyTables(source, target, progress);
-      await target.finish();
-      return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
-    } catch (error) {
-      if (error instanceof StartFailure) throw error;
-      throw new StartFailure(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
-    } finally {
-      await target.close();
-    }
+    const rows = await fill(await (await openArchive(to)).replaceEmpty(), source, progress);
+    return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
   } finally {
-    progress.end();
     await source.close();
   }
 }
 
-async function copyTables(source: Source, target: Target, progress: Progress): Promise<number> {
+/** Fills a target with the rows of a source, but for the tables that are left out, and closes it. Returns their number. */
+export async function fill(
+  target: Target,
+  source: Source,
+  progress: Progress,
+  leftOut: readonly string[] = [],
+): Promise<number> {
+  try {
+    const tables = TABLES.filter(({ name }) => !leftOut.includes(name));
+    const rows = await copyTables(tables, source, target, progress);
+    await target.finish();
+    return rows;
+  } catch (error) {
+    if (error instanceof StartFailure) throw error;
+    throw new StartFailure(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
+  } finally {
+    progress.end();
+    await target.close();
+  }
+}
+
+async function copyTables(
+  tables: readonly Table[],
+  source: Source,
+  target: Target,
+  progress: Progress,
+): Promise<number> {
   let total = 0;
-  for (const table of TABLES) total += await source.count(table);
+  for (const table of tables) total += await source.count(table);
   let done = 0;
-  for (const table of TABLES) {
+  for (const table of tables) {
     const [given, taken] = [new Checksum(), new Checksum()];
     for await (const rows of source.rows(table)) {
       given.add(rows);

@@ -5,7 +5,7 @@ import type { AccountsConfig, Config } from "../config.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf, StartFailure } from "../store/opening.ts";
 
-/** How often what has ended is forgotten. */
+/** How often expired credentials are deleted, and deletions finished that were interrupted. */
 const SWEEP_MS = 60 * 60 * 1_000;
 
 export interface ServeOptions {
@@ -50,7 +50,10 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     for (const warning of warnings) server.log.warn(warning);
     if (invitation !== undefined) say(howToBegin(`${url}${config.basePath}`, invitation));
     keepMemorySmall();
-    const sweeping = setInterval(() => store.accounts.sweep(new Date()).catch(() => undefined), SWEEP_MS).unref();
+    const sweep = () => store.accounts.sweep(new Date()).catch(() => undefined);
+    // Not awaited: to finish a large deletion takes seconds.
+    if (config.accounts !== undefined) void sweep();
+    const sweeping = setInterval(sweep, SWEEP_MS).unref();
     const signal = await stopped;
     clearInterval(sweeping);
     server.log.info({ signal }, "stopping");
@@ -77,7 +80,6 @@ function keepMemorySmall(): void {
 async function prepareAccounts(store: Store, config: AccountsConfig): Promise<string | undefined> {
   const accounts = new Accounts(store.accounts, config);
   const now = new Date();
-  await store.accounts.sweep(now);
   if (config.first === undefined) return (await accounts.setUp(now))?.secret;
   if (!(await store.accounts.isEmpty())) return undefined;
   const made = await accounts.create(config.first.name, config.first.password, now);

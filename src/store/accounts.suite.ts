@@ -14,6 +14,7 @@ import {
   type NewCredential,
   NOBODY,
   SESSION_IDLE_MS,
+  type Store,
 } from "../accounts.ts";
 import { type Rate, spendAt } from "../limits.ts";
 import {
@@ -72,6 +73,14 @@ function credential(user: UserId, more: Partial<Credential> = {}): NewCredential
     hash: newHash(),
     atMost: 10_000,
   };
+}
+
+/** Gives a user an account named `user-ID` and a list of so many items, one of them removed again. */
+export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
+  assert.equal(await store.accounts.create(user, wish(`user-${user}`, { isOwner: false }), NOW), user);
+  for (let from = 0; from < count; from += 2_000)
+    await store.add(asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
+  assert.equal(await store.remove(asUser(user), draft(1).id, NOW), true);
 }
 
 /** Whatever `here` takes away opens nothing when it is answered, though it was used `there` all the time. */
@@ -723,6 +732,24 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           assert.deepEqual(await listOf(user), EMPTY);
           for (const { id } of drafts(0, 100)) assert.equal(await subscriptions.find(user, id), undefined);
         }
+      });
+
+      test("deletion of a large account: another user writes → written before the deletion ends", async () => {
+        const [large, other] = [await newAccount(), await newAccount()];
+        const count = 20_000;
+        for (let from = 0; from < count; from += 2_000)
+          await subscriptions.add(asUser(large.user), drafts(from, 2_000), NOW);
+        await subscriptions.remove(asUser(large.user), draft(1).id, NOW);
+        const isLeft = async () => (await subscriptions.find(large.user, draft(0).id)) !== undefined;
+        const deleting = accounts.delete(asUser(large.user), NOW);
+        while ((await accounts.get(large.user)) !== undefined) await setImmediate();
+        await subscriptions.add(asUser(other.user), drafts(0, 3), NOW);
+        assert.equal(await isLeft(), true, "written while some of the list was still to be erased");
+        assert.deepEqual(await listOf(large.user), EMPTY, "none of it is shown meanwhile");
+        await assert.rejects(subscriptions.add(asUser(large.user), drafts(count, 1), NOW), isGone);
+        assert.equal(await deleting, true);
+        assert.equal(await isLeft(), false);
+        assert.equal((await listOf(other.user)).total, 3);
       });
 
       test("credentials that race with the deletion are not left behind", async () => {

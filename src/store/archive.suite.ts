@@ -49,6 +49,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "subscriptions",
         "removals",
         "gaps",
+        "erasures",
         "accounts",
         "identities",
         "credentials",

@@ -9,13 +9,27 @@ import { Checksum, openArchive } from "./archive.ts";
 import { examine } from "./examine.ts";
 import { prepareStore } from "./open.ts";
 import { StartFailure } from "./opening.ts";
-import { backUpFile, checkFile, makeSingleFile, replaceFile } from "./sqlite-backup.ts";
-import type { Row } from "./tables.ts";
+import { makeSingleFile, replaceFile } from "./sqlite-archive.ts";
+import { backUpFile, checkFile, readBackup } from "./sqlite-backup.ts";
+import { type Row, TABLES } from "./tables.ts";
 
-const NOW = new Date("2026-01-02T03:04:05.678Z");
 const newFile = () => join(temporaryFolder(), "earmark.db");
 
 const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+
+/** Restores a backup as the command does. Returns where the old database is now. */
+async function restore(file: string, backup: string): Promise<string | undefined> {
+  let kept: string | undefined;
+  const source = readBackup(backup);
+  const target = replaceFile(file, (path) => {
+    kept = `${path}-before`;
+    return kept;
+  });
+  for (const table of TABLES) for await (const rows of source.rows(table)) await target.write(table, rows);
+  await target.finish();
+  await source.close();
+  return kept;
+}
 
 describeArchive("SQLite", async () => `file:${newFile()}`);
 
@@ -70,12 +84,12 @@ test("a backup is one file that is whole, and is put in the place of another tha
   assert.deepEqual(readdirSync(join(backup, "..")), ["earmark.db"]);
   for (const [done = -1, total = 0] of progress) assert.ok(done >= 0 && done <= total);
 
-  assert.equal(replaceFile(other, backup, NOW), undefined);
+  assert.equal(await restore(other, backup), undefined);
   assert.equal(checkFile(other), 3);
   assert.equal(statSync(other).mode & 0o777, 0o600);
   await fill(`file:${empty}`, 0);
-  const kept = replaceFile(other, empty, NOW);
-  assert.equal(kept, `${other}-before-2026-01-02T03-04-05-678Z`);
+  const kept = await restore(other, empty);
+  assert.equal(kept, `${other}-before`);
   assert.deepEqual([checkFile(other), checkFile(kept)], [0, 3]);
   assert.deepEqual(
     readdirSync(join(other, "..")).filter((name) => /wal|shm|restoring/.test(name)),
@@ -83,25 +97,155 @@ test("a backup is one file that is whole, and is put in the place of another tha
   );
 });
 
-test("a backup is of the instant at which it began, and does not begin again when somebody writes", async () => {
+test("backup: others write meanwhile → it has the content of one instant", async () => {
   const [file, backup] = [newFile(), newFile()];
-  await fill(`file:${file}`, 20);
+  await fill(`file:${file}`, 20_000);
   const writer = new DatabaseSync(file);
-  writer.exec("pragma journal_mode = wal; create table large as select zeroblob(8000000)");
-  const progress: number[] = [];
-  await backUpFile(file, backup, (done) => {
-    progress.push(done);
-    if (progress.length < 10)
-      writer.exec("delete from subscriptions where sequence = (select max(sequence) from subscriptions)");
+  writer.exec("pragma journal_mode = wal");
+  // Each transaction removes a row from two tables: of one instant, both have lost as many.
+  const remove = ["subscriptions", "removals"].map(
+    (table) => `delete from ${table} where sequence = (select max(sequence) from ${table})`,
+  );
+  let isOver = false;
+  const backingUp = backUpFile(file, backup, () => undefined).finally(() => {
+    isOver = true;
   });
+  while (!isOver) {
+    writer.exec(`begin; ${remove.join(";")}; commit`);
+    await new Promise(setImmediate);
+  }
+  await backingUp;
   writer.close();
   makeSingleFile(backup);
-  assert.equal(checkFile(backup), 20);
-  assert.ok(progress.length > 1, "in several parts");
-  assert.deepEqual(
-    progress,
-    progress.toSorted((a, b) => a - b),
+  checkFile(backup);
+  const { subscriptions, removals } = await readAll(`file:${backup}`);
+  assert.equal(subscriptions?.length, removals?.length);
+});
+
+test("backup: deleted content in the file → only live content in the backup", async () => {
+  const [file, backup] = [newFile(), newFile()];
+  await fill(`file:${file}`, 1);
+  const database = new DatabaseSync(file);
+  database.exec("pragma secure_delete = off; pragma journal_mode = wal");
+  const url = (index: number) => `https://u:secret-${index}@private.example/`;
+  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0)");
+  for (let index = 0; index < 1_000; index += 1)
+    insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), url(index));
+  database.exec("delete from subscriptions where user_id = 7");
+  database.close();
+  assert.ok(readFileSync(file).includes("secret-"), "the file has remains");
+  const shown: (readonly number[])[] = [];
+  await backUpFile(file, backup, (done, total) => shown.push([done, total]));
+  assert.ok(!readFileSync(backup).includes("secret-"));
+  const [done, total] = shown.at(-1) ?? assert.fail();
+  assert.equal(done, total);
+});
+
+test("schema: a trigger, view, table, index or changed table → refused by start, restore and doctor", async () => {
+  const cases = {
+    "trigger copying":
+      "create trigger copying after insert on subscriptions begin insert into gaps values (1, x''); end",
+    "view spy": "create view spy as select * from subscriptions",
+    "table extra": "create table extra (x)",
+    "index fast": "create index fast on subscriptions (feed_url)",
+    "table lists": "alter table lists add column x integer",
+  };
+  for (const [name, sql] of Object.entries(cases)) {
+    const [file, other] = [newFile(), newFile()];
+    await fill(`file:${file}`, 1);
+    const database = new DatabaseSync(file);
+    database.exec(sql);
+    database.close();
+    const words = `${file} has a ${name} that Earmark did not create.`;
+    assert.throws(() => checkFile(file), refuses(words));
+    await assert.rejects(prepareStore(`file:${file}`, { distribute: false }), refuses(words));
+    const found = (await examine(`file:${file}`)).filter(({ state }) => state === "wrong");
+    assert.deepEqual(
+      found.map(({ what }) => what),
+      [`The database has a ${name} that Earmark did not create`],
+    );
+    await fill(`file:${other}`, 2);
+    await restore(file, other);
+    assert.equal(checkFile(file), 2, "a backup takes its place");
+  }
+  const file = newFile();
+  await fill(`file:${file}`, 1);
+  const database = new DatabaseSync(file);
+  database.exec("analyze");
+  checkFile(file);
+  database.exec("drop index subscriptions_by_feed");
+  database.close();
+  assert.throws(() => checkFile(file), refuses(`${file} has no index subscriptions_by_feed.`));
+});
+
+test("restore: a backup of an earlier version → its rows in the newest schema, and the backup unchanged", async () => {
+  for (const version of [1, 2]) {
+    const [backup, file] = [newFile(), newFile()];
+    const database = new DatabaseSync(backup);
+    const fixture = new URL(`../../test/fixtures/schemas/sqlite-${version}.sql`, import.meta.url);
+    database.exec(readFileSync(fixture, "utf8"));
+    const { rows } = database.prepare("select count(*) as rows from subscriptions").get() as { rows: number };
+    database.close();
+    const before = readFileSync(backup);
+    await restore(file, backup);
+    assert.equal(checkFile(file), rows);
+    assert.equal((await readAll(`file:${file}`))["subscriptions"]?.length, rows);
+    assert.deepEqual(readFileSync(backup), before);
+    assert.deepEqual(readdirSync(join(backup, "..")), ["earmark.db"]);
+  }
+});
+
+test("restore: the database is damaged → it is kept with its log, and the backup takes its place", async () => {
+  const [file, backup] = [newFile(), newFile()];
+  await fill(`file:${backup}`, 3);
+  await fill(`file:${file}`, 1);
+  const damaged = readFileSync(file).fill(0xff, 100, 4_096);
+  writeFileSync(file, damaged);
+  writeFileSync(`${file}-wal`, "log");
+  const kept = (await restore(file, backup)) ?? assert.fail();
+  assert.equal(checkFile(file), 3);
+  assert.deepEqual([readFileSync(kept), readFileSync(`${kept}-wal`, "utf8")], [damaged, "log"]);
+  assert.equal(existsSync(`${file}-wal`), false);
+});
+
+test("restore: interrupted at any point → the path has the old database or the new one, whole", async () => {
+  const [file, backup] = [newFile(), newFile()];
+  await fill(`file:${file}`, 1);
+  await fill(`file:${backup}`, 3);
+  // While rows are copied: the old one is open to everybody, and what is left behind does not harm.
+  const broken = replaceFile(file, () => assert.fail("it was not finished"));
+  await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0]]);
+  writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));
+  await broken.close();
+  writeFileSync(`${file}-restoring`, readFileSync(`${file}-left-by-kill`));
+  await prepareStore(`file:${file}`, { distribute: false });
+  assert.equal((await readAll(`file:${file}`))["subscriptions"]?.length, 1);
+  // When the old one has its second name, it is still at the path.
+  let atKeeping: number | undefined;
+  const source = readBackup(backup);
+  const target = replaceFile(file, (path) => {
+    atKeeping = checkFile(path);
+    return `${path}-before`;
+  });
+  for (const table of TABLES) for await (const rows of source.rows(table)) await target.write(table, rows);
+  await target.finish();
+  await source.close();
+  assert.equal(atKeeping, 1);
+  assert.deepEqual([checkFile(file), checkFile(`${file}-before`)], [3, 1]);
+  assert.equal(existsSync(`${file}-restoring`), false);
+});
+
+test("restore: interrupted where no database was → a start refuses to create an empty one", async () => {
+  const [file, backup] = [newFile(), newFile()];
+  await fill(`file:${backup}`, 3);
+  writeFileSync(`${file}-restoring`, "left by a kill");
+  await assert.rejects(
+    prepareStore(`file:${file}`, { distribute: false }),
+    refuses(`A restore to ${file} was interrupted.`),
   );
+  assert.equal(existsSync(file), false);
+  await restore(file, backup);
+  assert.equal(checkFile(file), 3);
 });
 
 test("no file stays open, whatever is done with it", async () => {
@@ -116,7 +260,7 @@ test("no file stays open, whatever is done with it", async () => {
   await backUpFile(file, backup, () => undefined);
   makeSingleFile(backup);
   checkFile(backup);
-  replaceFile(file, backup, NOW);
+  await restore(file, backup);
   await examine(`file:${file}`);
   assert.equal(opened(), before);
 });
@@ -140,7 +284,7 @@ test("what is not a whole backup is refused, with what to do", async () => {
   const newer = newFile();
   await fill(`file:${newer}`, 1);
   const database = new DatabaseSync(newer);
-  database.exec("pragma user_version = 3; pragma journal_mode = delete");
+  database.exec("pragma user_version = 4; pragma journal_mode = delete");
   database.close();
   assert.throws(() => checkFile(newer), refuses("newer Earmark"));
 });
@@ -153,7 +297,7 @@ test("a file is looked at without changing it", async () => {
   assert.equal(existsSync(file), false);
   assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
   assert.deepEqual(await states(), [
-    "ok: The database is of this version (schema 2)",
+    "ok: The database is of this version (schema 3)",
     "ok: The database is whole",
     "ok: It is kept safely: journal_mode wal, synchronous full",
   ]);
@@ -161,9 +305,9 @@ test("a file is looked at without changing it", async () => {
   assert.equal((await states())[2], "ok: The next start keeps it safely: journal_mode wal instead of delete");
   await assert.rejects(prepareStore(url, { distribute: true }), refuses("A file cannot be spread over a cluster"));
   const database = new DatabaseSync(file);
-  database.exec("pragma user_version = 1");
-  assert.equal((await states())[0], "ok: The next start brings the database from schema 1 to 2");
-  database.exec("pragma user_version = 3");
+  database.exec("drop table erasures; pragma user_version = 2");
+  assert.equal((await states())[0], "ok: The next start brings the database from schema 2 to 3");
+  database.exec("pragma user_version = 4");
   database.close();
   const [finding] = await examine(url);
   assert.equal(finding?.state, "wrong");

@@ -2,6 +2,8 @@ import { hash } from "node:crypto";
 
 /** What stands as the sequence number of a list whose user was deleted: nothing is ever added to it again. */
 export const DELETED = -1;
+/** How many sequence numbers of a deleted list are erased in one transaction; other writers get their turn in between. */
+export const ERASED_AT_ONCE = 1_000;
 
 /** A feed is compared by 128 bits of its SHA-256, so that an index entry is small however long the address. */
 export function feedKey(feed: string): Buffer {

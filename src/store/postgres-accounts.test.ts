@@ -1,6 +1,9 @@
+import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { startPostgres } from "../../test/postgres.ts";
-import { describeAccounts, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
+import { asUser } from "../subscriptions.ts";
+import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
 import { openStore } from "./open.ts";
 
 const server = await startPostgres();
@@ -33,3 +36,30 @@ for (const processes of ["this process", "another process"]) {
     );
   });
 }
+
+test("deletion: the process stops in between → the next sweep finishes it", async (t) => {
+  const url = await server.database();
+  const options = { maxWaiting: 50_000, connections: 3 };
+  const [first, next] = [await openStore(url, options), await openStore(url, options)];
+  t.after(() => next.close());
+  await fillAccount(first, 4_711, 20_000);
+  await fillAccount(first, 4_712, 10);
+  const count = async (table: string, user: number) => {
+    const [row] = await server.query(`select count(*) as rows from earmark.${table} where user_id = ${user}`, name);
+    return Number(row?.["rows"]);
+  };
+  const name = new URL(url).pathname.slice(1);
+  const deleting = assert.rejects(first.accounts.delete(asUser(4_711), new Date()), {
+    name: "StoreUnavailable",
+    unknown: true,
+  });
+  while ((await next.accounts.get(4_711)) !== undefined) await setImmediate();
+  await first.close();
+  await deleting;
+  assert.ok((await count("subscriptions", 4_711)) > 0, "it was in between");
+
+  await next.accounts.sweep(new Date());
+  for (const table of ["subscriptions", "removals", "gaps", "erasures"])
+    assert.equal(await count(table, 4_711), 0, table);
+  assert.equal((await next.page(4_712, { offset: 0, size: 100 })).total, 9);
+});

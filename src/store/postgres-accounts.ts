@@ -12,7 +12,7 @@ import {
 import { forgottenByAll } from "../known.ts";
 import { type Rate, spendAt } from "../limits.ts";
 import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { bytesOf, DELETED, identityKey, limitKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, LOCK_MS, type Postgres } from "./postgres-connection.ts";
 import { requireCredential } from "./postgres-credentials.ts";
 
@@ -120,10 +120,10 @@ export class PostgresAccounts implements AccountStore {
     });
   }
 
-  delete(caller: Caller, at: Date): Promise<boolean> {
+  async delete(caller: Caller, at: Date): Promise<boolean> {
     const { user } = caller;
     let wasThere = false;
-    return this.#takeAway(async (connection) => {
+    const isDone = await this.#takeAway(async (connection) => {
       const { rows } = await connection.query<AccountRow>(
         `select ${ACCOUNT} from earmark.accounts a where user_id = $1 for update`,
         [user],
@@ -134,18 +134,50 @@ export class PostgresAccounts implements AccountStore {
       await requireCredential(connection, caller, at);
       if (row === undefined) return false;
       wasThere = true;
-      // Whoever writes to the list waits here, and then finds that the user has gone.
-      await connection.query(
-        `insert into earmark.lists (user_id, sequence, total) values ($1, ${DELETED}, 0)
-         on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`,
+      // Writers of the list wait for this lock, and then find that the user has gone.
+      await connection.query("insert into earmark.lists values ($1, 0, 0) on conflict do nothing", [user]);
+      const { rows: lists } = await connection.query<{ sequence: string }>(
+        "select sequence from earmark.lists where user_id = $1 for update",
         [user],
       );
-      for (const table of ["subscriptions", "removals", "gaps", "credentials", "accounts"])
+      await connection.query("insert into earmark.erasures values ($1, $2)", [user, lists[0]?.sequence]);
+      await connection.query(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, [user]);
+      for (const table of ["gaps", "credentials", "accounts"])
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = uuidOf(identityKey(row.name, row.issuer));
       await connection.query("delete from earmark.identities where key = $1", [key]);
       return true;
     });
+    if (isDone) {
+      await this.#erase(user).catch((cause: unknown) => {
+        throw new StoreUnavailable("the account is deleted, and its list is not erased yet", { cause, unknown: true });
+      });
+    }
+    return isDone;
+  }
+
+  /** Erases a deleted list in pieces, from the highest sequence number down. */
+  async #erase(user: UserId): Promise<void> {
+    let isErased = false;
+    while (!isErased) {
+      isErased = await this.#transact(async (connection) => {
+        const { rows } = await connection.query<{ remaining: string }>(
+          "select remaining from earmark.erasures where user_id = $1 for update",
+          [user],
+        );
+        if (rows[0] === undefined) return true;
+        const remaining = Number(rows[0].remaining) - ERASED_AT_ONCE;
+        for (const table of ["subscriptions", "removals"])
+          await connection.query(`delete from earmark.${table} where user_id = $1 and sequence > $2`, [
+            user,
+            remaining,
+          ]);
+        if (remaining > 0)
+          await connection.query("update earmark.erasures set remaining = $2 where user_id = $1", [user, remaining]);
+        else await connection.query("delete from earmark.erasures where user_id = $1", [user]);
+        return remaining <= 0;
+      });
+    }
   }
 
   addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
@@ -253,6 +285,8 @@ export class PostgresAccounts implements AccountStore {
       now,
     );
     await this.#read("delete from earmark.limits where moment < $1", now);
+    const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
+    for (const { user_id } of unfinished) await this.#erase(Number(user_id));
   }
 
   /** From the lease of this process if there is one, else from what all processes share. */

@@ -23,6 +23,7 @@ test("a cluster keeps what a user has together, and spreads the rest by what it 
     ["subscriptions", "user_id", together],
     ["removals", "user_id", together],
     ["gaps", "user_id", together],
+    ["erasures", "user_id", together],
     ["accounts", "user_id", together],
     ["identities", "key", ""],
     ["credentials", "hash", ""],
@@ -39,7 +40,15 @@ test("a cluster keeps what a user has together, and spreads the rest by what it 
 });
 
 test("a cluster is told of no table twice", async () => {
-  const { connection, told } = cluster("lists", "subscriptions", "removals", "gaps", "accounts", "credentials");
+  const { connection, told } = cluster(
+    "lists",
+    "subscriptions",
+    "removals",
+    "gaps",
+    "erasures",
+    "accounts",
+    "credentials",
+  );
   assert.deepEqual(await distribute(connection), ["identities", "limits"]);
   assert.equal(told.length, 2);
 });

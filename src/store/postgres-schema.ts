@@ -74,6 +74,12 @@ const MIGRATIONS: readonly string[] = [
     moment double precision not null
   );
   `,
+  `
+  create table earmark.erasures (
+    user_id bigint primary key,
+    remaining bigint not null
+  );
+  `,
 ];
 
 /** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */
@@ -82,6 +88,7 @@ const DISTRIBUTED = {
   subscriptions: "user_id",
   removals: "user_id",
   gaps: "user_id",
+  erasures: "user_id",
   accounts: "user_id",
   identities: "key",
   credentials: "hash",
@@ -155,9 +162,7 @@ export async function examineDatabase(url: string): Promise<readonly Finding[]> 
       const skew = Math.abs(now.getTime() - Date.now());
       return [
         { state: "ok", what: `PostgreSQL ${version} answers and can be written to` },
-        schema === MIGRATIONS.length
-          ? { state: "ok", what: `The database is of this version (schema ${schema})` }
-          : { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` },
+        describeVersion(schema),
         ...warnings.map((what) => ({ state: "warning", what }) as const),
         skew <= MAX_SKEW_MS
           ? { state: "ok", what: "Its clock agrees with ours" }
@@ -178,6 +183,17 @@ export async function examineDatabase(url: string): Promise<readonly Finding[]> 
   } finally {
     await postgres.close();
   }
+}
+
+function describeVersion(schema: number): Finding {
+  if (schema === MIGRATIONS.length) return { state: "ok", what: `The database is of this version (schema ${schema})` };
+  if (schema < MIGRATIONS.length)
+    return { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` };
+  return {
+    state: "wrong",
+    what: `The database was made by a newer Earmark (schema ${schema}, this one knows ${MIGRATIONS.length})`,
+    advice: "Install that version or a later one.",
+  };
 }
 
 async function migrate(connection: Connection): Promise<void> {

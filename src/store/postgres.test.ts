@@ -122,12 +122,15 @@ test("a database is looked at without changing it", async () => {
   const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
   assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
-  assert.equal(schema, "ok: The next start brings the database from schema 0 to 2");
+  assert.equal(schema, "ok: The next start brings the database from schema 0 to 3");
   assert.equal(clock, "ok: Its clock agrees with ours");
   assert.match(free ?? "", /^ok: \d+ more connections are free$/);
   assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
-  assert.equal((await states())[1], "ok: The database is of this version (schema 2)");
+  assert.equal((await states())[1], "ok: The database is of this version (schema 3)");
   const name = new URL(url).pathname.slice(1);
+  await server.query("update earmark.schema set version = 4", name);
+  assert.equal((await states())[1], "wrong: The database was made by a newer Earmark (schema 4, this one knows 3)");
+  await server.query("update earmark.schema set version = 3", name);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
 });
@@ -184,7 +187,7 @@ test("while a database is filled nobody else writes to it, and what is copied be
 test("a database that was made newer or older meanwhile is not ready, and one that is damaged is not read", async () => {
   const url = await server.database();
   const store = await open(url);
-  for (const version of [1, 3]) {
+  for (const version of [2, 4]) {
     await server.query(`update earmark.schema set version = ${version}`, nameOf(url));
     await assert.rejects(store.ready(), isUnavailable);
   }

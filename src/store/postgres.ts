@@ -11,7 +11,7 @@ import {
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import { feedDigits } from "./keys.ts";
+import { DELETED, feedDigits } from "./keys.ts";
 import { nameOf, type StoreOptions } from "./opening.ts";
 import type { Answer, Job } from "./plan.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
@@ -175,7 +175,7 @@ type PageRow = [
 
 /** Texts of many items are much less to read, for the driver, than many rows; no address has a space in it. */
 const PAGE = named(
-  `select (select total from earmark.lists where user_id = $1),
+  `select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1),
      (select case when counts = $6::bytea then ''::bytea else counts end from earmark.gaps where user_id = $1),
      string_agg(id::text, ' '), string_agg(feed_url, ' '), string_agg(subscribed_at::text, ' ')
    from (select id, feed_url, subscribed_at from earmark.subscriptions
@@ -206,6 +206,8 @@ async function readPage(
       rowMode: "array",
     });
     const [total, counts, ...texts] = rows[0] ?? [null, null];
+    // Some of its items may still be there, until all are erased.
+    if (Number(total) === DELETED) return { items: [], total: 0 };
     const isMoved = gaps === undefined ? counts !== null : counts?.length !== 0;
     if (isMoved) {
       gaps = counts === null ? undefined : new Uint8Array(counts);

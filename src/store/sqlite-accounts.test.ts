@@ -1,7 +1,13 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryFolder } from "../../test/harness.ts";
-import { describeAccounts, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
+import { cleanEnvironment, EARMARK } from "../../test/process.ts";
+import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
 import { openStore } from "./open.ts";
 
 const folder = temporaryFolder();
@@ -44,4 +50,33 @@ test("access: a revocation by a command is answered → no write of the server u
     { accounts: command.accounts, subscriptions: command },
     { accounts: server.accounts, subscriptions: server },
   );
+});
+
+test("deletion: the process is killed in between → the next sweep finishes it", async (t) => {
+  const file = join(folder, "killed.db");
+  const options = { maxWaiting: 50_000, connections: 1 };
+  const first = await openStore(`file:${file}`, options);
+  await fillAccount(first, 4_711, 20_000);
+  await fillAccount(first, 4_712, 10);
+  await first.close();
+  const child = spawn(process.execPath, [EARMARK, "user", "delete", "user-4711", "--yes"], {
+    env: cleanEnvironment({ DATABASE_URL: `file:${file}` }),
+    stdio: "ignore",
+  });
+  t.after(() => child.kill("SIGKILL"));
+  const watcher = new DatabaseSync(file);
+  t.after(() => watcher.close());
+  const count = (table: string, user: number) =>
+    Number(watcher.prepare(`select count(*) as rows from ${table} where user_id = ?`).get(user)?.["rows"]);
+  while (count("erasures", 4_711) === 0) await sleep(1);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  assert.ok(count("subscriptions", 4_711) > 0, "it was in between");
+  assert.equal(count("accounts", 4_711), 0);
+
+  const next = await openStore(`file:${file}`, options);
+  t.after(() => next.close());
+  await next.accounts.sweep(new Date());
+  for (const table of ["subscriptions", "removals", "gaps", "erasures"]) assert.equal(count(table, 4_711), 0, table);
+  assert.equal((await next.page(4_712, { offset: 0, size: 100 })).total, 9);
 });

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Account,
   type AccountStore,
@@ -12,7 +13,7 @@ import {
 import { forgottenByAll } from "../known.ts";
 import { Meter, type Rate } from "../limits.ts";
 import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { bytesOf, DELETED, identityKey, idKey, idOfKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
 
 /** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
@@ -20,6 +21,8 @@ export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
   | { readonly kind: "delete"; readonly user: UserId }
+  /** Erases one piece of a deleted list. */
+  | { readonly kind: "erase"; readonly user: UserId }
   | ({ readonly kind: "open" } & NewCredential)
   | { readonly kind: "close"; readonly user: UserId; readonly of: Credential["kind"]; readonly id: string }
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
@@ -29,6 +32,16 @@ export type AccountChange =
 const TAKING_AWAY: ReadonlySet<AccountChange["kind"]> = new Set(["password", "delete", "close"]);
 
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
+/** Of a deletion: the account is gone, and more of its list is to be erased. */
+const MORE = 8;
+
+/** Between two pieces of an erasure. Another process that waits for the file looks for its turn every millisecond. */
+const ERASING_PAUSE_MS = 3;
+
+/** Whether all of an account is gone by this change. */
+export function isErased({ kind }: AccountChange, answer: number | undefined): boolean {
+  return (kind === "delete" || kind === "erase") && answer === DONE;
+}
 
 /** A credential that never ends, or was never used. */
 const NEVER = 0;
@@ -50,6 +63,8 @@ export class AccountWriter {
         return this.#setPassword(change);
       case "delete":
         return this.#delete(change.user);
+      case "erase":
+        return this.#erase(change.user);
       case "open":
         return this.#open(change);
       case "close":
@@ -126,13 +141,28 @@ export class AccountWriter {
     const row = this.#get("delete from accounts where user_id = ? returning name, issuer", user);
     if (row === undefined) return NOTHING;
     this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
-    for (const table of ["credentials", "subscriptions", "removals", "gaps"])
-      this.#run(`delete from ${table} where user_id = ?`, user);
+    for (const table of ["credentials", "gaps"]) this.#run(`delete from ${table} where user_id = ?`, user);
+    this.#run("insert into erasures select user_id, sequence from lists where user_id = ?", user);
     this.#run(
       `insert into lists (user_id, sequence, total) values (?, ${DELETED}, 0)
        on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`,
       user,
     );
+    return this.#erase(user);
+  }
+
+  /** Erases the piece with the highest sequence numbers. */
+  #erase(user: UserId): number {
+    const row = this.#get("select remaining from erasures where user_id = ?", user);
+    if (row === undefined) return DONE;
+    const remaining = Number(row["remaining"]) - ERASED_AT_ONCE;
+    for (const table of ["subscriptions", "removals"])
+      this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
+    if (remaining > 0) {
+      this.#run("update erasures set remaining = ? where user_id = ?", remaining, user);
+      return MORE;
+    }
+    this.#run("delete from erasures where user_id = ?", user);
     return DONE;
   }
 
@@ -209,6 +239,7 @@ export class SqliteAccounts implements AccountStore {
   readonly #list: StatementSync;
   readonly #credential: StatementSync;
   readonly #credentials: StatementSync;
+  readonly #erasures: StatementSync;
 
   constructor(
     database: DatabaseSync,
@@ -234,6 +265,7 @@ export class SqliteAccounts implements AccountStore {
     this.#credentials = prepare(
       `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`,
     );
+    this.#erasures = prepare("select user_id from erasures");
   }
 
   async isEmpty(): Promise<boolean> {
@@ -269,7 +301,18 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async delete({ user, credentialHash }: Caller, at: Date): Promise<boolean> {
-    return (await this.#write({ kind: "delete", user }, credentialHash, at)) === DONE;
+    const answer = await this.#write({ kind: "delete", user }, credentialHash, at);
+    if (answer === MORE) {
+      await this.#eraseRest(user, at).catch((cause: unknown) => {
+        throw new StoreUnavailable("the account is deleted, and its list is not erased yet", { cause, unknown: true });
+      });
+    }
+    return answer !== NOTHING;
+  }
+
+  async #eraseRest(user: UserId, at: Date): Promise<void> {
+    do await sleep(ERASING_PAUSE_MS);
+    while ((await this.#write({ kind: "erase", user }, undefined, at)) === MORE);
   }
 
   async addCredential({ credentialHash }: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
@@ -299,6 +342,8 @@ export class SqliteAccounts implements AccountStore {
 
   async sweep(at: Date): Promise<void> {
     await this.#write({ kind: "sweep", at: at.getTime() }, undefined, at);
+    const unfinished = reading(() => this.#erasures.all()) as unknown as [user: number][];
+    for (const [user] of unfinished) await this.#eraseRest(user, at);
   }
 
   spend(key: string, cost: number, rate: Rate, at: Date): number {

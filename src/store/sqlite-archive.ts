@@ -1,8 +1,9 @@
-import { existsSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { StartFailure } from "./opening.ts";
-import { claimFile, createSchema, syncFile } from "./sqlite-file.ts";
+import { claimFile, claimPath, RESTORING, realPath, refuseForeignFile, syncFile } from "./sqlite-file.ts";
+import { createSchema } from "./sqlite-schema.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
 const ROWS = 5_000;
@@ -22,7 +23,7 @@ export function openSqliteArchive(path: string): Archive {
         await present.close();
         if (counts.some((count) => count > 0))
           throw new StartFailure(`${path} is not empty; nothing was copied. Name another file.`);
-        return buildFile(path, release);
+        return buildFile(path, `${path}-copying`, release);
       } catch (error) {
         release();
         throw error;
@@ -31,7 +32,58 @@ export function openSqliteArchive(path: string): Archive {
   };
 }
 
-function readFile(database: DatabaseSync, release: () => void): Source {
+/**
+ * Takes the place of a database that no server has open, whatever its version and condition; the old one is kept as
+ * `kept`. At every instant, the path has the old database or the new one.
+ */
+export function replaceFile(given: string, kept: (path: string) => string): Target {
+  refuseForeignFile(given);
+  const release = claimPath(given);
+  const path = realPath(given);
+  try {
+    return buildFile(path, path + RESTORING, release, () => {
+      if (existsSync(path)) keepFile(path, kept(path));
+    });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Gives a database a second name, durably. One that is damaged keeps its log, which SQLite may delete. */
+function keepFile(path: string, kept: string): void {
+  if (existsSync(`${path}-wal`)) linkFile(`${path}-wal`, `${kept}-wal`);
+  try {
+    makeSingleFile(path);
+    rmSync(`${kept}-wal`, { force: true });
+  } catch {
+    // It is damaged.
+  }
+  linkFile(path, kept);
+  syncFile(dirname(path));
+}
+
+function linkFile(path: string, other: string): void {
+  try {
+    linkSync(path, other);
+  } catch {
+    // The file system has no hard links.
+    copyFileSync(path, other);
+    syncFile(other);
+  }
+}
+
+/** Takes a database out of its write-ahead log, so that it is one file and no more. */
+export function makeSingleFile(path: string): void {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("pragma wal_checkpoint(truncate); pragma journal_mode = delete");
+  } finally {
+    database.close();
+  }
+}
+
+export function readFile(database: DatabaseSync, release: () => void): Source {
   return {
     async count({ name }) {
       return Number(database.prepare(`select count(*) as count from ${name}`).get()?.["count"]);
@@ -59,11 +111,11 @@ function readFile(database: DatabaseSync, release: () => void): Source {
   };
 }
 
-/** The rows go to a file beside it, which takes the place of the empty one when it is whole and on the disk. */
-function buildFile(path: string, release: () => void): Target {
-  const unfinished = `${path}-copying`;
-  rmSync(unfinished, { force: true });
+/** The rows go to a file beside it, which takes the place of the one at the path when it is whole and durable. */
+function buildFile(path: string, unfinished: string, release: () => void, keep?: () => void): Target {
+  for (const rest of ["", "-journal"]) rmSync(unfinished + rest, { force: true });
   const database = new DatabaseSync(unfinished);
+  chmodSync(unfinished, 0o600);
   createSchema(database);
   database.exec("pragma synchronous = off");
   let isFinished = false;
@@ -82,7 +134,8 @@ function buildFile(path: string, release: () => void): Target {
       database.close();
       isFinished = true;
       syncFile(unfinished);
-      // The empty one was opened before: what it left beside it would be taken for the new one's.
+      keep?.();
+      // What the old one left beside it would be taken for the new one's.
       for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
       renameSync(unfinished, path);
       syncFile(dirname(path));

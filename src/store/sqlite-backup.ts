@@ -1,14 +1,22 @@
-import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { backup, DatabaseSync } from "node:sqlite";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
 import { StartFailure } from "./opening.ts";
-import { claimFile, isOurs, readVersion, shareFile, syncFile } from "./sqlite-file.ts";
+import { readFile } from "./sqlite-archive.ts";
+import { isOurs, shareFile } from "./sqlite-file.ts";
+import { createSchema, isNewest, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
+import type { Source } from "./tables.ts";
 
-/** How many pages are copied before writers get their turn. */
-const PAGES_AT_A_TIME = 500;
+const PROGRESS_MS = 200;
 
-/** Copies a database page by page as it stands at one instant, also while others write. */
+/**
+ * Copies the live content of a database as it is at one instant, also while others write. Unlike a copy of its pages it
+ * has no remains of what was deleted. A thread does it, so that progress can be shown.
+ */
 export async function backUpFile(
   path: string,
   target: string,
@@ -16,24 +24,28 @@ export async function backUpFile(
 ): Promise<void> {
   if (!existsSync(path)) throw new StartFailure(`There is no database at ${path}.`);
   shareFile(path);
-  const source = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
+  const total = liveBytes(path);
+  const worker = new Worker(new URL("./sqlite-vacuum.ts", import.meta.url), { workerData: { path, target } });
+  const watch = setInterval(() => {
+    if (existsSync(target)) onProgress(Math.min(statSync(target).size, total), total);
+  }, PROGRESS_MS);
   try {
-    // A transaction that only reads keeps its instant, so that the copy does not begin again with every write.
-    source.exec("begin; select count(*) from lists");
-    await backup(source, target, {
-      rate: PAGES_AT_A_TIME,
-      progress: ({ totalPages, remainingPages }) => onProgress(totalPages - remainingPages, totalPages),
-    });
+    // Rejects with what the worker throws.
+    await once(worker, "exit");
+    onProgress(total, total);
   } finally {
-    source.close();
+    clearInterval(watch);
   }
 }
 
-/** Takes a database out of its write-ahead log, so that it is one file and no more. */
-export function makeSingleFile(path: string): void {
-  const database = new DatabaseSync(path);
-  database.exec("pragma wal_checkpoint(truncate); pragma journal_mode = delete");
-  database.close();
+function liveBytes(path: string): number {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
+  try {
+    const pages = readNumber(database, "pragma page_count") - readNumber(database, "pragma freelist_count");
+    return pages * readNumber(database, "pragma page_size");
+  } finally {
+    database.close();
+  }
 }
 
 /** Throws unless the file is a whole database of ours. Returns how many subscriptions it has. */
@@ -44,12 +56,9 @@ export function checkFile(path: string): number {
       `${path} is not a backup but a database with a log beside it (${path}-wal), which would be left out. Make a backup of it first: DATABASE_URL=file:${path} earmark backup FILE`,
     );
   }
-  // Nobody writes to it, and nothing is left beside it.
-  const url = pathToFileURL(resolve(path));
-  url.searchParams.set("immutable", "1");
-  const database = new DatabaseSync(url, { readOnly: true });
+  const database = openUnchanged(path);
   try {
-    readVersion(database, path);
+    refuseForeignSchema(database, readVersion(database, path), path);
     const [finding] = Object.values(database.prepare("pragma integrity_check(1)").get() ?? {});
     if (finding !== "ok") throw new StartFailure(`${path} is damaged (${finding}).`);
     const { rows } = database.prepare("select count(*) as rows from subscriptions").get() as { rows: number };
@@ -59,24 +68,30 @@ export function checkFile(path: string): number {
   }
 }
 
-/** Puts a copy of `source` in the place of a database that no server holds. Returns where the old one is now. */
-export function replaceFile(path: string, source: string, now: Date): string | undefined {
-  const isThere = existsSync(path);
-  const release = claimFile(path);
+/** Reads a backup that was checked. The file itself stays as it is: one of an earlier version is upgraded in a copy. */
+export function readBackup(path: string): Source {
+  const database = openUnchanged(path);
+  if (isNewest(database)) return readFile(database, () => undefined);
+  database.close();
+  const folder = mkdtempSync(join(tmpdir(), "earmark-"));
+  const removeCopy = () => rmSync(folder, { recursive: true, force: true });
   try {
-    const kept = `${path}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
-    const incoming = `${path}-restoring`;
-    rmSync(incoming, { force: true });
-    copyFileSync(source, incoming, constants.COPYFILE_EXCL);
-    chmodSync(incoming, 0o600);
-    syncFile(incoming);
-    // Nothing may be left in its log when it moves.
-    makeSingleFile(path);
-    if (isThere) renameSync(path, kept);
-    for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
-    renameSync(incoming, path);
-    return isThere ? kept : undefined;
-  } finally {
-    release();
+    const copy = join(folder, "backup.db");
+    copyFileSync(path, copy);
+    const upgraded = new DatabaseSync(copy);
+    createSchema(upgraded, readVersion(upgraded, path));
+    return readFile(upgraded, removeCopy);
+  } catch (error) {
+    removeCopy();
+    throw error;
   }
+}
+
+/** Nobody writes to it, and nothing is left beside it. */
+function openUnchanged(path: string): DatabaseSync {
+  const url = pathToFileURL(resolve(path));
+  url.searchParams.set("immutable", "1");
+  const database = new DatabaseSync(url, { readOnly: true });
+  database.exec("pragma trusted_schema = off; pragma cell_size_check = on");
+  return database;
 }

@@ -8,7 +8,8 @@ import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { StartFailure } from "./opening.ts";
-import { claimFile, examineFile, isNewest, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { claimFile, examineFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { isNewest } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
@@ -52,10 +53,10 @@ test("every connection keeps what is committed, and says so", () => {
   claimFile(file)();
   for (const readOnly of [false, true]) {
     const database = openConnection(file, { readOnly, cacheKiB: 1_234 });
-    const values = ["journal_mode", "synchronous", "cache_size", "trusted_schema", "cell_size_check"];
+    const values = ["journal_mode", "synchronous", "secure_delete", "cache_size", "trusted_schema", "cell_size_check"];
     assert.deepEqual(
       [...values, "wal_autocheckpoint", "journal_size_limit"].map((name) => settingOf(database, name)),
-      ["wal", 2, -1_234, 0, 1, 16_000, 2 * 16_000 * 4_096],
+      ["wal", 2, 1, -1_234, 0, 1, 16_000, 2 * 16_000 * 4_096],
     );
     assert.equal(isNewest(database), true);
     database.close();
@@ -68,7 +69,9 @@ test("every connection keeps what is committed, and says so", () => {
 test("where there can be no log, nothing starts", () => {
   assert.throws(
     () => openConnection(":memory:", { readOnly: false, cacheKiB: 1 }),
-    refuses("SQLite would not keep its promise here (journal_mode memory, synchronous 2; wal and 2 are needed)."),
+    refuses(
+      "SQLite would not keep its promise here (journal_mode memory, synchronous 2, secure_delete 1; wal, 2 and 1 are needed).",
+    ),
   );
 });
 
@@ -80,7 +83,8 @@ test("a file of an earlier version is brought to this one, and keeps what is in 
   const database = new DatabaseSync(file);
   const whole = schema(database);
   database.exec(
-    "insert into lists values (1, 2, 3); drop table accounts; drop table identities; drop table credentials",
+    `insert into lists values (1, 2, 3); drop table erasures;
+     drop table accounts; drop table identities; drop table credentials`,
   );
   database.exec("pragma user_version = 1");
   assert.equal(isNewest(database), false);
@@ -123,11 +127,11 @@ test("what is not ours, or newer, is refused and left as it is", () => {
   const newer = newFile();
   claimFile(newer)();
   const other = new DatabaseSync(newer);
-  other.exec("pragma user_version = 3");
+  other.exec("pragma user_version = 4");
   other.close();
   assert.throws(
     () => claimFile(newer),
-    refuses(`${newer} was written by a newer Earmark (schema 3, this one knows 2).`),
+    refuses(`${newer} was written by a newer Earmark (schema 4, this one knows 3).`),
   );
   assert.throws(() => claimFile(newer), refuses("newer"), "and it is let go again");
 });
@@ -160,7 +164,7 @@ test("one who works beside a server shares its file, unless that is of another v
     () => shareFile(file),
     refuses(`The Earmark that is running on ${file} is of another version. Stop it first.`),
   );
-  database.exec("pragma user_version = 2");
+  database.exec("pragma user_version = 3");
   database.close();
   release();
   const foreign = newFile();

@@ -3,81 +3,16 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { type Finding, StartFailure } from "./opening.ts";
-
-/** "EARM", in the header of every file that is ours. */
-const APPLICATION_ID = 0x4541524d;
-
-/**
- * Append-only: a released step never changes, and the number of steps is the version of the file.
- *
- * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
- * added, which is also its place in the order; a removal is remembered under its own. So what changed after N can be
- * told from the two tables by their primary keys. A removal forgets the address, which may hold a password.
- *
- * An account has the list of the same user. What must be unique among all users leads a table of its own: who someone
- * is (`identities`), and the hash of every secret (`credentials`).
- */
-const MIGRATIONS: readonly string[] = [
-  `
-  create table lists (
-    user_id integer primary key,
-    sequence integer not null,
-    total integer not null
-  ) strict;
-
-  create table subscriptions (
-    user_id integer not null,
-    sequence integer not null,
-    id blob not null,
-    feed blob not null,
-    feed_url text not null,
-    subscribed_at integer not null,
-    primary key (user_id, sequence)
-  ) strict, without rowid;
-  create unique index subscriptions_by_id on subscriptions (user_id, id);
-  create unique index subscriptions_by_feed on subscriptions (user_id, feed);
-
-  create table removals (
-    user_id integer not null,
-    sequence integer not null,
-    id blob not null,
-    removed_at integer not null,
-    primary key (user_id, sequence)
-  ) strict, without rowid;
-
-  create table gaps (
-    user_id integer primary key,
-    counts blob not null
-  ) strict;
-  `,
-  `
-  create table accounts (
-    user_id integer primary key,
-    name text not null,
-    issuer text not null,
-    password text not null,
-    created_at integer not null
-  ) strict;
-
-  create table identities (
-    key blob primary key,
-    user_id integer not null
-  ) strict, without rowid;
-
-  create table credentials (
-    hash blob primary key,
-    user_id integer not null,
-    id blob not null,
-    kind text not null,
-    scope text not null,
-    label text not null,
-    created_at integer not null,
-    used_at integer not null,
-    expires_at integer not null
-  ) strict, without rowid;
-  create index credentials_by_user on credentials (user_id, kind, created_at);
-  `,
-];
+import {
+  APPLICATION_ID,
+  createSchema,
+  findForeignSchema,
+  isNewest,
+  NEWEST_VERSION,
+  readNumber,
+  readVersion,
+  refuseForeignSchema,
+} from "./sqlite-schema.ts";
 
 /** How long a statement waits for a lock that another program holds on the file, such as a backup tool's. */
 const BUSY_MS = 5_000;
@@ -91,6 +26,8 @@ const PAGE_BYTES = 4_096;
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
+/** The first version that overwrites what is deleted: a file of an earlier one is rewritten once. */
+const OVERWRITING_VERSION = 3;
 /** A file up to this size is looked through at start, which takes some tens of milliseconds. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -98,13 +35,13 @@ const CHECKED_BYTES = 16 * 1024 * 1024;
  * Claims the file for this process, makes it if there is none, and brings it to the newest version. Returns how to let
  * go of it. What is not ours is refused and left as it is, and so is a file that another server holds.
  */
-export function claimFile(path: string): () => void {
+export function claimFile(path: string, onWarning?: (warning: string) => void): () => void {
   try {
     refuseForeignFile(path);
-    makeFolder(dirname(path));
-    const release = lockFilePatiently(realPath(path));
+    refuseUnfinishedRestore(path);
+    const release = claimPath(path);
     try {
-      migrate(path);
+      migrate(path, onWarning);
       return release;
     } catch (error) {
       release();
@@ -113,6 +50,12 @@ export function claimFile(path: string): () => void {
   } catch (error) {
     throw cannotOpen(path, error);
   }
+}
+
+/** Claims the path of a file for this process, whatever is there. */
+export function claimPath(path: string): () => void {
+  makeFolder(dirname(path));
+  return lockFilePatiently(realPath(path));
 }
 
 export function cannotOpen(path: string, error: unknown): StartFailure {
@@ -130,15 +73,17 @@ function makeFolder(folder: string): void {
 }
 
 /** The same file must be the same lock, whatever links lead to it. */
-function realPath(path: string): string {
+export function realPath(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
 }
 
-function migrate(path: string): void {
+function migrate(path: string, onWarning: ((warning: string) => void) | undefined): void {
   const database = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
     const version = readVersion(database, path);
+    refuseForeignSchema(database, version, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
+    if (version > 0 && version < OVERWRITING_VERSION) rewrite(database, path, onWarning);
     createSchema(database, version);
     setDurability(database);
   } finally {
@@ -146,28 +91,21 @@ function migrate(path: string): void {
   }
 }
 
-/** Throws for a file that only a newer program can read. */
-export function readVersion(database: DatabaseSync, path: string): number {
-  const version = readNumber(database, "pragma user_version");
-  if (version <= MIGRATIONS.length) return version;
-  throw new StartFailure(
-    `${path} was written by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). It was left as it is; install that version or a later one.`,
-  );
+/** Rewrites a file without the remains of what was deleted. That needs twice its size of free room. */
+function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: string) => void) | undefined): void {
+  try {
+    database.exec("vacuum");
+  } catch (error) {
+    onWarning?.(
+      `${path} still has remains of what was deleted from it, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
+    );
+  }
 }
 
 function refuseDamagedFile(database: DatabaseSync, path: string): void {
   const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
   if (finding !== "ok") {
     throw new StartFailure(`${path} is damaged (${finding}). It was left as it is; put a backup in its place.`);
-  }
-}
-
-/** Takes a database from a version to the newest one. */
-export function createSchema(database: DatabaseSync, version = 0): void {
-  // A new file is still in its rollback journal: so this stands in the file itself before there is a write-ahead log.
-  if (version === 0) database.exec(`pragma application_id = ${APPLICATION_ID}`);
-  for (const [index, step] of MIGRATIONS.entries()) {
-    if (index >= version) database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
   }
 }
 
@@ -186,12 +124,23 @@ export function syncFile(path: string): void {
   closeSync(file);
 }
 
-function refuseForeignFile(path: string): void {
+export function refuseForeignFile(path: string): void {
   if (existsSync(path) && statSync(path).size > 0 && !isOurs(path)) {
     throw new StartFailure(
       `${path} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`,
     );
   }
+}
+
+/** What a restore writes to, until the new database is complete. */
+export const RESTORING = "-restoring";
+
+/** A restore that was interrupted must not end as an empty database. */
+function refuseUnfinishedRestore(path: string): void {
+  if (existsSync(path) || !existsSync(path + RESTORING)) return;
+  throw new StartFailure(
+    `A restore to ${path} was interrupted. Run "earmark restore FILE" again, or delete ${path}${RESTORING} to start with an empty database.`,
+  );
 }
 
 /** A connection that keeps the promise: what is committed is on the disk, or nothing starts. */
@@ -203,6 +152,8 @@ export function openConnection(
   try {
     setDurability(database);
     database.exec(`pragma cache_size = -${options.cacheKiB}; pragma trusted_schema = off; pragma cell_size_check = on`);
+    // A file for temporary data would keep what is rewritten.
+    database.exec("pragma temp_store = memory");
     database.exec(
       `pragma wal_autocheckpoint = ${LOG_PAGES}; pragma journal_size_limit = ${2 * LOG_PAGES * PAGE_BYTES}`,
     );
@@ -213,25 +164,20 @@ export function openConnection(
   }
 }
 
-/** Drivers and builds have weaker defaults of their own, so both are set on every connection, and read back. */
+/**
+ * Drivers and builds have weaker defaults of their own, so these are set on every connection, and read back: what is
+ * committed is durable, and what is deleted is overwritten.
+ */
 function setDurability(database: DatabaseSync): void {
   const mode = database.prepare("pragma journal_mode = wal").get()?.["journal_mode"];
-  database.exec("pragma synchronous = full");
+  database.exec("pragma synchronous = full; pragma secure_delete = on");
   const level = readNumber(database, "pragma synchronous");
-  if (mode !== "wal" || level !== 2) {
+  const erasing = readNumber(database, "pragma secure_delete");
+  if (mode !== "wal" || level !== 2 || erasing !== 1) {
     throw new StartFailure(
-      `SQLite would not keep its promise here (journal_mode ${mode}, synchronous ${level}; wal and 2 are needed). Is the file on a network drive?`,
+      `SQLite would not keep its promise here (journal_mode ${mode}, synchronous ${level}, secure_delete ${erasing}; wal, 2 and 1 are needed). Is the file on a network drive?`,
     );
   }
-}
-
-export function isNewest(database: DatabaseSync): boolean {
-  return readNumber(database, "pragma user_version") === MIGRATIONS.length;
-}
-
-/** Writes something that changes nothing: fails when nothing can be written. */
-export function touch(database: DatabaseSync): void {
-  database.exec(`pragma user_version = ${MIGRATIONS.length}`);
 }
 
 export function isBusy(error: unknown): boolean {
@@ -240,10 +186,6 @@ export function isBusy(error: unknown): boolean {
 
 export function isFull(error: unknown): boolean {
   return (error as { errcode?: number }).errcode === SQLITE_FULL;
-}
-
-function readNumber(database: DatabaseSync, pragma: string): number {
-  return Number(Object.values(database.prepare(pragma).get() ?? {})[0]);
 }
 
 /**
@@ -318,13 +260,23 @@ export function examineFile(path: string): readonly Finding[] {
   try {
     const version = readVersion(database, path);
     const mode = database.prepare("pragma journal_mode").get()?.["journal_mode"];
+    const difference = findForeignSchema(database, version);
     const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
     // A backup that was just put in place has no log yet, and a connection that only reads cannot make one.
     if (mode === "wal") setDurability(database);
     return [
-      version === MIGRATIONS.length
+      version === NEWEST_VERSION
         ? { state: "ok", what: `The database is of this version (schema ${version})` }
-        : { state: "ok", what: `The next start brings the database from schema ${version} to ${MIGRATIONS.length}` },
+        : { state: "ok", what: `The next start brings the database from schema ${version} to ${NEWEST_VERSION}` },
+      ...(difference === undefined
+        ? []
+        : [
+            {
+              state: "wrong",
+              what: `The database has ${difference}`,
+              advice: "Put a backup in its place: earmark restore FILE",
+            } as const,
+          ]),
       finding === "ok"
         ? { state: "ok", what: "The database is whole" }
         : {

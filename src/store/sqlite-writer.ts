@@ -4,7 +4,9 @@ import { withGaps } from "./gaps.ts";
 import { bytesOf, DELETED, feedKey, idKey } from "./keys.ts";
 import { KEPT_CHANGES } from "./plan.ts";
 import { type AccountChange, AccountWriter } from "./sqlite-accounts.ts";
-import { isBusy, isFull, openConnection, sleep, touch } from "./sqlite-file.ts";
+import { isBusy, isFull, openConnection, sleep } from "./sqlite-file.ts";
+import { touch } from "./sqlite-schema.ts";
+import { BUSY_MS, Scrubber } from "./sqlite-scrubber.ts";
 
 /**
  * The one thread that writes. It takes a group of jobs, carries them out in one transaction, and answers when the
@@ -73,11 +75,12 @@ class Writer {
   readonly #writeList: StatementSync;
   readonly #readExpiry: StatementSync;
   readonly #accounts: AccountWriter;
+  readonly #scrubber: Scrubber;
   #isCommitting = false;
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
-    this.#database.exec("pragma busy_timeout = 1");
+    this.#database.exec(`pragma busy_timeout = ${BUSY_MS}`);
     const prepare = (sql: string) => this.#database.prepare(sql);
     this.#begin = prepare("begin immediate");
     this.#commit = prepare("commit");
@@ -100,6 +103,7 @@ class Writer {
       on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`);
     this.#readExpiry = prepare("select expires_at from credentials where hash = ?");
     this.#accounts = new AccountWriter(this.#database);
+    this.#scrubber = new Scrubber(this.#database);
   }
 
   carryOut(jobs: readonly Job[]): Answers {
@@ -123,6 +127,7 @@ class Writer {
         expiries.clear();
         this.#writeLists(lists);
         answers[at] = this.#accounts.carryOut(job.change);
+        this.#scrubber.note(job, answers[at]);
         at += 1;
         continue;
       }
@@ -132,6 +137,7 @@ class Writer {
         lists.set(job.user, list);
         if (job.kind === "add") this.#add(job, list, answers, at);
         else answers[at] = this.#remove(job, list) ? REMOVED : NOT_THERE;
+        this.#scrubber.note(job, answers[at]);
       }
       at += operationsOf(job);
     }
@@ -139,6 +145,7 @@ class Writer {
     this.#isCommitting = true;
     this.#commit.run();
     this.#isCommitting = false;
+    this.#scrubber.run();
     return answers;
   }
 

@@ -231,7 +231,7 @@ test("one who works beside a server shares its file, and a file that is of anoth
   assert.equal(store.waiting, 1);
   assert.equal(await removing, true);
   assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
-  for (const version of [1, 3]) {
+  for (const version of [2, 4]) {
     meddle(file, `pragma user_version = ${version}`);
     await assert.rejects(store.ready(), StoreUnavailable);
   }

@@ -14,10 +14,11 @@ import {
   type Window,
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
-import { feedKey, idKey, idOfKey } from "./keys.ts";
+import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import type { StoreOptions } from "./opening.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
-import { cannotOpen, claimFile, isNewest, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { isNewest } from "./sqlite-schema.ts";
 import {
   ACCESS_REVOKED,
   ADDED,
@@ -36,7 +37,7 @@ const CACHE_KIB = 16 * 1024;
 
 /** One thread writes, this one reads: in a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
-  const release = options.beside === true ? shareFile(path) : claimFile(path);
+  const release = options.beside === true ? shareFile(path) : claimFile(path, options.onWarning);
   let writer: WriterThread | undefined;
   try {
     writer = await WriterThread.start(path);
@@ -65,7 +66,9 @@ class SqliteStore implements Store {
     this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
-      const [answer = 0] = await this.#write({ kind: "account", change, credentialHash, at: at.getTime() }, 1);
+      const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
+      // What an erasure still has to do is not turned away: the account it belongs to is gone already.
+      const [answer = 0] = await this.#write(job, change.kind === "erase" ? 0 : 1);
       return answer;
     };
     this.accounts = new SqliteAccounts(reader.database, write);
@@ -159,7 +162,8 @@ class Reader {
     this.#begin = prepare("begin");
     this.#end = prepare("commit");
     this.#list = prepare(
-      "select total, (select counts from gaps where user_id = lists.user_id) from lists where user_id = ?",
+      `select iif(sequence = ${DELETED}, ${DELETED}, total), (select counts from gaps where user_id = lists.user_id)
+       from lists where user_id = ?`,
     );
     this.#items = prepare(`
       select id, feed_url, subscribed_at from subscriptions
@@ -179,6 +183,8 @@ class Reader {
       this.#begin.run();
       const list = this.#list.get(user) as unknown as [total: number, gaps: Gaps | null] | undefined;
       const [total, gaps] = list ?? [0, null];
+      // Some of its items may still be there, until all are erased.
+      if (total === DELETED) return { items: [], total: 0 };
       const { from, skip } = locate(gaps ?? undefined, Math.min(offset, total));
       const rows = this.#items.all(user, from, size, skip) as unknown as Row[];
       requireWhole(rows.length, { offset, size }, total);

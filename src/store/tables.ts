@@ -51,6 +51,14 @@ export const TABLES: readonly Table[] = [
     keyColumns: 1,
   },
   {
+    name: "erasures",
+    columns: [
+      ["user_id", "number"],
+      ["remaining", "number"],
+    ],
+    keyColumns: 1,
+  },
+  {
     name: "accounts",
     columns: [
       ["user_id", "number"],

@@ -24,9 +24,9 @@ export class Room {
     return this.#taken;
   }
 
-  /** What finds nothing ahead is taken, however large it is. */
+  /** Accepts what finds nothing ahead, however large it is, and what counts as no operation. */
   take(operations: number): void {
-    if (this.#taken > 0 && this.#taken + operations > this.#max) {
+    if (operations > 0 && this.#taken > 0 && this.#taken + operations > this.#max) {
       throw new StoreUnavailable("too much is waiting to be written", { overloaded: true });
     }
     this.#taken += operations;

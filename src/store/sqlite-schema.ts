@@ -1,0 +1,154 @@
+import { DatabaseSync } from "node:sqlite";
+import { StartFailure } from "./opening.ts";
+
+/** "EARM", in the header of every file that is ours. */
+export const APPLICATION_ID = 0x4541524d;
+
+/**
+ * Append-only: a released step never changes, and the number of steps is the version of the file.
+ *
+ * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
+ * added, which is also its place in the order; a removal is remembered under its own. So what changed after N can be
+ * told from the two tables by their primary keys. A removal forgets the address, which may hold a password.
+ *
+ * An account has the list of the same user. What must be unique among all users leads a table of its own: who someone
+ * is (`identities`), and the hash of every secret (`credentials`).
+ *
+ * A deleted account's list is erased in pieces, from its highest sequence number down. Until that is done, `erasures`
+ * has how many numbers remain.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table lists (
+    user_id integer primary key,
+    sequence integer not null,
+    total integer not null
+  ) strict;
+
+  create table subscriptions (
+    user_id integer not null,
+    sequence integer not null,
+    id blob not null,
+    feed blob not null,
+    feed_url text not null,
+    subscribed_at integer not null,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+  create unique index subscriptions_by_id on subscriptions (user_id, id);
+  create unique index subscriptions_by_feed on subscriptions (user_id, feed);
+
+  create table removals (
+    user_id integer not null,
+    sequence integer not null,
+    id blob not null,
+    removed_at integer not null,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+
+  create table gaps (
+    user_id integer primary key,
+    counts blob not null
+  ) strict;
+  `,
+  `
+  create table accounts (
+    user_id integer primary key,
+    name text not null,
+    issuer text not null,
+    password text not null,
+    created_at integer not null
+  ) strict;
+
+  create table identities (
+    key blob primary key,
+    user_id integer not null
+  ) strict, without rowid;
+
+  create table credentials (
+    hash blob primary key,
+    user_id integer not null,
+    id blob not null,
+    kind text not null,
+    scope text not null,
+    label text not null,
+    created_at integer not null,
+    used_at integer not null,
+    expires_at integer not null
+  ) strict, without rowid;
+  create index credentials_by_user on credentials (user_id, kind, created_at);
+  `,
+  `
+  create table erasures (
+    user_id integer primary key,
+    remaining integer not null
+  ) strict;
+  `,
+];
+
+export const NEWEST_VERSION = MIGRATIONS.length;
+
+/** Throws for a file that only a newer program can read. */
+export function readVersion(database: DatabaseSync, path: string): number {
+  const version = readNumber(database, "pragma user_version");
+  if (version <= NEWEST_VERSION) return version;
+  throw new StartFailure(
+    `${path} was written by a newer Earmark (schema ${version}, this one knows ${NEWEST_VERSION}). It was left as it is; install that version or a later one.`,
+  );
+}
+
+/** Takes a database from a version to another, if none is given to the newest. */
+export function createSchema(database: DatabaseSync, version = 0, until = NEWEST_VERSION): void {
+  // A new file is still in its rollback journal: so this stands in the file itself before there is a write-ahead log.
+  if (version === 0) database.exec(`pragma application_id = ${APPLICATION_ID}`);
+  for (const [index, step] of MIGRATIONS.entries()) {
+    if (index >= version && index < until)
+      database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
+  }
+}
+
+export function isNewest(database: DatabaseSync): boolean {
+  return readNumber(database, "pragma user_version") === NEWEST_VERSION;
+}
+
+/** Writes something that changes nothing: fails when nothing can be written. */
+export function touch(database: DatabaseSync): void {
+  database.exec(`pragma user_version = ${NEWEST_VERSION}`);
+}
+
+/** What SQLite itself adds for its query planner. */
+const STATISTICS = [
+  ["table", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"],
+  ["table", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"],
+].map((entry) => entry.join("\n"));
+
+/** One line of type, name and SQL for each table, index, trigger and view. */
+function readSchema(database: DatabaseSync): string[] {
+  const entries = database.prepare("select type, name, sql from sqlite_schema").all();
+  return entries.map(({ type, name, sql }) => [type, name, String(sql).replaceAll(/\s+/g, " ")].join("\n"));
+}
+
+/** How the schema differs from that of its version; undefined if it does not. A trigger could do anything unseen. */
+export function findForeignSchema(database: DatabaseSync, version: number): string | undefined {
+  const model = new DatabaseSync(":memory:");
+  try {
+    createSchema(model, 0, version);
+    const [expected, found] = [readSchema(model), readSchema(database)];
+    const extra = found.find((entry) => !expected.includes(entry) && !STATISTICS.includes(entry));
+    const missing = expected.find((entry) => !found.includes(entry));
+    const describe = (entry: string) => entry.split("\n", 2).join(" ");
+    if (extra !== undefined) return `a ${describe(extra)} that Earmark did not create`;
+    return missing === undefined ? undefined : `no ${describe(missing)}`;
+  } finally {
+    model.close();
+  }
+}
+
+export function refuseForeignSchema(database: DatabaseSync, version: number, path: string): void {
+  const difference = findForeignSchema(database, version);
+  if (difference === undefined) return;
+  throw new StartFailure(`${path} has ${difference}. It was left as it is; restore a backup, or use another file.`);
+}
+
+export function readNumber(database: DatabaseSync, pragma: string): number {
+  return Number(Object.values(database.prepare(pragma).get() ?? {})[0]);
+}

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { randomBytes, randomUUID } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { temporaryFolder } from "../../test/harness.ts";
+import type { Store } from "../accounts.ts";
+import { asUser, type Draft } from "../subscriptions.ts";
+import { openStore } from "./open.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const MARKER = /MARK[0-9a-f]{16}/g;
+const newMarker = () => `MARK${randomBytes(8).toString("hex")}`;
+const ACCOUNT = { issuer: "", isOwner: false, invitation: undefined };
+
+function newDraft(marker: string): Draft {
+  const id = randomUUID();
+  const feedUrl = `https://u:${marker}@x.example/${"p".repeat(Math.random() * 200)}`;
+  return { id, guid: id, feedUrl, feed: feedUrl };
+}
+
+/** Every marker that the database's files contain. */
+function markersIn(file: string): Set<string> {
+  const names = ["", "-wal", "-shm"].map((rest) => file + rest).filter(existsSync);
+  return new Set(names.flatMap((name) => readFileSync(name, "latin1").match(MARKER) ?? []));
+}
+
+async function open(context: { after(work: () => Promise<void>): void }): Promise<{ store: Store; file: string }> {
+  const file = join(temporaryFolder(), "earmark.db");
+  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  context.after(() => store.close());
+  return { store, file };
+}
+
+/** Adds and removes at random for several users, so that pages split and merge. Returns what each user has now. */
+async function churn(store: Store, users: readonly number[], count: number) {
+  const live: { readonly user: number; readonly id: string; readonly marker: string }[] = [];
+  for (let turn = 0; turn < count; turn += 100) {
+    const removals = Array.from({ length: Math.min(35, live.length) }, () => {
+      const [item] = live.splice(Math.floor(Math.random() * live.length), 1);
+      return item === undefined ? undefined : store.remove(asUser(item.user), item.id, NOW);
+    });
+    const additions = users.map((user) => {
+      const added = Array.from({ length: Math.ceil(65 / users.length) }, () => {
+        const marker = newMarker();
+        const draft = newDraft(marker);
+        live.push({ user, id: draft.id, marker });
+        return draft;
+      });
+      return store.add(asUser(user), added, NOW);
+    });
+    await Promise.all([...removals, ...additions]);
+  }
+  return live;
+}
+
+test("erasing: removed items → gone from all files after the sweep", async (t) => {
+  const { store, file } = await open(t);
+  const live = await churn(store, [1, 2, 3, 4, 5], 10_000);
+  const wanted = new Set(live.map(({ marker }) => marker));
+  assert.ok(
+    [...markersIn(file)].some((marker) => !wanted.has(marker)),
+    "the log has copies until then",
+  );
+  await store.accounts.sweep(NOW);
+  assert.deepEqual(markersIn(file), wanted);
+  assert.equal(statSync(`${file}-wal`).size, 0);
+});
+
+test("erasing: a deleted account → gone from all files when the deletion is answered", async (t) => {
+  const { store, file } = await open(t);
+  const password = newMarker();
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
+  const live = await churn(store, [1, 2, 3, 4, 5], 10_000);
+  assert.equal(await store.accounts.delete(asUser(3), NOW), true);
+  const wanted = new Set(live.filter(({ user }) => user !== 3).map(({ marker }) => marker));
+  assert.deepEqual(markersIn(file), wanted);
+  assert.equal(statSync(`${file}-wal`).size, 0);
+});
+
+test("erasing: a changed password → the old hash is in no file when the change is answered", async (t) => {
+  const { store, file } = await open(t);
+  const [old, current] = [newMarker(), newMarker()];
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password: old }, NOW);
+  assert.equal(await store.accounts.setPassword(asUser(3), { password: current }, NOW), true);
+  assert.deepEqual(markersIn(file), new Set([current]));
+});
+
+test("erasing: a reader needs the log → it is emptied by a later write", async (t) => {
+  const { store, file } = await open(t);
+  const [old, current] = [newMarker(), newMarker()];
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password: old }, NOW);
+  const reader = new DatabaseSync(file, { readOnly: true });
+  reader.exec("begin; select * from lists");
+  assert.equal(await store.accounts.setPassword(asUser(3), { password: current }, NOW), true);
+  assert.ok(markersIn(file).has(old));
+  reader.close();
+  await store.accounts.sweep(NOW);
+  assert.deepEqual(markersIn(file), new Set([current]));
+});
+
+test("erasing: a store is closed → no log is left", async () => {
+  const file = join(temporaryFolder(), "earmark.db");
+  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  await store.add(asUser(1), [newDraft(newMarker())], NOW);
+  await store.close();
+  assert.equal(existsSync(`${file}-wal`), false);
+});
+
+test("upgrade: a file of an earlier version → rewritten without remains", async (t) => {
+  const file = join(temporaryFolder(), "earmark.db");
+  const database = new DatabaseSync(file);
+  const fixture = new URL("../../test/fixtures/schemas/sqlite-2.sql", import.meta.url);
+  database.exec(`${readFileSync(fixture, "utf8")}; pragma secure_delete = off; begin`);
+  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0)");
+  for (let index = 0; index < 500; index += 1)
+    insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), newMarker());
+  database.exec("commit; delete from subscriptions where user_id = 7");
+  database.close();
+  assert.ok(markersIn(file).size > 0);
+  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  t.after(() => store.close());
+  assert.equal(markersIn(file).size, 0);
+});

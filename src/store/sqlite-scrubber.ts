@@ -1,0 +1,69 @@
+import type { DatabaseSync } from "node:sqlite";
+import { isErased } from "./sqlite-accounts.ts";
+import type { Job } from "./sqlite-writer.ts";
+
+/** How long a statement of the writer waits for a lock. It has a way of its own to wait longer. */
+export const BUSY_MS = 1;
+/** How long to wait for readers of the log; writers wait meanwhile. */
+const READERS_MS = 20;
+/** When to try again, if a long reader such as a backup needs the log. */
+const RETRY_MS = 5_000;
+/** A file up to this size is rewritten in about a tenth of a second. */
+const REWRITTEN_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Removes old content from the database's files. `secure_delete` zeroes what is deleted from a page, but two places keep
+ * older copies: the write-ahead log, and the unused part of a page that SQLite has split (about one removed row in a
+ * thousand, as measured). The log is emptied after a deletion, a change of password and in the hourly sweep; a small file
+ * is rewritten after a deletion and in the sweep. A large one is not: that would stop writers for too long.
+ */
+export class Scrubber {
+  readonly #database: DatabaseSync;
+  /** Since the file was last rewritten; of what happened before this process nothing is known. */
+  #hasRemoved = true;
+  #isFileDue = false;
+  #logDueAt = Number.POSITIVE_INFINITY;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  /** Takes note of a job and its first answer. */
+  note(job: Job, answer: number | undefined): void {
+    if (job.kind === "remove") this.#hasRemoved = true;
+    if (job.kind !== "account") return;
+    const { change } = job;
+    const isDeleted = isErased(change, answer);
+    if (isDeleted || change.kind === "password") this.#hasRemoved = true;
+    if (isDeleted || change.kind === "sweep") this.#isFileDue = true;
+    if (isDeleted || change.kind === "sweep" || change.kind === "password") this.#logDueAt = 0;
+  }
+
+  /** Does what is due, outside of a transaction. It never fails what was committed: it is tried again later. */
+  run(): void {
+    if (performance.now() < this.#logDueAt) return;
+    this.#logDueAt = performance.now() + RETRY_MS;
+    try {
+      this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
+      if (this.#isFileDue && this.#hasRemoved && this.#isSmall()) {
+        this.#database.exec("vacuum");
+        this.#hasRemoved = false;
+      }
+      this.#isFileDue = false;
+      if (this.#get("wal_checkpoint(truncate)")["busy"] === 0) this.#logDueAt = Number.POSITIVE_INFINITY;
+      this.#database.exec(`pragma busy_timeout = ${BUSY_MS}`);
+    } catch {
+      // Another process is writing, or the disk is full.
+    }
+  }
+
+  #isSmall(): boolean {
+    return (
+      Number(this.#get("page_count")["page_count"]) * Number(this.#get("page_size")["page_size"]) <= REWRITTEN_BYTES
+    );
+  }
+
+  #get(pragma: string): Record<string, unknown> {
+    return this.#database.prepare(`pragma ${pragma}`).get() ?? {};
+  }
+}

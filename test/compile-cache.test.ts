@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { temporaryFolder } from "./harness.ts";
+import { cleanEnvironment } from "./process.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** The project without what was built, so that there is something to build. */
+function copyProject(): string {
+  const project = join(temporaryFolder(), "earmark");
+  mkdirSync(project);
+  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "bin", "client"])
+    cpSync(join(ROOT, name), join(project, name), { recursive: true });
+  mkdirSync(join(project, "web"));
+  for (const name of readdirSync(join(ROOT, "web")))
+    if (!/^(dist|node_modules)/.test(name))
+      cpSync(join(ROOT, "web", name), join(project, "web", name), { recursive: true });
+  const [installed, lock] = ["node_modules/.installed-from", "package-lock.json"].map((name) =>
+    readFileSync(join(ROOT, "web", name), "utf8"),
+  );
+  assert.equal(installed, lock, "its packages are installed; a build would install them into the real folder");
+  symlinkSync(join(ROOT, "web", "node_modules"), join(project, "web", "node_modules"));
+  return project;
+}
+
+test("build: the page is built → no compiled code in the folder for temporary files", () => {
+  const project = copyProject();
+  const TMPDIR = temporaryFolder();
+  const build = (settings: Record<string, string>) => {
+    rmSync(join(project, "web", "dist"), { recursive: true, force: true });
+    const { status, stderr } = spawnSync(process.execPath, [join(project, "bin", "build.js")], {
+      env: cleanEnvironment({ TMPDIR, ...settings }),
+      encoding: "utf8",
+    });
+    assert.equal(status, 0, stderr);
+  };
+  build({});
+  assert.ok(existsSync(join(project, "web", "dist", "index.html")));
+  assert.equal(existsSync(join(TMPDIR, "node-compile-cache")), false);
+  assert.ok(readdirSync(join(project, "node_modules", ".cache", "tools")).length > 0);
+
+  const own = join(TMPDIR, "own");
+  build({ NODE_COMPILE_CACHE: own });
+  assert.ok(readdirSync(own).length > 0, "a setting of the user's stays");
+});
