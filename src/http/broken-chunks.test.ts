@@ -63,7 +63,8 @@ function countResponses(received: string): number {
   return received.match(/HTTP\/1\.1 [2-5]\d\d /g)?.length ?? 0;
 }
 
-suite("broken chunks", { concurrency: true }, () => {
+// Few at a time: a client that is too busy to read for a second loses a response to the close that follows it.
+suite("broken chunks", { concurrency: 3 }, () => {
   for (const [name, [{ port }, head]] of Object.entries(REQUESTS)) {
     for (const [place, before] of [
       ["first", ""],
