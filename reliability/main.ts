@@ -4,6 +4,7 @@ import { access } from "./access.ts";
 import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
 import { gracefulStop } from "./graceful-stop.ts";
+import { eventLoop, fairShares, memory } from "./hostile-client.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { overload } from "./overload.ts";
@@ -29,6 +30,9 @@ const PROOFS: readonly Proof[] = [
   unknownCommit,
   overload,
   slowClients,
+  eventLoop,
+  memory,
+  fairShares,
   gracefulStop,
   badInput,
   access,

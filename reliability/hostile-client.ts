@@ -1,0 +1,406 @@
+import { startPostgres } from "../test/postgres.ts";
+import { ATTACKS, type Attack } from "./hostile-attacks.ts";
+import type { Answers, Assault, Experience, Sight, Task } from "./hostile-crowd.ts";
+import { limitMemory, Target } from "./hostile-target.ts";
+import { type Findings, type Proof, preloading, type Run } from "./proof.ts";
+
+/** What a client that only watches may notice of an attack. */
+const MAX_P99_MS = 100;
+const MAX_MS = 300;
+const MAX_MIB = 600;
+const CGROUP_MIB = 512;
+/** The share of requests of ordinary clients that must succeed beside a hostile one. */
+const MIN_SUCCESS = 0.99;
+/** By how much their p99 may grow. Below the floor differences are noise. */
+const MAX_RATIO = 3;
+const FLOOR_MS = 5;
+
+/** One attack, as the client saw it that only watches. */
+export interface Sighting {
+  readonly name: string;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  readonly answers: Answers;
+  readonly trouble: readonly string[];
+}
+
+export const eventLoop: Proof = {
+  name: "one hostile client: event loop",
+  promises: ["P6"],
+  async prove(run) {
+    const target = await Target.open(run);
+    const attacks = ATTACKS.filter(({ isQuick }) => !run.isQuick || isQuick);
+    const [length, connections, ms] = run.isQuick ? [2_000, 40, 600] : [20_000, 40, 2_500];
+    return judgeSightings(await tryAttacks(run, target, attacks, { length, connections, ms }));
+  },
+  control: {
+    name: "requests that hold the event loop",
+    async prove(run) {
+      const target = await Target.open(
+        run,
+        breaking(
+          // By the time of the processor: a busy machine may give the server less of it.
+          "const from = process.cpuUsage(); while (process.cpuUsage(from).user < 500_000);",
+        ),
+      );
+      const attacks = ATTACKS.filter(({ name }) => name.startsWith("Accept of"));
+      return judgeSightings(await tryAttacks(run, target, attacks, { length: 0, connections: 2, ms: 500 }));
+    },
+  },
+};
+
+interface Extent {
+  /** How long the list of an account is that needs one. */
+  readonly length: number;
+  readonly connections: number;
+  readonly ms: number;
+}
+
+/** Each attack first alone, then again and again on many connections. An attack has an account of its own. */
+async function tryAttacks(run: Run, target: Target, attacks: readonly Attack[], extent: Extent): Promise<Sighting[]> {
+  const { length, connections, ms } = extent;
+  const friend = await target.addAccount();
+  const sightings: Sighting[] = [];
+  for (const { name, needsList } of attacks) {
+    const accounts = [await target.addAccount(needsList ? length : 0)];
+    const stages: readonly (readonly [string, Assault, number])[] = [
+      [name, { attack: name, accounts, connections: 1, how: { once: run.isQuick ? 1 : 3 } }, 0],
+      [`${name} × ${connections}`, { attack: name, accounts, connections, how: "repeat" }, ms],
+    ];
+    for (const [title, assault, duration] of stages) {
+      const { sight, result: answers } = await target.watch(() => target.attack([assault], duration));
+      const trouble = [...sight.failures];
+      const isAnswered = Object.keys(answers).some((status) => /^\d+$/.test(status));
+      if (assault.how !== "repeat" && !isAnswered) trouble.push("no request was answered");
+      if (!(await target.isWell(friend)))
+        trouble.push(target.ended === undefined ? "the server does not recover" : `the server ended: ${target.ended}`);
+      // On a machine that has other things to do, only what the server itself computed counts.
+      const sighting = { name: title, ...summarize(run.isQuick ? sight.busyMs : sight.ms), answers, trouble };
+      run.say(`${tell(sighting)}; busy ${tellTimes(summarize(sight.busyMs))}; ${JSON.stringify(answers)} ${trouble}`);
+      sightings.push(sighting);
+      // What such an attack left to do must not be taken for the next one's.
+      if (trouble.length > 0 || sighting.maxMs >= MAX_MS) await target.restart();
+    }
+  }
+  return sightings;
+}
+
+/** A single request is over too soon for a p99. */
+export function judgeSightings(sightings: readonly Sighting[]): Findings {
+  const isRepeated = ({ name }: Sighting) => / × \d+$/.test(name);
+  const violations = sightings.flatMap((sighting) => {
+    const isSlow = sighting.maxMs >= MAX_MS || (isRepeated(sighting) && sighting.p99Ms >= MAX_P99_MS);
+    return [...(isSlow ? [tell(sighting)] : []), ...sighting.trouble.map((words) => `${sighting.name}: ${words}`)];
+  });
+  const worst = (key: "p99Ms" | "maxMs", from: readonly Sighting[]) =>
+    from.reduce((one, other) => (other[key] > one[key] ? other : one));
+  const [p99, max] = [worst("p99Ms", sightings.filter(isRepeated)), worst("maxMs", sightings)];
+  const answered = sightings.reduce((sum, { answers }) => sum + count(answers), 0);
+  return {
+    figures: `${sightings.length / 2} attacks, ${answered} requests; others' health check: worst p99 ${p99.p99Ms.toFixed(0)} ms (${p99.name}), worst maximum ${max.maxMs.toFixed(0)} ms (${max.name})`,
+    violations,
+  };
+}
+
+function tell(sighting: Sighting): string {
+  return `${sighting.name}: health check ${tellTimes(sighting)}`;
+}
+
+function tellTimes({ p99Ms, maxMs }: Pick<Sighting, "p99Ms" | "maxMs">): string {
+  return `p99 ${p99Ms.toFixed(0)} ms, at most ${maxMs.toFixed(0)} ms`;
+}
+
+/** Several attacks at the same time, for what they take together. */
+interface Siege {
+  readonly name: string;
+  readonly assaults: readonly Omit<Assault, "accounts">[];
+}
+
+const isImport = ({ name }: Attack) => name.startsWith("import of");
+const isLargeBody = ({ name }: Attack) => name.endsWith(", 8 MiB");
+const hold = (attack: string, connections: number) => ({ attack, connections, how: "hold" }) as const;
+const repeat = (attack: string, connections: number) => ({ attack, connections, how: "repeat" }) as const;
+
+const UNREAD = [hold("GET export as OPML", 20), hold("GET export as JSON", 20)];
+const UNREAD_IMPORTS = hold("import of long titles, 16 MiB", 12);
+const SIEGES: readonly Siege[] = [
+  { name: "20 unread exports as OPML", assaults: UNREAD.slice(0, 1) },
+  { name: "20 unread exports as JSON", assaults: UNREAD.slice(1) },
+  { name: "12 unread answers to imports", assaults: [UNREAD_IMPORTS] },
+  { name: "4,000 idle connections", assaults: [hold("idle connections", 4_000)] },
+  ...ATTACKS.filter((attack) => isImport(attack) || isLargeBody(attack)).map(({ name }) => ({
+    name: `20 × ${name}`,
+    assaults: [repeat(name, 20)],
+  })),
+];
+const ALL_AT_ONCE: Siege = {
+  name: "all at once",
+  assaults: [
+    ...UNREAD,
+    UNREAD_IMPORTS,
+    hold("idle connections", 4_000),
+    ...ATTACKS.filter(isImport).map(({ name }) => repeat(name, 3)),
+    ...ATTACKS.filter(isLargeBody).map(({ name }) => repeat(name, 2)),
+  ],
+};
+const QUICK_SIEGE: Siege = {
+  name: "all at once, in short",
+  assaults: [
+    ...UNREAD,
+    UNREAD_IMPORTS,
+    hold("idle connections", 500),
+    repeat("import of empty outlines, 16 MiB", 5),
+    repeat("empty arrays, 8 MiB", 10),
+    repeat("keys, 8 MiB", 10),
+  ],
+};
+
+/** What a siege took. */
+export interface Toll {
+  readonly name: string;
+  readonly peakMiB: number;
+  readonly maxMiB: number;
+  readonly trouble: readonly string[];
+}
+
+export const memory: Proof = {
+  name: "one hostile client: memory",
+  promises: ["P6"],
+  prove: (run) => besiege(run, run.isQuick ? [QUICK_SIEGE] : [...SIEGES, ALL_AT_ONCE]),
+  control: {
+    name: "every request keeps 40 MiB",
+    async prove(run) {
+      const settings = breaking("(globalThis.kept ??= []).push(Buffer.alloc(40 * 2 ** 20, 1));");
+      const siege = { name: "20 requests", assaults: [hold("Authorization of 15 KiB", 20)] };
+      const found = await besiege(run, [siege], settings);
+      // Both halves of the proof must notice.
+      const halves = found.figures.includes("NOT RUN") ? 1 : 2;
+      return found.violations.length < halves ? { ...found, violations: [] } : found;
+    },
+  },
+};
+
+/** Without a limit each siege meets a new process; within a limit one process has to survive them all. */
+async function besiege(
+  run: Run,
+  sieges: readonly Siege[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Findings> {
+  const target = await Target.open(run);
+  const ms = run.isQuick ? 3_000 : 4_000;
+  const lists = await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 5_000 : 20_000);
+  const accounts = await target.addAccounts(run.isQuick ? 6 : 12);
+  const friend = await target.addAccount();
+  const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
+  const endure = async ({ name, assaults }: Siege, maxMiB: number, peakMiB: () => number): Promise<Toll> => {
+    const all = assaults.map((one) => ({ ...one, accounts: needed.has(one.attack) ? lists : accounts }));
+    const { sight, result: answers } = await target.watch(() => target.attack(all, ms));
+    const trouble = target.ended === undefined ? sight.failures.slice(0, 1) : [`the server ended: ${target.ended}`];
+    if (target.ended === undefined && !(await target.isWell(friend))) trouble.push("the server does not recover");
+    const toll = { name, peakMiB: peakMiB(), maxMiB, trouble };
+    run.say(`${tellToll(toll)}; ${tellTimes(summarize(sight.ms))}; ${JSON.stringify(answers)} ${trouble}`);
+    return toll;
+  };
+  const free: Toll[] = [];
+  for (const siege of sieges) {
+    await target.restart(settings);
+    free.push(await endure(siege, MAX_MIB, () => target.peakMiB));
+  }
+  await target.stop();
+  const limit = limitMemory(run, CGROUP_MIB * 2 ** 20);
+  if (typeof limit === "string") return judgeTolls(free, limit);
+  const limited: Toll[] = [];
+  await target.restart(settings, limit.command);
+  for (const siege of sieges) {
+    const toll = await endure(siege, CGROUP_MIB, limit.peakMiB);
+    limited.push(toll);
+    if (toll.trouble.length > 0) await target.restart(settings, limit.command);
+  }
+  await target.stop();
+  return judgeTolls(free, limited);
+}
+
+/** `limited` is a sentence where the memory could not be limited. */
+export function judgeTolls(free: readonly Toll[], limited: readonly Toll[] | string): Findings {
+  const survivors = typeof limited === "string" ? [] : limited;
+  const highest = (tolls: readonly Toll[]) => tolls.reduce((one, other) => (other.peakMiB > one.peakMiB ? other : one));
+  const within =
+    typeof limited === "string"
+      ? `NOT RUN within ${CGROUP_MIB} MiB: ${limited}`
+      : `within ${CGROUP_MIB} MiB ${limited.filter(({ trouble }) => trouble.length === 0).length} of ${limited.length} survived, ${highest(limited).peakMiB.toFixed(0)} MiB at most`;
+  return {
+    figures: `${free.length} sieges: ${tellToll(highest(free))} at most; ${within}`,
+    violations: [...free, ...survivors].flatMap((toll) => [
+      ...(toll.peakMiB > toll.maxMiB ? [tellToll(toll)] : []),
+      ...toll.trouble.map((words) => `${toll.name}, ${toll.maxMiB} MiB: ${words}`),
+    ]),
+  };
+}
+
+function tellToll({ name, peakMiB, maxMiB }: Toll): string {
+  return `${name}: ${peakMiB.toFixed(0)} of ${maxMiB} MiB`;
+}
+
+/** A resource that one account takes as much of as it can get, and what the others do meanwhile. */
+interface Hog {
+  readonly name: string;
+  readonly assaults: readonly Omit<Assault, "accounts">[];
+  readonly tasks: readonly Task[];
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly isOnPostgres?: true;
+}
+
+const HOGS: readonly Hog[] = [
+  {
+    name: "write queue",
+    assaults: [repeat("10,000 new feeds", 8)],
+    tasks: ["single adds", "page reads"],
+    isOnPostgres: true,
+  },
+  {
+    name: "write queue without rate limit",
+    assaults: [repeat("10,000 new feeds", 8)],
+    tasks: ["single adds", "page reads"],
+    settings: { EARMARK_OPERATIONS_PER_MINUTE: "100000000" },
+  },
+  {
+    name: "large bodies",
+    assaults: [repeat("padded operations, 8 MiB", 20)],
+    tasks: ["bulk adds", "single adds"],
+  },
+  {
+    name: "large bodies, slowly",
+    assaults: [{ attack: "padded operations, 8 MiB", connections: 20, how: "drip" }],
+    tasks: ["bulk adds", "single adds"],
+  },
+  { name: "hashing", assaults: [repeat("sign-ins of one /48", 20)], tasks: ["sign-ins"] },
+  {
+    name: "connections",
+    assaults: [hold("idle connections", 3_000)],
+    tasks: ["new connections"],
+    settings: { EARMARK_MAX_CONNECTIONS: "2000", EARMARK_TRUSTED_PROXIES: "" },
+  },
+  {
+    name: "exports and imports",
+    assaults: [repeat("GET export as OPML", 20), repeat("import of 50,000 feeds, 16 MiB", 10)],
+    tasks: ["exports", "imports"],
+    isOnPostgres: true,
+  },
+];
+
+/** What others did alone and beside a hog. */
+export interface Share {
+  readonly name: string;
+  readonly task: string;
+  readonly alone: { readonly ms: readonly number[]; readonly failures: readonly string[] };
+  readonly beside: { readonly ms: readonly number[]; readonly failures: readonly string[] };
+}
+
+export const fairShares: Proof = {
+  name: "one hostile client: fair shares",
+  promises: ["P6"],
+  async prove(run) {
+    const shares: Share[] = [];
+    for (const hog of HOGS) shares.push(...(await measureShares(run, hog, hog.name)));
+    if (!run.isQuick) {
+      const postgres = await startPostgres([], run.later);
+      for (const hog of HOGS.filter(({ isOnPostgres }) => isOnPostgres)) {
+        const settings = { ...hog.settings, DATABASE_URL: await postgres.database() };
+        shares.push(...(await measureShares(run, { ...hog, settings }, `${hog.name} on PostgreSQL`)));
+      }
+    }
+    return judgeShares(shares, !run.isQuick);
+  },
+  control: {
+    name: "now and then others are refused",
+    async prove(run) {
+      const isUnlucky =
+        'request.url.startsWith("/v1/subscriptions?") && (globalThis.turn = -~globalThis.turn) % 10 === 0';
+      const settings = breaking(`if (${isUnlucky}) return void response.writeHead(503).end();`);
+      const hog: Hog = {
+        name: "write queue",
+        assaults: [repeat("10,000 new feeds", 1)],
+        tasks: ["page reads"],
+        settings,
+      };
+      return judgeShares(await measureShares(run, hog, hog.name), false);
+    },
+  },
+};
+
+async function measureShares(run: Run, hog: Hog, name: string): Promise<Share[]> {
+  const { assaults, tasks, settings } = hog;
+  const url = `file:${run.folder}/${name.replaceAll(" ", "-")}.db`;
+  const target = await Target.open(run, { DATABASE_URL: url, ...settings });
+  const needsList = assaults.some(({ attack }) => attack.startsWith("GET export"));
+  const hostile = [await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0)];
+  const users = await target.addAccounts(run.isQuick ? 4 : 10);
+  const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [6_000, 8_000];
+  await target.use(tasks, users, run.isQuick ? 300 : 1_000);
+  const alone = await target.use(tasks, users, aloneMs);
+  // The hog has begun before the others come, and is still there when they leave.
+  const attacking = target.attack(
+    assaults.map((one) => ({ ...one, accounts: hostile })),
+    besideMs + 1_000,
+  );
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const beside = await target.use(tasks, users, besideMs);
+  const answers = await attacking;
+  await target.stop();
+  const shares = tasks.map((task) => ({ name, task, alone: resultsOf(alone, task), beside: resultsOf(beside, task) }));
+  for (const share of shares)
+    run.say(`${tellShare(share)}; hog: ${JSON.stringify(answers)} ${share.beside.failures[0] ?? ""}`);
+  return shares;
+}
+
+/** Speed is judged where there is time enough to measure it, and nothing else runs. */
+export function judgeShares(shares: readonly Share[], isSpeedJudged: boolean): Findings {
+  const violations = shares.flatMap((share) => {
+    const found: string[] = [];
+    if (share.alone.failures.length > 0) found.push(`fails alone: ${share.alone.failures[0]}`);
+    if (successOf(share) < MIN_SUCCESS) found.push(`refused, such as: ${share.beside.failures[0]}`);
+    if (isSpeedJudged && ratioOf(share) > MAX_RATIO) found.push(`more than ${MAX_RATIO} times as slow`);
+    return found.map((words) => `${tellShare(share)}: ${words}`);
+  });
+  return { figures: shares.map(tellShare).join("; "), violations };
+}
+
+function successOf({ beside: { ms, failures } }: Share): number {
+  return ms.length === 0 ? 0 : 1 - failures.length / ms.length;
+}
+
+function ratioOf({ alone, beside }: Share): number {
+  return summarize(beside.ms).p99Ms / Math.max(FLOOR_MS, summarize(alone.ms).p99Ms);
+}
+
+function tellShare(share: Share): string {
+  const [alone, beside] = [summarize(share.alone.ms).p99Ms, summarize(share.beside.ms).p99Ms];
+  const success = (100 * successOf(share)).toFixed(share.beside.failures.length === 0 ? 0 : 1);
+  return `${share.name}: ${success} % of ${share.beside.ms.length} ${share.task}, p99 ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} beside (${ratioOf(share).toFixed(1)} ×)`;
+}
+
+function resultsOf(experience: Experience, task: Task): Share["alone"] {
+  return experience[task] ?? { ms: [], failures: [] };
+}
+
+/** The settings of a server that runs `code` at the start of every request, `/healthz` apart. */
+function breaking(code: string): Record<string, string> {
+  return {
+    NODE_OPTIONS: preloading(`
+      import { Server } from "node:http";
+      const { emit } = Server.prototype;
+      Server.prototype.emit = function (event, request, response) {
+        if (event === "request" && request.url !== "/healthz" && request.method !== "POST") { ${code} }
+        return emit.apply(this, arguments);
+      };`),
+  };
+}
+
+function summarize(times: Sight["ms"]): Pick<Sighting, "p99Ms" | "maxMs"> {
+  const sorted = times.toSorted((one, other) => one - other);
+  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, maxMs: sorted.at(-1) ?? Number.NaN };
+}
+
+function count(answers: Answers): number {
+  return Object.values(answers).reduce((sum, number) => sum + number, 0);
+}
