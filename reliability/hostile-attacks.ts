@@ -46,7 +46,7 @@ const DOCUMENTS = {
   "empty operations": (bytes) => `{"atomic:operations":[${fill("{},", bytes)}{}]}`,
   "padded operations": (bytes) => {
     const count = Math.min(10_000, Math.floor(bytes / 830));
-    return operations(count, feedUrl, " ".repeat(Math.floor(bytes / count) - 165));
+    return operations(count, feedUrl, " ".repeat(Math.floor(bytes / count) - 175));
   },
 } as const satisfies Record<string, Shape>;
 

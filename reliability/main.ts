@@ -45,7 +45,7 @@ const USAGE = `Proves what docs/reliability.md promises: one line for each proof
 
   npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
 
-  --quick      a minute or two instead of half an hour
+  --quick      three minutes instead of forty
   --only TEXT  only proofs whose name holds this
   --seed N     the same chance again
 `;

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { judgeShares, judgeSightings, judgeTolls, type Share, type Sighting, type Toll } from "./hostile-client.ts";
+
+const sighting: Sighting = { name: "attack × 40", p99Ms: 99, maxMs: 299, answers: { 200: 1 }, trouble: [] };
+const seen = (changes: Partial<Sighting>) => judgeSightings([sighting, { ...sighting, ...changes }]).violations.join();
+
+test("hostile client: health checks within the bounds → no violation", () => assert.equal(seen({}), ""));
+
+test("hostile client: a slow or failed health check → violation", () => {
+  assert.match(seen({ p99Ms: 100 }), /p99 100 ms/);
+  assert.match(seen({ maxMs: 300 }), /at most 300 ms/);
+  assert.match(seen({ name: "attack", maxMs: 300 }), /at most 300 ms/);
+  assert.match(seen({ trouble: ["the server ended: SIGKILL"] }), /the server ended/);
+});
+
+const toll: Toll = { name: "siege", peakMiB: 500, maxMiB: 600, trouble: [] };
+
+test("hostile client: too much memory, or a server that ended → violation", () => {
+  assert.deepEqual(judgeTolls([toll], [{ ...toll, maxMiB: 512 }]).violations, []);
+  assert.match(judgeTolls([{ ...toll, peakMiB: 601 }], [toll]).violations.join(), /601 of 600 MiB/);
+  assert.match(judgeTolls([toll], [{ ...toll, trouble: ["the server ended: SIGKILL"] }]).violations.join(), /SIGKILL/);
+});
+
+test("hostile client: memory that cannot be limited → the figures say so", () => {
+  assert.match(judgeTolls([toll], "no control group can be made (EACCES)").figures, /NOT RUN.*EACCES/);
+});
+
+const alone = { ms: [10, 10], failures: [] };
+const shared = (beside: Share["beside"]) =>
+  judgeShares([{ name: "hog", task: "adds", alone, beside }], true).violations.join();
+
+test("hostile client: others served as they are alone → no violation", () => {
+  assert.equal(shared({ ms: [30, 30], failures: [] }), "");
+  const quick = { ms: [1, 1], failures: [] };
+  const noise = { name: "hog", task: "adds", alone: quick, beside: { ms: [15, 15], failures: [] } };
+  assert.deepEqual(judgeShares([noise], true).violations, []);
+});
+
+test("hostile client: others refused, slowed down or not served at all → violation", () => {
+  assert.match(shared({ ms: [31, 31], failures: [] }), /times as slow/);
+  assert.match(shared({ ms: new Array(100).fill(10), failures: ["answered 503", "answered 503"] }), /answered 503/);
+  assert.match(shared({ ms: [], failures: [] }), /refused/);
+});
