@@ -227,8 +227,9 @@ export function feedUrl(): string {
   return `https://feeds.example/${newId()}`;
 }
 
+/** XML needs five bytes for every `&`, and a single character beyond Latin-1 makes every other one take two in memory. */
 export function longFeedUrl(): string {
-  return feedUrl().padEnd(URL_LENGTH, "x");
+  return `${feedUrl()}?\u6f22`.padEnd(URL_LENGTH, "&");
 }
 
 function fill(unit: string, bytes: number): string {

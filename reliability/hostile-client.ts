@@ -188,7 +188,7 @@ async function besiege(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Findings> {
   const target = await Target.open(run);
-  const ms = run.isQuick ? 3_000 : 4_000;
+  const ms = run.isQuick ? 2_000 : 3_000;
   const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
   const isNeeded = sieges.some(({ assaults }) => assaults.some(({ attack }) => needed.has(attack)));
   const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 4_000 : 20_000) : [];
@@ -196,7 +196,7 @@ async function besiege(
   const friend = await target.addAccount();
   const endure = async ({ name, assaults }: Siege, maxMiB: number, peakMiB: () => number): Promise<Toll> => {
     const all = assaults.map((one) => ({ ...one, accounts: needed.has(one.attack) ? lists : accounts }));
-    const { sight, result: answers } = await target.watch(() => target.attack(all, ms));
+    const { sight, result: answers } = await target.watch(() => target.attackUntilFull(all, ms));
     const trouble = target.ended === undefined ? sight.failures.slice(0, 1) : [`the server ended: ${target.ended}`];
     if (target.ended === undefined && !(await target.isWell(friend))) trouble.push("the server does not recover");
     const toll = { name, peakMiB: peakMiB(), maxMiB, trouble };

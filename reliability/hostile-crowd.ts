@@ -18,7 +18,7 @@ export type Order =
       readonly isPolite: boolean;
     }
   | { readonly role: "watch"; readonly port: number; readonly pid: number }
-  | { readonly role: "stop watching" }
+  | { readonly role: "stop" }
   | ({ readonly role: "use"; readonly port: number; readonly ms: number } & Usage);
 
 export interface Assault {
@@ -55,13 +55,24 @@ export type Experience = Partial<Record<Task, { readonly ms: number[]; readonly 
 
 const WATCH_EVERY_MS = 20;
 const PATIENCE_MS = 20_000;
+const TRIES = 10;
+const RETRY_MS = 200;
 const DRIP_BYTES = 64 * 1024;
 const DRIP_EVERY_MS = 50;
+
+/** Ends what this process is doing. */
+let stop = () => {};
 
 async function attack({ port, ms, assaults }: Extract<Order, { role: "attack" }>): Promise<Answers> {
   const answers: Answers = {};
   const open = new Set<Socket>();
-  const end = performance.now() + ms;
+  let end = performance.now() + ms;
+  const stopped = new Promise<void>((resolve) => {
+    stop = () => {
+      end = 0;
+      resolve();
+    };
+  });
   const all = assaults.flatMap(({ attack: name, accounts, connections, how }) => {
     const { requests, isFresh } = findAttack(name);
     const variants = accounts.map((account) => requests(account));
@@ -79,12 +90,18 @@ async function attack({ port, ms, assaults }: Extract<Order, { role: "attack" }>
       if (performance.now() < end || typeof how === "object") answers[status] = (answers[status] ?? 0) + 1;
       // Nothing listens, or not for this client: no reason to spin.
       if (status === "closed") await sleep(50);
+      return status;
     };
     if (typeof how === "object") {
       const times = how.once * Math.max(...variants.map(({ length }) => length));
       return [
         (async () => {
-          for (let turn = 0; turn < times; turn += 1) await send(turn, PATIENCE_MS);
+          // An attack that was only refused was none: the server may still be busy with an earlier one.
+          for (let [turn, tries] = [0, 1]; turn < times; tries += 1) {
+            const isRefused = /429|503/.test(await send(turn, PATIENCE_MS));
+            if (isRefused && tries % TRIES !== 0) await sleep(RETRY_MS);
+            else turn += 1;
+          }
         })(),
       ];
     }
@@ -93,7 +110,7 @@ async function attack({ port, ms, assaults }: Extract<Order, { role: "attack" }>
     });
   });
   const isOnce = assaults.every(({ how }) => typeof how === "object");
-  await Promise.race([Promise.all(all), ...(isOnce ? [] : [sleep(ms)])]);
+  await Promise.race([Promise.all(all), stopped, ...(isOnce ? [] : [sleep(ms)])]);
   for (const socket of open) socket.destroy();
   return answers;
 }
@@ -125,12 +142,13 @@ function drip(socket: Socket, bytes: Buffer): void {
   socket.on("close", () => clearInterval(timer));
 }
 
-let isWatching = false;
-
 async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<Sight> {
   const sight = { ms: [] as number[], busyMs: [] as number[], failures: [] as string[] };
   let connection: Connection | undefined;
-  isWatching = true;
+  let isWatching = true;
+  stop = () => {
+    isWatching = false;
+  };
   while (isWatching) {
     const sent = performance.now();
     const busy = readBusyMs(pid);
@@ -273,8 +291,8 @@ function call(port: number, agent: Agent, token: string, what: Call): Promise<st
 }
 
 process.on("message", (order: Order) => {
-  if (order.role === "stop watching") {
-    isWatching = false;
+  if (order.role === "stop") {
+    stop();
     return;
   }
   if (order.role === "attack" && order.isPolite) setPriority(constants.priority.PRIORITY_LOW);

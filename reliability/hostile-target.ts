@@ -17,6 +17,10 @@ type User = Usage["accounts"][number];
 const RECOVERY_MS = 10_000;
 /** What an attack leaves behind is watched for so long. */
 const AFTERWARDS_MS = 300;
+/** Memory that has grown by less for so long does not grow any more; so much longer than asked it may grow at most. */
+const GROWTH_MIB = 5;
+const STEADY_MS = 2_000;
+const MOST_GROWING_MS = 20_000;
 const ADDED_AT_ONCE = 1_000;
 let accounts = 0;
 
@@ -107,6 +111,20 @@ export class Target {
     return this.#hostile.ask({ role: "attack", port: this.#server.port, ms, assaults, isPolite: !this.#run.isQuick });
   }
 
+  /** Attacks for at least `ms`, and until the memory of the server has not grown for a while. */
+  async attackUntilFull(assaults: readonly Assault[], ms: number): Promise<Answers> {
+    const attacking = this.attack(assaults, ms + MOST_GROWING_MS);
+    let [peak, since] = [0, performance.now()];
+    const earliest = since + ms;
+    while (this.ended === undefined && (performance.now() < earliest || performance.now() < since + STEADY_MS)) {
+      if (performance.now() > earliest + MOST_GROWING_MS) break;
+      await sleep(100);
+      if (this.peakMiB > peak + GROWTH_MIB) [peak, since] = [this.peakMiB, performance.now()];
+    }
+    this.#hostile.send({ role: "stop" });
+    return attacking;
+  }
+
   /** What a client that only watches sees during `work`. */
   async watch<Result>(work: () => Promise<Result>): Promise<{ readonly sight: Sight; readonly result: Result }> {
     const { port, child } = this.#server;
@@ -116,10 +134,10 @@ export class Target {
     try {
       const result = await work();
       await sleep(AFTERWARDS_MS);
-      this.#watcher.send({ role: "stop watching" });
+      this.#watcher.send({ role: "stop" });
       return { result, sight: await watching };
     } finally {
-      this.#watcher.send({ role: "stop watching" });
+      this.#watcher.send({ role: "stop" });
     }
   }
 
