@@ -6,11 +6,17 @@ export interface Account {
   readonly cookie: string;
 }
 
+/** The bytes of a request. A body is shared by all accounts, since some take seconds to build. */
+export interface Request {
+  readonly head: Buffer;
+  readonly body: Buffer;
+}
+
 /** One kind of hostile request. */
 export interface Attack {
   readonly name: string;
-  /** Its variants, as bytes. Every request closes its connection, unless the connection is to stay idle. */
-  readonly requests: (account: Account) => readonly Buffer[];
+  /** Its variants. Every request closes its connection, unless the connection is to stay idle. */
+  readonly requests: (account: Account) => readonly Request[];
   /** The variants are built again for every request, since each has to add new feeds. */
   readonly isFresh?: true;
   /** The account needs a long list. */
@@ -86,7 +92,7 @@ export const ATTACKS: readonly Attack[] = [
     isQuick: true,
     requests: () =>
       [" ", "\t", ";", "=", "a=b; ", "earmark=; "].map((part) =>
-        bytesOf(`${start("GET", "/v1/me")}Cookie: earmark=a${fill(part, 8_000)}a\r\n\r\n`),
+        bare(`${start("GET", "/v1/me")}Cookie: earmark=a${fill(part, 8_000)}a\r\n`),
       ),
   },
   ...Object.entries(HEADERS).map(
@@ -95,31 +101,30 @@ export const ATTACKS: readonly Attack[] = [
       ...(header === "Accept" ? { isQuick: true } : {}),
       requests: (account) =>
         CHARACTERS.map((character) =>
-          bytesOf(`${request(account)}${header}: ${value}${fill(character, LONG - value.length)}a\r\n\r\n`),
+          bare(`${request(account)}${header}: ${value}${fill(character, LONG - value.length)}a\r\n`),
         ),
     }),
   ),
   {
     name: "path of 15 KiB",
-    requests: ({ token }) =>
-      PATH_PARTS.map((part) => bytesOf(`${start("GET", `/v1/${fill(part, LONG)}`, bearer(token))}\r\n`)),
+    requests: ({ token }) => PATH_PARTS.map((part) => bare(start("GET", `/v1/${fill(part, LONG)}`, bearer(token)))),
   },
   {
     name: "query of 15 KiB",
     isQuick: true,
     requests: ({ token }) =>
-      QUERY_PARTS.map((part) => bytesOf(`${start("GET", `/v1/subscriptions?${fill(part, LONG)}`, bearer(token))}\r\n`)),
+      QUERY_PARTS.map((part) => bare(start("GET", `/v1/subscriptions?${fill(part, LONG)}`, bearer(token)))),
   },
-  post("600 URLs of slashes", [1_300_000], "URLs of slashes", true),
+  postOperations("600 URLs of slashes", [1_300_000], "URLs of slashes", true),
   ...names(DOCUMENTS).flatMap((shape) => [
-    post(`${shape}, 8 MiB`, [LARGE_SIZE], shape, shape === "URLs of slashes" || shape === "empty arrays"),
-    post(`${shape}, 256 KiB`, MEDIUM_SIZES, shape, shape === "empty operations"),
+    postOperations(`${shape}, 8 MiB`, [LARGE_SIZE], shape, shape === "URLs of slashes" || shape === "empty arrays"),
+    postOperations(`${shape}, 256 KiB`, MEDIUM_SIZES, shape, shape === "empty operations"),
   ]),
   {
     name: "single subscription of 8 MiB",
     requests: ({ token }) => [
-      body("/v1/subscriptions", PLAIN, token, DOCUMENTS["empty arrays"](LARGE_SIZE)),
-      body("/v1/subscriptions", PLAIN, token, DOCUMENTS.keys(LARGE_SIZE)),
+      post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS["empty arrays"], LARGE_SIZE)),
+      post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS.keys, LARGE_SIZE)),
     ],
   },
   ...["GET", "HEAD"].flatMap((method): Attack[] => [
@@ -127,19 +132,19 @@ export const ATTACKS: readonly Attack[] = [
       name: `${method} export as OPML`,
       needsList: true,
       isQuick: true,
-      requests: ({ token }) => [bytesOf(`${start(method, "/v1/subscriptions.opml", bearer(token))}\r\n`)],
+      requests: ({ token }) => [bare(start(method, "/v1/subscriptions.opml", bearer(token)))],
     },
     {
       name: `${method} export as JSON`,
       needsList: true,
-      requests: ({ cookie }) => [bytesOf(`${start(method, "/v1/me/export", `Cookie: ${cookie}\r\n`)}\r\n`)],
+      requests: ({ cookie }) => [bare(start(method, "/v1/me/export", `Cookie: ${cookie}\r\n`))],
     },
   ]),
   ...names(FILES).map(
     (shape): Attack => ({
       name: `import of ${shape}, 16 MiB`,
       ...(shape === "empty outlines" || shape === "long titles" ? { isQuick: true } : {}),
-      requests: ({ token }) => [body("/v1/imports", "text/x-opml", token, FILES[shape](FILE_SIZE))],
+      requests: ({ token }) => [post("/v1/imports", "text/x-opml", token, build(FILES[shape], FILE_SIZE))],
     }),
   ),
 ];
@@ -149,7 +154,7 @@ const HOGS: readonly Attack[] = [
   {
     name: "10,000 new feeds",
     isFresh: true,
-    requests: ({ token }) => [body("/v1/operations", ATOMIC, token, operations(10_000, feedUrl))],
+    requests: ({ token }) => [post("/v1/operations", ATOMIC, token, bytesOf(operations(10_000, feedUrl)))],
   },
   {
     name: "sign-ins of one /48",
@@ -157,12 +162,12 @@ const HOGS: readonly Attack[] = [
     requests: () => {
       const document = JSON.stringify({ data: { type: "session", attributes: { name: "nobody", password: newId() } } });
       const groups = Array.from({ length: 5 }, () => Math.floor(Math.random() * 65_536).toString(16)).join(":");
-      return [body("/v1/sessions", PLAIN, undefined, document, `X-Forwarded-For: 2001:db8:1:${groups}\r\n`)];
+      return [post("/v1/sessions", PLAIN, undefined, bytesOf(document), `X-Forwarded-For: 2001:db8:1:${groups}\r\n`)];
     },
   },
   {
     name: "idle connections",
-    requests: () => [bytesOf("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")],
+    requests: () => [bare("GET /healthz HTTP/1.1\r\nHost: localhost\r\n")],
   },
 ];
 
@@ -172,11 +177,17 @@ export function findAttack(name: string): Attack {
   return found;
 }
 
-function post(name: string, sizes: readonly number[], shape: keyof typeof DOCUMENTS, isQuick: boolean): Attack {
+function postOperations(
+  name: string,
+  sizes: readonly number[],
+  shape: keyof typeof DOCUMENTS,
+  isQuick: boolean,
+): Attack {
   return {
     name,
     ...(isQuick ? { isQuick } : {}),
-    requests: ({ token }) => sizes.map((bytes) => body("/v1/operations", ATOMIC, token, DOCUMENTS[shape](bytes))),
+    requests: ({ token }) =>
+      sizes.map((bytes) => post("/v1/operations", ATOMIC, token, build(DOCUMENTS[shape], bytes))),
   };
 }
 
@@ -184,9 +195,23 @@ function start(method: string, target: string, headers = ""): string {
   return `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}`;
 }
 
-function body(path: string, type: string, token: string | undefined, text: string, headers = ""): Buffer {
-  const all = `${bearer(token)}Content-Type: ${type}\r\nContent-Length: ${text.length}\r\n${headers}`;
-  return bytesOf(`${start("POST", path, all)}\r\n${text}`);
+function bare(head: string): Request {
+  return { head: bytesOf(`${head}\r\n`), body: NOTHING };
+}
+
+function post(path: string, type: string, token: string | undefined, body: Buffer, headers = ""): Request {
+  const all = `${bearer(token)}Content-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}`;
+  return { head: bytesOf(`${start("POST", path, all)}\r\n`), body };
+}
+
+const NOTHING = Buffer.alloc(0);
+const built = new Map<Shape, Map<number, Buffer>>();
+
+function build(shape: Shape, bytes: number): Buffer {
+  const sizes = built.get(shape) ?? new Map<number, Buffer>();
+  const body = sizes.get(bytes) ?? bytesOf(shape(bytes));
+  built.set(shape, sizes.set(bytes, body));
+  return body;
 }
 
 function bearer(token: string | undefined): string {

@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judgeShares, judgeSightings, judgeTolls, type Share, type Sighting, type Toll } from "./hostile-client.ts";
+import {
+  judgeLatencies,
+  judgeMemory,
+  judgeShares,
+  type Latency,
+  type MemoryUse,
+  type Share,
+} from "./hostile-client.ts";
 
-const sighting: Sighting = { name: "attack × 40", p99Ms: 99, maxMs: 299, answers: { 200: 1 }, trouble: [] };
-const seen = (changes: Partial<Sighting>) => judgeSightings([sighting, { ...sighting, ...changes }]).violations.join();
+const latency: Latency = { name: "attack × 40", p99Ms: 99, maxMs: 299, answers: { 200: 1 }, failures: [] };
+const seen = (changes: Partial<Latency>) => judgeLatencies([latency, { ...latency, ...changes }]).violations.join();
 
 test("hostile client: health checks within the bounds → no violation", () => assert.equal(seen({}), ""));
 
@@ -11,19 +18,19 @@ test("hostile client: a slow or failed health check → violation", () => {
   assert.match(seen({ p99Ms: 100 }), /p99 100 ms/);
   assert.match(seen({ maxMs: 300 }), /at most 300 ms/);
   assert.match(seen({ name: "attack", maxMs: 300 }), /at most 300 ms/);
-  assert.match(seen({ trouble: ["the server ended: SIGKILL"] }), /the server ended/);
+  assert.match(seen({ failures: ["the server ended: SIGKILL"] }), /the server ended/);
 });
 
-const toll: Toll = { name: "siege", peakMiB: 500, maxMiB: 600, trouble: [] };
+const use: MemoryUse = { name: "scenario", peakMiB: 500, maxMiB: 600, failures: [] };
 
 test("hostile client: too much memory, or a server that ended → violation", () => {
-  assert.deepEqual(judgeTolls([toll], [{ ...toll, maxMiB: 512 }]).violations, []);
-  assert.match(judgeTolls([{ ...toll, peakMiB: 601 }], [toll]).violations.join(), /601 of 600 MiB/);
-  assert.match(judgeTolls([toll], [{ ...toll, trouble: ["the server ended: SIGKILL"] }]).violations.join(), /SIGKILL/);
+  assert.deepEqual(judgeMemory([use], [{ ...use, maxMiB: 512 }]).violations, []);
+  assert.match(judgeMemory([{ ...use, peakMiB: 601 }], [use]).violations.join(), /601 of 600 MiB/);
+  assert.match(judgeMemory([use], [{ ...use, failures: ["the server ended: SIGKILL"] }]).violations.join(), /SIGKILL/);
 });
 
 test("hostile client: memory that cannot be limited → the figures say so", () => {
-  assert.match(judgeTolls([toll], "no control group can be made (EACCES)").figures, /NOT RUN.*EACCES/);
+  assert.match(judgeMemory([use], "no control group can be made (EACCES)").figures, /NOT RUN.*EACCES/);
 });
 
 const alone = { ms: [10, 10], failures: [] };

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/postgres.ts";
 import { ATTACKS, type Attack } from "./hostile-attacks.ts";
-import type { Answers, Assault, Sight, Task } from "./hostile-crowd.ts";
+import type { Answers, HealthChecks, Load, Task } from "./hostile-process.ts";
 import { limitMemory, Target } from "./hostile-target.ts";
 import { type Findings, type Proof, preloading, type Run } from "./proof.ts";
 
 /** What a client that only watches may notice of an attack. */
 const MAX_P99_MS = 100;
 const MAX_MS = 300;
+/** While all of its memory is taken, a server may be slower, but not so slow that it is taken for dead. */
+const MAX_FULL_MS = 5_000;
 const MAX_MIB = 600;
 const CGROUP_MIB = 512;
 /** The share of requests of ordinary clients that must succeed beside a hostile one. */
@@ -17,12 +19,12 @@ const MAX_RATIO = 3;
 const FLOOR_MS = 5;
 
 /** One attack, as the client saw it that only watches. */
-export interface Sighting {
+export interface Latency {
   readonly name: string;
   readonly p99Ms: number;
   readonly maxMs: number;
   readonly answers: Answers;
-  readonly trouble: readonly string[];
+  readonly failures: readonly string[];
 }
 
 export const eventLoop: Proof = {
@@ -32,7 +34,7 @@ export const eventLoop: Proof = {
     const target = await Target.open(run);
     const attacks = ATTACKS.filter(({ isQuick }) => !run.isQuick || isQuick);
     const [length, connections, ms] = run.isQuick ? [2_000, 40, 600] : [20_000, 40, 2_500];
-    return judgeSightings(await tryAttacks(run, target, attacks, { length, connections, ms }));
+    return judgeLatencies(await runAttacks(run, target, attacks, { length, connections, ms }));
   },
   control: {
     name: "requests that hold the event loop",
@@ -44,8 +46,8 @@ export const eventLoop: Proof = {
           "const from = process.cpuUsage(); while (process.cpuUsage(from).user < 500_000);",
         ),
       );
-      const attacks = ATTACKS.filter(({ name }) => name.startsWith("Accept of"));
-      return judgeSightings(await tryAttacks(run, target, attacks, { length: 0, connections: 2, ms: 500 }));
+      const attacks = ATTACKS.filter(({ name }) => name === "HEAD export as OPML");
+      return judgeLatencies(await runAttacks(run, target, attacks, { length: 0, connections: 2, ms: 500 }));
     },
   },
 };
@@ -58,63 +60,68 @@ interface Extent {
 }
 
 /** Each attack first alone, then again and again on many connections. An attack has an account of its own. */
-async function tryAttacks(run: Run, target: Target, attacks: readonly Attack[], extent: Extent): Promise<Sighting[]> {
+async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], extent: Extent): Promise<Latency[]> {
   const { length, connections, ms } = extent;
-  const friend = await target.addAccount();
-  const sightings: Sighting[] = [];
+  const ordinary = await target.addAccount();
+  const latencies: Latency[] = [];
   for (const { name, needsList } of attacks) {
     const accounts = [await target.addAccount(needsList ? length : 0)];
-    const stages: readonly (readonly [string, Assault, number])[] = [
+    const stages: readonly (readonly [string, Load, number])[] = [
       [name, { attack: name, accounts, connections: 1, how: { once: run.isQuick ? 1 : 3 } }, 0],
       [`${name} × ${connections}`, { attack: name, accounts, connections, how: "repeat" }, ms],
     ];
-    for (const [title, assault, duration] of stages) {
-      const { sight, result: answers } = await target.watch(() => target.attack([assault], duration));
-      const trouble = [...sight.failures];
+    for (const [title, load, duration] of stages) {
+      const { checks, result: answers } = await target.watch(() => target.attack([load], duration));
+      const failures = [...checks.failures];
       const isAnswered = Object.keys(answers).some((status) => /^\d+$/.test(status));
-      if (assault.how !== "repeat" && !isAnswered) trouble.push("no request was answered");
-      if (!(await target.isWell(friend)))
-        trouble.push(target.ended === undefined ? "the server does not recover" : `the server ended: ${target.ended}`);
+      if (load.how !== "repeat" && !isAnswered) failures.push("no request was answered");
+      if (!(await target.isWell(ordinary)))
+        failures.push(target.ended === undefined ? "the server does not recover" : `the server ended: ${target.ended}`);
       // On a machine that has other things to do, only what the server itself computed counts.
-      const sighting = { name: title, ...summarize(run.isQuick ? sight.busyMs : sight.ms), answers, trouble };
-      run.say(`${tell(sighting)}; busy ${tellTimes(summarize(sight.busyMs))}; ${JSON.stringify(answers)} ${trouble}`);
-      sightings.push(sighting);
+      const latency = { name: title, ...summarize(run.isQuick ? checks.busyMs : checks.ms), answers, failures };
+      run.say(
+        `${formatLatency(latency)}; busy ${formatTimes(summarize(checks.busyMs))}; ${JSON.stringify(answers)} ${failures}`,
+      );
+      latencies.push(latency);
       // What such an attack left to do must not be taken for the next one's.
-      if (trouble.length > 0 || sighting.maxMs >= MAX_MS) await target.restart();
+      if (failures.length > 0 || latency.maxMs >= MAX_MS) await target.restart();
     }
   }
-  return sightings;
+  return latencies;
 }
 
 /** A single request is over too soon for a p99. */
-export function judgeSightings(sightings: readonly Sighting[]): Findings {
-  const isRepeated = ({ name }: Sighting) => / × \d+$/.test(name);
-  const violations = sightings.flatMap((sighting) => {
-    const isSlow = sighting.maxMs >= MAX_MS || (isRepeated(sighting) && sighting.p99Ms >= MAX_P99_MS);
-    return [...(isSlow ? [tell(sighting)] : []), ...sighting.trouble.map((words) => `${sighting.name}: ${words}`)];
+export function judgeLatencies(latencies: readonly Latency[]): Findings {
+  const isRepeated = ({ name }: Latency) => / × \d+$/.test(name);
+  const violations = latencies.flatMap((latency) => {
+    const isSlow = latency.maxMs >= MAX_MS || (isRepeated(latency) && latency.p99Ms >= MAX_P99_MS);
+    return [
+      ...(isSlow ? [formatLatency(latency)] : []),
+      ...latency.failures.map((words) => `${latency.name}: ${words}`),
+    ];
   });
-  const worst = (key: "p99Ms" | "maxMs", from: readonly Sighting[]) =>
+  const worst = (key: "p99Ms" | "maxMs", from: readonly Latency[]) =>
     from.reduce((one, other) => (other[key] > one[key] ? other : one));
-  const [p99, max] = [worst("p99Ms", sightings.filter(isRepeated)), worst("maxMs", sightings)];
-  const answered = sightings.reduce((sum, { answers }) => sum + count(answers), 0);
+  const [p99, max] = [worst("p99Ms", latencies.filter(isRepeated)), worst("maxMs", latencies)];
+  const answered = latencies.reduce((sum, { answers }) => sum + count(answers), 0);
   return {
-    figures: `${sightings.length / 2} attacks, ${answered} requests; others' health check: worst p99 ${p99.p99Ms.toFixed(0)} ms (${p99.name}), worst maximum ${max.maxMs.toFixed(0)} ms (${max.name})`,
+    figures: `${latencies.length / 2} attacks, ${answered} requests; others' health check: worst p99 ${p99.p99Ms.toFixed(0)} ms (${p99.name}), worst maximum ${max.maxMs.toFixed(0)} ms (${max.name})`,
     violations,
   };
 }
 
-function tell(sighting: Sighting): string {
-  return `${sighting.name}: health check ${tellTimes(sighting)}`;
+function formatLatency(latency: Latency): string {
+  return `${latency.name}: health check ${formatTimes(latency)}`;
 }
 
-function tellTimes({ p99Ms, maxMs }: Pick<Sighting, "p99Ms" | "maxMs">): string {
+function formatTimes({ p99Ms, maxMs }: Pick<Latency, "p99Ms" | "maxMs">): string {
   return `p99 ${p99Ms.toFixed(0)} ms, at most ${maxMs.toFixed(0)} ms`;
 }
 
 /** Several attacks at the same time, for what they take together. */
-interface Siege {
+interface Scenario {
   readonly name: string;
-  readonly assaults: readonly Omit<Assault, "accounts">[];
+  readonly loads: readonly Omit<Load, "accounts">[];
 }
 
 const isImport = ({ name }: Attack) => name.startsWith("import of");
@@ -124,19 +131,19 @@ const repeat = (attack: string, connections: number) => ({ attack, connections, 
 
 const UNREAD = [hold("GET export as OPML", 20), hold("GET export as JSON", 20)];
 const UNREAD_IMPORTS = hold("import of long titles, 16 MiB", 12);
-const SIEGES: readonly Siege[] = [
-  { name: "20 unread exports as OPML", assaults: UNREAD.slice(0, 1) },
-  { name: "20 unread exports as JSON", assaults: UNREAD.slice(1) },
-  { name: "12 unread answers to imports", assaults: [UNREAD_IMPORTS] },
-  { name: "4,000 idle connections", assaults: [hold("idle connections", 4_000)] },
+const SCENARIOS: readonly Scenario[] = [
+  { name: "20 unread exports as OPML", loads: UNREAD.slice(0, 1) },
+  { name: "20 unread exports as JSON", loads: UNREAD.slice(1) },
+  { name: "12 unread answers to imports", loads: [UNREAD_IMPORTS] },
+  { name: "4,000 idle connections", loads: [hold("idle connections", 4_000)] },
   ...ATTACKS.filter((attack) => isImport(attack) || isLargeBody(attack)).map(({ name }) => ({
     name: `20 × ${name}`,
-    assaults: [repeat(name, 20)],
+    loads: [repeat(name, 20)],
   })),
 ];
-const ALL_AT_ONCE: Siege = {
+const ALL_AT_ONCE: Scenario = {
   name: "all at once",
-  assaults: [
+  loads: [
     ...UNREAD,
     UNREAD_IMPORTS,
     hold("idle connections", 4_000),
@@ -144,9 +151,9 @@ const ALL_AT_ONCE: Siege = {
     ...ATTACKS.filter(isLargeBody).map(({ name }) => repeat(name, 2)),
   ],
 };
-const QUICK_SIEGE: Siege = {
+const QUICK_SCENARIO: Scenario = {
   name: "all at once, in short",
-  assaults: [
+  loads: [
     ...UNREAD,
     UNREAD_IMPORTS,
     hold("idle connections", 500),
@@ -156,24 +163,24 @@ const QUICK_SIEGE: Siege = {
   ],
 };
 
-/** What a siege took. */
-export interface Toll {
+/** What a scenario took. */
+export interface MemoryUse {
   readonly name: string;
   readonly peakMiB: number;
   readonly maxMiB: number;
-  readonly trouble: readonly string[];
+  readonly failures: readonly string[];
 }
 
 export const memory: Proof = {
   name: "one hostile client: memory",
   promises: ["P6"],
-  prove: (run) => besiege(run, run.isQuick ? [QUICK_SIEGE] : [...SIEGES, ALL_AT_ONCE]),
+  prove: (run) => measureMemory(run, run.isQuick ? [QUICK_SCENARIO] : [...SCENARIOS, ALL_AT_ONCE]),
   control: {
     name: "every request keeps 40 MiB",
     async prove(run) {
       const settings = breaking("(globalThis.kept ??= []).push(Buffer.alloc(40 * 2 ** 20, 1));");
-      const siege = { name: "20 requests", assaults: [hold("Authorization of 15 KiB", 20)] };
-      const found = await besiege(run, [siege], settings);
+      const scenario = { name: "20 requests", loads: [hold("Authorization of 15 KiB", 20)] };
+      const found = await measureMemory(run, [scenario], settings);
       // Both halves of the proof must notice.
       const halves = found.figures.includes("NOT RUN") ? 1 : 2;
       return found.violations.length < halves ? { ...found, violations: [] } : found;
@@ -181,72 +188,75 @@ export const memory: Proof = {
   },
 };
 
-/** Without a limit each siege meets a new process; within a limit one process has to survive them all. */
-async function besiege(
+/** Without a limit each scenario meets a new process; within a limit one process has to survive them all. */
+async function measureMemory(
   run: Run,
-  sieges: readonly Siege[],
+  scenarios: readonly Scenario[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Findings> {
   const target = await Target.open(run);
   const ms = run.isQuick ? 2_000 : 3_000;
   const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
-  const isNeeded = sieges.some(({ assaults }) => assaults.some(({ attack }) => needed.has(attack)));
+  const isNeeded = scenarios.some(({ loads }) => loads.some(({ attack }) => needed.has(attack)));
   const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 4_000 : 20_000) : [];
   const accounts = await target.addAccounts(isNeeded ? (run.isQuick ? 6 : 12) : 1);
-  const friend = await target.addAccount();
-  const endure = async ({ name, assaults }: Siege, maxMiB: number, peakMiB: () => number): Promise<Toll> => {
-    const all = assaults.map((one) => ({ ...one, accounts: needed.has(one.attack) ? lists : accounts }));
-    const { sight, result: answers } = await target.watch(() => target.attackUntilFull(all, ms));
-    const trouble = target.ended === undefined ? sight.failures.slice(0, 1) : [`the server ended: ${target.ended}`];
-    if (target.ended === undefined && !(await target.isWell(friend))) trouble.push("the server does not recover");
-    const toll = { name, peakMiB: peakMiB(), maxMiB, trouble };
-    run.say(`${tellToll(toll)}; ${tellTimes(summarize(sight.ms))}; ${JSON.stringify(answers)} ${trouble}`);
-    return toll;
+  const ordinary = await target.addAccount();
+  const runScenario = async ({ name, loads }: Scenario, maxMiB: number, peakMiB: () => number): Promise<MemoryUse> => {
+    const all = loads.map((one) => ({ ...one, accounts: needed.has(one.attack) ? lists : accounts }));
+    const { checks, result: answers } = await target.watch(() => target.attack(all, ms, true));
+    const failures = target.ended === undefined ? checks.failures.slice(0, 1) : [`the server ended: ${target.ended}`];
+    if (target.ended === undefined && !(await target.isWell(ordinary))) failures.push("the server does not recover");
+    const { maxMs } = summarize(checks.ms);
+    if (!run.isQuick && maxMs > MAX_FULL_MS) failures.push(`a health check took ${maxMs.toFixed(0)} ms`);
+    const use = { name, peakMiB: peakMiB(), maxMiB, failures };
+    run.say(`${formatMemory(use)}; ${formatTimes(summarize(checks.ms))}; ${JSON.stringify(answers)} ${failures}`);
+    return use;
   };
-  const free: Toll[] = [];
-  for (const siege of sieges) {
+  const free: MemoryUse[] = [];
+  for (const scenario of scenarios) {
     await target.restart(settings);
-    free.push(await endure(siege, MAX_MIB, () => target.peakMiB));
+    free.push(await runScenario(scenario, MAX_MIB, () => target.peakMiB));
   }
   await target.stop();
   const limit = limitMemory(run, CGROUP_MIB * 2 ** 20);
-  if (typeof limit === "string") return judgeTolls(free, limit);
-  const limited: Toll[] = [];
+  if (typeof limit === "string") return judgeMemory(free, limit);
+  const limited: MemoryUse[] = [];
   await target.restart(settings, limit.command);
-  for (const siege of sieges) {
-    const toll = await endure(siege, CGROUP_MIB, limit.peakMiB);
-    limited.push(toll);
-    if (toll.trouble.length > 0) await target.restart(settings, limit.command);
+  for (const scenario of scenarios) {
+    const use = await runScenario(scenario, CGROUP_MIB, limit.peakMiB);
+    limited.push(use);
+    if (use.failures.length > 0) await target.restart(settings, limit.command);
   }
   await target.stop();
-  return judgeTolls(free, limited);
+  return judgeMemory(free, limited);
 }
 
 /** `limited` is a sentence where the memory could not be limited. */
-export function judgeTolls(free: readonly Toll[], limited: readonly Toll[] | string): Findings {
+export function judgeMemory(free: readonly MemoryUse[], limited: readonly MemoryUse[] | string): Findings {
   const survivors = typeof limited === "string" ? [] : limited;
-  const highest = (tolls: readonly Toll[]) => tolls.reduce((one, other) => (other.peakMiB > one.peakMiB ? other : one));
+  const highest = (uses: readonly MemoryUse[]) =>
+    uses.reduce((one, other) => (other.peakMiB > one.peakMiB ? other : one));
   const within =
     typeof limited === "string"
       ? `NOT RUN within ${CGROUP_MIB} MiB: ${limited}`
-      : `within ${CGROUP_MIB} MiB ${limited.filter(({ trouble }) => trouble.length === 0).length} of ${limited.length} survived, ${highest(limited).peakMiB.toFixed(0)} MiB at most`;
+      : `within ${CGROUP_MIB} MiB ${limited.filter(({ failures }) => failures.length === 0).length} of ${limited.length} survived, ${highest(limited).peakMiB.toFixed(0)} MiB at most`;
   return {
-    figures: `${free.length} sieges: ${tellToll(highest(free))} at most; ${within}`,
-    violations: [...free, ...survivors].flatMap((toll) => [
-      ...(toll.peakMiB > toll.maxMiB ? [tellToll(toll)] : []),
-      ...toll.trouble.map((words) => `${toll.name}, ${toll.maxMiB} MiB: ${words}`),
+    figures: `${free.length} scenarios: ${formatMemory(highest(free))} at most; ${within}`,
+    violations: [...free, ...survivors].flatMap((use) => [
+      ...(use.peakMiB > use.maxMiB ? [formatMemory(use)] : []),
+      ...use.failures.map((words) => `${use.name}, ${use.maxMiB} MiB: ${words}`),
     ]),
   };
 }
 
-function tellToll({ name, peakMiB, maxMiB }: Toll): string {
+function formatMemory({ name, peakMiB, maxMiB }: MemoryUse): string {
   return `${name}: ${peakMiB.toFixed(0)} of ${maxMiB} MiB`;
 }
 
 /** A resource that one account takes as much of as it can get, and what the others do meanwhile. */
 interface Hog {
   readonly name: string;
-  readonly assaults: readonly Omit<Assault, "accounts">[];
+  readonly loads: readonly Omit<Load, "accounts">[];
   readonly tasks: readonly Task[];
   readonly settings?: Readonly<Record<string, string>>;
   readonly needsList?: true;
@@ -258,37 +268,37 @@ interface Hog {
 const HOGS: readonly Hog[] = [
   {
     name: "write queue",
-    assaults: [repeat("10,000 new feeds", 8)],
+    loads: [repeat("10,000 new feeds", 8)],
     tasks: ["single adds", "page reads"],
     isOnPostgres: true,
   },
   {
     name: "write queue without rate limit",
-    assaults: [repeat("10,000 new feeds", 8)],
+    loads: [repeat("10,000 new feeds", 8)],
     tasks: ["single adds", "page reads"],
     settings: { EARMARK_OPERATIONS_PER_MINUTE: "100000000" },
     isLong: true,
   },
   {
     name: "large bodies",
-    assaults: [repeat("padded operations, 8 MiB", 20)],
+    loads: [repeat("padded operations, 8 MiB", 20)],
     tasks: ["bulk adds", "single adds"],
   },
   {
     name: "large bodies, slowly",
-    assaults: [{ attack: "padded operations, 8 MiB", connections: 20, how: "drip" }],
+    loads: [{ attack: "padded operations, 8 MiB", connections: 20, how: "drip" }],
     tasks: ["bulk adds", "single adds"],
   },
-  { name: "hashing", assaults: [repeat("sign-ins of one /48", 20)], tasks: ["sign-ins"] },
+  { name: "hashing", loads: [repeat("sign-ins of one /48", 20)], tasks: ["sign-ins"] },
   {
     name: "connections",
-    assaults: [hold("idle connections", 3_000)],
+    loads: [hold("idle connections", 3_000)],
     tasks: ["new connections"],
     settings: { EARMARK_MAX_CONNECTIONS: "2000", EARMARK_TRUSTED_PROXIES: "" },
   },
   {
     name: "exports and imports",
-    assaults: [repeat("GET export as OPML", 20), repeat("import of 50,000 feeds, 16 MiB", 10)],
+    loads: [repeat("GET export as OPML", 20), repeat("import of 50,000 feeds, 16 MiB", 10)],
     tasks: ["exports", "imports"],
     needsList: true,
     isOnPostgres: true,
@@ -328,7 +338,7 @@ export const fairShares: Proof = {
       const settings = breaking(`if (${isUnlucky}) return void response.writeHead(503).end();`);
       const hog: Hog = {
         name: "write queue",
-        assaults: [repeat("10,000 new feeds", 1)],
+        loads: [repeat("10,000 new feeds", 1)],
         tasks: ["page reads"],
         settings,
       };
@@ -340,7 +350,7 @@ export const fairShares: Proof = {
 async function measureShares(run: Run, target: Target, hogs: readonly Hog[], where = ""): Promise<Share[]> {
   const users = await target.addAccounts(run.isQuick ? 4 : 10);
   const shares: Share[] = [];
-  for (const { name, assaults, tasks, settings, needsList } of hogs) {
+  for (const { name, loads, tasks, settings, needsList } of hogs) {
     const accounts = [await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0)];
     if (!run.isQuick || settings !== undefined) await target.restart(settings);
     const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [6_000, 8_000];
@@ -348,7 +358,7 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
     const alone = await target.use(tasks, users, aloneMs);
     // The hog has begun before the others come, and is still there when they leave.
     const attacking = target.attack(
-      assaults.map((one) => ({ ...one, accounts })),
+      loads.map((one) => ({ ...one, accounts })),
       besideMs + 1_000,
     );
     await sleep(500);
@@ -357,7 +367,7 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
     for (const task of tasks) {
       const none = { ms: [], failures: [] };
       const share = { name: name + where, task, alone: alone[task] ?? none, beside: beside[task] ?? none };
-      run.say(`${tellShare(share)}; hog: ${JSON.stringify(answers)} ${share.beside.failures[0] ?? ""}`);
+      run.say(`${formatShare(share)}; hog: ${JSON.stringify(answers)} ${share.beside.failures[0] ?? ""}`);
       shares.push(share);
     }
     // The next one begins with the settings that are usual, and with nothing left to do.
@@ -374,9 +384,9 @@ export function judgeShares(shares: readonly Share[], isSpeedJudged: boolean): F
     if (share.alone.failures.length > 0) found.push(`fails alone: ${share.alone.failures[0]}`);
     if (successOf(share) < MIN_SUCCESS) found.push(`refused, such as: ${share.beside.failures[0]}`);
     if (isSpeedJudged && ratioOf(share) > MAX_RATIO) found.push(`more than ${MAX_RATIO} times as slow`);
-    return found.map((words) => `${tellShare(share)}: ${words}`);
+    return found.map((words) => `${formatShare(share)}: ${words}`);
   });
-  return { figures: shares.map(tellShare).join("; "), violations };
+  return { figures: shares.map(formatShare).join("; "), violations };
 }
 
 function successOf({ beside: { ms, failures } }: Share): number {
@@ -387,7 +397,7 @@ function ratioOf({ alone, beside }: Share): number {
   return summarize(beside.ms).p99Ms / Math.max(FLOOR_MS, summarize(alone.ms).p99Ms);
 }
 
-function tellShare(share: Share): string {
+function formatShare(share: Share): string {
   const [alone, beside] = [summarize(share.alone.ms).p99Ms, summarize(share.beside.ms).p99Ms];
   const success = (100 * successOf(share)).toFixed(share.beside.failures.length === 0 ? 0 : 1);
   return `${share.name}: ${success} % of ${share.beside.ms.length} ${share.task}, p99 ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} beside (${ratioOf(share).toFixed(1)} ×)`;
@@ -406,7 +416,7 @@ function breaking(code: string): Record<string, string> {
   };
 }
 
-function summarize(times: Sight["ms"]): Pick<Sighting, "p99Ms" | "maxMs"> {
+function summarize(times: HealthChecks["ms"]): Pick<Latency, "p99Ms" | "maxMs"> {
   const sorted = times.toSorted((one, other) => one - other);
   return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, maxMs: sorted.at(-1) ?? Number.NaN };
 }

@@ -7,7 +7,7 @@ import { fromElsewhere, newToken, signUp } from "../test/accounts.ts";
 import { ATOMIC, callServer } from "../test/harness.ts";
 import { type RunningServer, SERVE } from "../test/process.ts";
 import { type Account, longFeedUrl, operations } from "./hostile-attacks.ts";
-import type { Answers, Assault, Experience, Order, Sight, Task, Usage } from "./hostile-crowd.ts";
+import type { Answers, HealthChecks, Load, Order, Task, TaskResults, Usage } from "./hostile-process.ts";
 import { type Run, serve } from "./proof.ts";
 
 type Settings = Readonly<Record<string, string>>;
@@ -17,10 +17,6 @@ type User = Usage["accounts"][number];
 const RECOVERY_MS = 10_000;
 /** What an attack leaves behind is watched for so long. */
 const AFTERWARDS_MS = 300;
-/** Memory that has grown by less for so long does not grow any more; so much longer than asked it may grow at most. */
-const GROWTH_MIB = 5;
-const STEADY_MS = 2_000;
-const MOST_GROWING_MS = 20_000;
 const ADDED_AT_ONCE = 1_000;
 let accounts = 0;
 
@@ -28,9 +24,9 @@ let accounts = 0;
 export class Target {
   readonly #run: Run;
   readonly #settings: Settings;
-  readonly #hostile: Crowd;
-  readonly #watcher: Crowd;
-  readonly #ordinary: Crowd;
+  readonly #hostile: ClientProcess;
+  readonly #watcher: ClientProcess;
+  readonly #ordinary: ClientProcess;
   #server: RunningServer;
   /** How the process ended by itself; undefined while it runs. */
   ended: number | string | undefined;
@@ -49,9 +45,9 @@ export class Target {
   private constructor(run: Run, settings: Settings, server: RunningServer) {
     this.#run = run;
     this.#settings = settings;
-    this.#hostile = new Crowd(run);
-    this.#watcher = new Crowd(run);
-    this.#ordinary = new Crowd(run);
+    this.#hostile = new ClientProcess(run);
+    this.#watcher = new ClientProcess(run);
+    this.#ordinary = new ClientProcess(run);
     this.#server = server;
     this.#follow(server);
   }
@@ -107,41 +103,32 @@ export class Target {
     }
   }
 
-  attack(assaults: readonly Assault[], ms = 0): Promise<Answers> {
-    return this.#hostile.ask({ role: "attack", port: this.#server.port, ms, assaults, isPolite: !this.#run.isQuick });
-  }
-
-  /** Attacks for at least `ms`, and until the memory of the server has not grown for a while. */
-  async attackUntilFull(assaults: readonly Assault[], ms: number): Promise<Answers> {
-    const attacking = this.attack(assaults, ms + MOST_GROWING_MS);
-    let [peak, since] = [0, performance.now()];
-    const earliest = since + ms;
-    while (this.ended === undefined && (performance.now() < earliest || performance.now() < since + STEADY_MS)) {
-      if (performance.now() > earliest + MOST_GROWING_MS) break;
-      await sleep(100);
-      if (this.peakMiB > peak + GROWTH_MIB) [peak, since] = [this.peakMiB, performance.now()];
-    }
-    this.#hostile.send({ role: "stop" });
-    return attacking;
+  /** Until the time is over; with `untilFull` while the memory of the server grows, too. */
+  attack(loads: readonly Load[], ms = 0, untilFull = false): Promise<Answers> {
+    const { port, child } = this.#server;
+    const fillsPid = untilFull ? child.pid : undefined;
+    return this.#hostile.ask({ role: "attack", port, ms, loads, fillsPid, isLowPriority: !this.#run.isQuick });
   }
 
   /** What a client that only watches sees during `work`. */
-  async watch<Result>(work: () => Promise<Result>): Promise<{ readonly sight: Sight; readonly result: Result }> {
+  async watch<Result>(
+    work: () => Promise<Result>,
+  ): Promise<{ readonly checks: HealthChecks; readonly result: Result }> {
     const { port, child } = this.#server;
-    const watching = this.#watcher.ask<Sight>({ role: "watch", port, pid: child.pid ?? 0 });
+    const watching = this.#watcher.ask<HealthChecks>({ role: "watch", port, pid: child.pid ?? 0 });
     // Whatever fails first is what to report.
     watching.catch(() => undefined);
     try {
       const result = await work();
       await sleep(AFTERWARDS_MS);
-      this.#watcher.send({ role: "stop" });
-      return { result, sight: await watching };
+      this.#watcher.send({ role: "stop watching" });
+      return { result, checks: await watching };
     } finally {
-      this.#watcher.send({ role: "stop" });
+      this.#watcher.send({ role: "stop watching" });
     }
   }
 
-  use(tasks: readonly Task[], users: Usage["accounts"], ms: number): Promise<Experience> {
+  use(tasks: readonly Task[], users: Usage["accounts"], ms: number): Promise<TaskResults> {
     return this.#ordinary.ask({ role: "use", port: this.#server.port, tasks, accounts: users, ms });
   }
 
@@ -169,13 +156,13 @@ export class Target {
   }
 }
 
-/** A process of hostile-crowd.ts. */
-class Crowd {
+/** A process of hostile-process.ts. */
+class ClientProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<never>;
 
   constructor(run: Run) {
-    this.#child = fork(new URL("./hostile-crowd.ts", import.meta.url));
+    this.#child = fork(new URL("./hostile-process.ts", import.meta.url));
     this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a process of clients ended early")));
     this.#ended.catch(() => undefined);
     run.later(() => this.#child.kill("SIGKILL"));

@@ -5,23 +5,36 @@ import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "../bench/connection.ts";
 import { ATOMIC, PLAIN, requireStatus } from "../bench/requests.ts";
-import { type Account, feedUrl, findAttack, newId, operations, opml, outline } from "./hostile-attacks.ts";
+import { readPeakMiB } from "../bench/usage.ts";
+import {
+  type Account,
+  feedUrl,
+  findAttack,
+  newId,
+  operations,
+  opml,
+  outline,
+  type Request,
+} from "./hostile-attacks.ts";
 
 /** A process of its own with one role: the hostile client, a client that only watches, or ordinary clients. */
 export type Order =
   | {
       readonly role: "attack";
       readonly port: number;
+      /** 0 for loads that are over by themselves. */
       readonly ms: number;
-      readonly assaults: readonly Assault[];
+      readonly loads: readonly Load[];
+      /** Goes on while the memory of this process grows. */
+      readonly fillsPid: number | undefined;
       /** Leaves the processors to the server, as a client on another machine would. */
-      readonly isPolite: boolean;
+      readonly isLowPriority: boolean;
     }
   | { readonly role: "watch"; readonly port: number; readonly pid: number }
-  | { readonly role: "stop" }
+  | { readonly role: "stop watching" }
   | ({ readonly role: "use"; readonly port: number; readonly ms: number } & Usage);
 
-export interface Assault {
+export interface Load {
   readonly attack: string;
   /** Connections take turns with them. */
   readonly accounts: readonly Account[];
@@ -37,7 +50,7 @@ export interface Assault {
 /** Answers by their status; `closed` without any. */
 export type Answers = Record<string, number>;
 
-export interface Sight {
+export interface HealthChecks {
   /** How long `/healthz` took, in milliseconds; requests that could not be sent meanwhile are counted too. */
   readonly ms: readonly number[];
   /** How much of that the main thread of the server was computing; the same where the system does not tell. */
@@ -51,84 +64,91 @@ export interface Usage {
 }
 
 /** For each task: how long requests took, in milliseconds, and what went wrong. */
-export type Experience = Partial<Record<Task, { readonly ms: number[]; readonly failures: string[] }>>;
+export type TaskResults = Partial<Record<Task, { readonly ms: number[]; readonly failures: string[] }>>;
 
 const WATCH_EVERY_MS = 20;
 const PATIENCE_MS = 20_000;
+/** Memory that has grown by less for so long does not grow any more; so much longer than asked it may grow at most. */
+const GROWTH_MIB = 5;
+const STEADY_MS = 2_000;
+const MOST_GROWING_MS = 20_000;
 const TRIES = 10;
 const RETRY_MS = 200;
 const DRIP_BYTES = 64 * 1024;
 const DRIP_EVERY_MS = 50;
 
-/** Ends what this process is doing. */
-let stop = () => {};
-
-async function attack({ port, ms, assaults }: Extract<Order, { role: "attack" }>): Promise<Answers> {
+async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "attack" }>): Promise<Answers> {
   const answers: Answers = {};
   const open = new Set<Socket>();
-  let end = performance.now() + ms;
-  const stopped = new Promise<void>((resolve) => {
-    stop = () => {
-      end = 0;
-      resolve();
-    };
-  });
-  const all = assaults.flatMap(({ attack: name, accounts, connections, how }) => {
+  let isOver = false;
+  const clients = loads.flatMap(({ attack: name, accounts, connections, how }) => {
     const { requests, isFresh } = findAttack(name);
     const variants = accounts.map((account) => requests(account));
-    const next = (turn: number) => {
+    /** The accounts take turns, and the variants of each. */
+    const send = async (turn: number) => {
       const whose = turn % accounts.length;
       const account = accounts[whose];
-      const list = isFresh && account !== undefined ? requests(account) : (variants[whose] ?? []);
-      return list[Math.floor(turn / accounts.length) % list.length] ?? Buffer.alloc(0);
-    };
-    const send = async (turn: number, patienceMs: number) => {
+      const list = (isFresh && account !== undefined ? requests(account) : variants[whose]) ?? [];
       const socket = connect({ port, host: "127.0.0.1", noDelay: true });
       open.add(socket);
-      const status = await exchange(socket, next(turn), how, patienceMs);
+      const status = await exchange(socket, list[Math.floor(turn / accounts.length) % list.length], how);
       open.delete(socket);
-      if (performance.now() < end || typeof how === "object") answers[status] = (answers[status] ?? 0) + 1;
-      // Nothing listens, or not for this client: no reason to spin.
-      if (status === "closed") await sleep(50);
+      if (!isOver) answers[status] = (answers[status] ?? 0) + 1;
       return status;
     };
-    if (typeof how === "object") {
-      const times = how.once * Math.max(...variants.map(({ length }) => length));
-      return [
-        (async () => {
-          // An attack that was only refused was none: the server may still be busy with an earlier one.
-          for (let [turn, tries] = [0, 1]; turn < times; tries += 1) {
-            const isRefused = /429|503/.test(await send(turn, PATIENCE_MS));
-            if (isRefused && tries % TRIES !== 0) await sleep(RETRY_MS);
-            else turn += 1;
-          }
-        })(),
-      ];
-    }
-    return Array.from({ length: connections }, async (_, index) => {
-      for (let turn = index; performance.now() < end; turn += connections) await send(turn, 2 * ms + PATIENCE_MS);
-    });
+    const repeat = async (first: number) => {
+      for (let turn = first; !isOver; turn += connections) {
+        // Nothing listens, or not for this client: no reason to spin.
+        if ((await send(turn)) === "closed") await sleep(50);
+      }
+    };
+    const once = async (times: number) => {
+      // An attack that was only refused was none: the server may still be busy with an earlier one.
+      for (let [turn, tries] = [0, 1]; turn < times; tries += 1) {
+        if (/429|503/.test(await send(turn)) && tries % TRIES !== 0) await sleep(RETRY_MS);
+        else turn += 1;
+      }
+    };
+    if (typeof how === "object") return [() => once(how.once * (variants[0] ?? []).length)];
+    return Array.from({ length: connections }, (_, index) => () => repeat(index));
   });
-  const isOnce = assaults.every(({ how }) => typeof how === "object");
-  await Promise.race([Promise.all(all), stopped, ...(isOnce ? [] : [sleep(ms)])]);
+  // All is built when the time begins.
+  const all = Promise.all(clients.map((start) => start()));
+  await (ms === 0 ? all : fillsPid === undefined ? sleep(ms) : fill(fillsPid, ms));
+  isOver = true;
   for (const socket of open) socket.destroy();
   return answers;
 }
 
-/** The status of the answer, when the server has closed the connection. */
-function exchange(socket: Socket, bytes: Buffer, how: Assault["how"], patienceMs: number): Promise<string> {
+/** Resolves after `ms`, and when the memory of a process has not grown for a while. */
+async function fill(pid: number, ms: number): Promise<void> {
+  const earliest = performance.now() + ms;
+  let [peak, since] = [0, earliest - ms];
+  for (let now = since; now < earliest || (now < since + STEADY_MS && now < earliest + MOST_GROWING_MS); ) {
+    await sleep(100);
+    now = performance.now();
+    const peakMiB = readPeakMiB(pid);
+    if (peakMiB > peak + GROWTH_MIB) [peak, since] = [peakMiB, now];
+  }
+}
+
+/** The status of the answer, when the connection is closed. */
+function exchange(socket: Socket, request: Request | undefined, how: Load["how"]): Promise<string> {
   return new Promise((resolve) => {
     let status = "";
     socket.on("error", () => undefined);
-    socket.setTimeout(patienceMs, () => {
-      status ||= "timeout";
-      socket.destroy();
-    });
+    if (typeof how === "object")
+      socket.setTimeout(PATIENCE_MS, () => {
+        status ||= "timeout";
+        socket.destroy();
+      });
     socket.on("close", () => resolve(status || "closed"));
     if (how === "hold") socket.pause();
     else socket.on("data", (chunk: Buffer) => (status ||= chunk.toString("latin1", 9, 12)));
-    if (how === "drip") drip(socket, bytes);
-    else socket.write(bytes);
+    if (request === undefined) return;
+    socket.write(request.head);
+    if (how === "drip") drip(socket, request.body);
+    else if (request.body.length > 0) socket.write(request.body);
   });
 }
 
@@ -142,13 +162,12 @@ function drip(socket: Socket, bytes: Buffer): void {
   socket.on("close", () => clearInterval(timer));
 }
 
-async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<Sight> {
-  const sight = { ms: [] as number[], busyMs: [] as number[], failures: [] as string[] };
+let isWatching = false;
+
+async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<HealthChecks> {
+  const checks = { ms: [] as number[], busyMs: [] as number[], failures: [] as string[] };
   let connection: Connection | undefined;
-  let isWatching = true;
-  stop = () => {
-    isWatching = false;
-  };
+  isWatching = true;
   while (isWatching) {
     const sent = performance.now();
     const busy = readBusyMs(pid);
@@ -166,7 +185,7 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
       });
       requireStatus(answer, 200);
     } catch (error) {
-      sight.failures.push(String(error).split("\n")[0] ?? "");
+      checks.failures.push(String(error).split("\n")[0] ?? "");
       connection?.close();
       connection = undefined;
     }
@@ -174,13 +193,13 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
     const busyMs = Math.min(ms, readBusyMs(pid) - busy || ms);
     // A client that asks every 20 ms whatever happens would have asked meanwhile, and would have waited as well.
     for (let late = 0; late < ms || late === 0; late += WATCH_EVERY_MS) {
-      sight.ms.push(ms - late);
-      sight.busyMs.push(Math.max(0, busyMs - late));
+      checks.ms.push(ms - late);
+      checks.busyMs.push(Math.max(0, busyMs - late));
     }
     await sleep(Math.max(0, sent + WATCH_EVERY_MS - performance.now()));
   }
   connection?.close();
-  return sight;
+  return checks;
 }
 
 /** How long the main thread of a process has been on a processor. */
@@ -241,14 +260,14 @@ const TASKS = {
 
 export type Task = keyof typeof TASKS;
 
-async function use({ port, ms, tasks, accounts }: Extract<Order, { role: "use" }>): Promise<Experience> {
+async function use({ port, ms, tasks, accounts }: Extract<Order, { role: "use" }>): Promise<TaskResults> {
   const end = performance.now() + ms;
-  const experience: Experience = {};
+  const results: TaskResults = {};
   const agent = new Agent({ keepAlive: true });
   const perform = async (task: Task) => {
     const [everyMs, write] = TASKS[task];
     const result: { ms: number[]; failures: string[] } = { ms: [], failures: [] };
-    experience[task] = result;
+    results[task] = result;
     for (let turn = 0; performance.now() < end; turn += 1) {
       const user = accounts[turn % accounts.length];
       if (user === undefined) throw new Error("there are no accounts");
@@ -261,7 +280,7 @@ async function use({ port, ms, tasks, accounts }: Extract<Order, { role: "use" }
   };
   await Promise.all(tasks.map(perform));
   agent.destroy();
-  return experience;
+  return results;
 }
 
 /** Undefined when it worked, otherwise what went wrong. */
@@ -291,12 +310,12 @@ function call(port: number, agent: Agent, token: string, what: Call): Promise<st
 }
 
 process.on("message", (order: Order) => {
-  if (order.role === "stop") {
-    stop();
+  if (order.role === "stop watching") {
+    isWatching = false;
     return;
   }
-  if (order.role === "attack" && order.isPolite) setPriority(constants.priority.PRIORITY_LOW);
-  const done: Promise<Answers | Sight | Experience> =
+  if (order.role === "attack" && order.isLowPriority) setPriority(constants.priority.PRIORITY_LOW);
+  const done: Promise<Answers | HealthChecks | TaskResults> =
     order.role === "attack" ? attack(order) : order.role === "watch" ? watch(order) : use(order);
   done.then(
     (report) => process.send?.({ report }),
