@@ -33,7 +33,7 @@ export const eventLoop: Proof = {
   async prove(run) {
     const target = await Target.open(run);
     const attacks = ATTACKS.filter(({ isQuick }) => !run.isQuick || isQuick);
-    const [length, connections, ms] = run.isQuick ? [2_000, 40, 600] : [20_000, 40, 2_500];
+    const [length, connections, ms] = run.isQuick ? [2_000, 40, 600] : [20_000, 40, 2_000];
     return judgeLatencies(await runAttacks(run, target, attacks, { length, connections, ms }));
   },
   control: {
@@ -195,7 +195,7 @@ async function measureMemory(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Findings> {
   const target = await Target.open(run);
-  const ms = run.isQuick ? 2_000 : 3_000;
+  const ms = run.isQuick ? 1_500 : 2_500;
   const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
   const isNeeded = scenarios.some(({ loads }) => loads.some(({ attack }) => needed.has(attack)));
   const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 4_000 : 20_000) : [];
@@ -353,7 +353,7 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
   for (const { name, loads, tasks, settings, needsList } of hogs) {
     const accounts = [await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0)];
     if (!run.isQuick || settings !== undefined) await target.restart(settings);
-    const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [6_000, 8_000];
+    const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [4_000, 6_000];
     await target.use(tasks, users, aloneMs / 3);
     const alone = await target.use(tasks, users, aloneMs);
     // The hog has begun before the others come, and is still there when they leave.

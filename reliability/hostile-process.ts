@@ -70,7 +70,7 @@ const WATCH_EVERY_MS = 20;
 const PATIENCE_MS = 20_000;
 /** Memory that has grown by less for so long does not grow any more; so much longer than asked it may grow at most. */
 const GROWTH_MIB = 5;
-const STEADY_MS = 2_000;
+const STEADY_MS = 1_500;
 const MOST_GROWING_MS = 20_000;
 const TRIES = 10;
 const RETRY_MS = 200;
