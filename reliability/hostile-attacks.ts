@@ -65,7 +65,10 @@ const FILES = {
   "nested outlines": (bytes) => opml(fill("<outline>", bytes / 2) + fill("</outline>", bytes / 2)),
   entities: (bytes) => opml(outline("1", fill("&amp;&#65;", bytes))),
   "declared entities": (bytes) =>
-    `<!DOCTYPE opml [<!ENTITY a "${"a".repeat(1_000)}"><!ENTITY b "${"&a;".repeat(1_000)}">]>${opml(outline("1", fill("&b;", bytes - 8 * KIB)))}`,
+    opml(
+      outline("1", fill("&b;", bytes - 8 * KIB)),
+      `<!DOCTYPE opml [<!ENTITY a "${"a".repeat(1_000)}"><!ENTITY b "${"&a;".repeat(1_000)}">]>`,
+    ),
   "URLs of slashes": (bytes) => opml(numbered(bytes / 2_100, (n) => outline(`${n}${"/".repeat(URL_LENGTH)}x`, "t"))),
   "50,000 feeds": () => opml(numbered(50_000, (n) => outline(n, "t".repeat(250)))),
 } as const satisfies Record<string, Shape>;
@@ -231,8 +234,8 @@ export function operations(count: number, url: () => string, padding = ""): stri
   return `{"atomic:operations":[${all.join(`,${padding}`)}]}`;
 }
 
-export function opml(outlines: string): string {
-  return `<?xml version="1.0"?><opml version="2.0"><head/><body>${outlines}</body></opml>`;
+export function opml(outlines: string, declarations = ""): string {
+  return `<?xml version="1.0"?>${declarations}<opml version="2.0"><head/><body>${outlines}</body></opml>`;
 }
 
 export function outline(path: string, title: string): string {
