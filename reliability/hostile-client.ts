@@ -289,7 +289,7 @@ const HOGS: readonly Hog[] = [
     loads: [{ attack: "padded operations, 8 MiB", connections: 20, how: "drip" }],
     tasks: ["bulk adds", "single adds"],
   },
-  { name: "hashing", loads: [repeat("sign-ins of one /48", 20)], tasks: ["sign-ins"] },
+  { name: "hashing", loads: [repeat("sign-ins of one /48", 60)], tasks: ["sign-ins"] },
   {
     name: "connections",
     loads: [hold("idle connections", 3_000)],
