@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/postgres.ts";
-import { ATTACKS, type Attack } from "./hostile-attacks.ts";
+import { type Account, ATTACKS, type Attack } from "./hostile-attacks.ts";
 import type { Answers, HealthChecks, Load, Task } from "./hostile-process.ts";
 import { limitMemory, Target } from "./hostile-target.ts";
 import { type Findings, type Proof, preloading, type Run } from "./proof.ts";
@@ -349,9 +349,12 @@ export const fairShares: Proof = {
 
 async function measureShares(run: Run, target: Target, hogs: readonly Hog[], where = ""): Promise<Share[]> {
   const users = await target.addAccounts(run.isQuick ? 4 : 10);
+  const hostile: Account[] = [];
+  for (const { needsList } of hogs)
+    hostile.push(await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0));
   const shares: Share[] = [];
-  for (const { name, loads, tasks, settings, needsList } of hogs) {
-    const accounts = [await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0)];
+  for (const [index, { name, loads, tasks, settings }] of hogs.entries()) {
+    const accounts = hostile.slice(index, index + 1);
     if (!run.isQuick || settings !== undefined) await target.restart(settings);
     const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [4_000, 6_000];
     await target.use(tasks, users, aloneMs / 3);
