@@ -101,7 +101,6 @@ export const ATTACKS: readonly Attack[] = [
   ...Object.entries(HEADERS).map(
     ([header, [value, request]]): Attack => ({
       name: `${header} of 15 KiB`,
-      ...(header === "Accept" ? { isQuick: true } : {}),
       requests: (account) =>
         CHARACTERS.map((character) =>
           bare(`${request(account)}${header}: ${value}${fill(character, LONG - value.length)}a\r\n`),
@@ -120,7 +119,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   postOperations("600 URLs of slashes", [1_300_000], "URLs of slashes", true),
   ...names(DOCUMENTS).flatMap((shape) => [
-    postOperations(`${shape}, 8 MiB`, [LARGE_SIZE], shape, shape === "URLs of slashes" || shape === "empty arrays"),
+    postOperations(`${shape}, 8 MiB`, [LARGE_SIZE], shape, shape === "empty arrays"),
     postOperations(`${shape}, 256 KiB`, MEDIUM_SIZES, shape, shape === "empty operations"),
   ]),
   {

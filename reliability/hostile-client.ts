@@ -33,7 +33,7 @@ export const eventLoop: Proof = {
   async prove(run) {
     const target = await Target.open(run);
     const attacks = ATTACKS.filter(({ isQuick }) => !run.isQuick || isQuick);
-    const [length, connections, ms] = run.isQuick ? [2_000, 40, 600] : [20_000, 40, 2_000];
+    const [length, connections, ms] = run.isQuick ? [1_000, 40, 500] : [20_000, 40, 2_000];
     return judgeLatencies(await runAttacks(run, target, attacks, { length, connections, ms }));
   },
   control: {
@@ -198,7 +198,7 @@ async function measureMemory(
   const ms = run.isQuick ? 1_500 : 2_500;
   const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
   const isNeeded = scenarios.some(({ loads }) => loads.some(({ attack }) => needed.has(attack)));
-  const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 4_000 : 20_000) : [];
+  const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 3_000 : 20_000) : [];
   const accounts = await target.addAccounts(isNeeded ? (run.isQuick ? 6 : 12) : 1);
   const ordinary = await target.addAccount();
   const runScenario = async ({ name, loads }: Scenario, maxMiB: number, peakMiB: () => number): Promise<MemoryUse> => {
@@ -351,7 +351,7 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
   const users = await target.addAccounts(run.isQuick ? 4 : 10);
   const hostile: Account[] = [];
   for (const { needsList } of hogs)
-    hostile.push(await target.addAccount(needsList ? (run.isQuick ? 2_000 : 20_000) : 0));
+    hostile.push(await target.addAccount(needsList ? (run.isQuick ? 1_000 : 20_000) : 0));
   const shares: Share[] = [];
   for (const [index, { name, loads, tasks, settings }] of hogs.entries()) {
     const accounts = hostile.slice(index, index + 1);

@@ -167,12 +167,12 @@ let isWatching = false;
 async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<HealthChecks> {
   const checks = { ms: [] as number[], busyMs: [] as number[], failures: [] as string[] };
   let connection: Connection | undefined;
+  let fail: (error: Error) => void = () => undefined;
   isWatching = true;
   while (isWatching) {
     const sent = performance.now();
     const busy = readBusyMs(pid);
     try {
-      let fail: (error: Error) => void = () => undefined;
       const answer = await new Promise<Buffer>((resolve, reject) => {
         fail = reject;
         setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS).unref();
