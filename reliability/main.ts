@@ -5,6 +5,7 @@ import { accessEnds } from "./access-ends.ts";
 import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
 import { gracefulStop } from "./graceful-stop.ts";
+import { eventLoop, fairShares, memory } from "./hostile-client.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { overload } from "./overload.ts";
@@ -30,6 +31,9 @@ const PROOFS: readonly Proof[] = [
   unknownCommit,
   overload,
   slowClients,
+  eventLoop,
+  memory,
+  fairShares,
   gracefulStop,
   badInput,
   access,
@@ -43,7 +47,7 @@ const USAGE = `Proves what docs/reliability.md promises: one line for each proof
 
   npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
 
-  --quick      a minute or two instead of half an hour
+  --quick      three minutes instead of forty
   --only TEXT  only proofs whose name holds this
   --seed N     the same chance again
 `;

@@ -1,0 +1,272 @@
+import { ATOMIC, PLAIN } from "../bench/requests.ts";
+
+/** The credentials of one account. */
+export interface Account {
+  readonly token: string;
+  readonly cookie: string;
+}
+
+/** The bytes of a request. A body is shared by all accounts, since some take seconds to build. */
+export interface Request {
+  readonly head: Buffer;
+  readonly body: Buffer;
+}
+
+/** One kind of hostile request. */
+export interface Attack {
+  readonly name: string;
+  /** Its variants. Every request closes its connection, unless the connection is to stay idle. */
+  readonly requests: (account: Account) => readonly Request[];
+  /** The variants are built again for every request, since each has to add new feeds. */
+  readonly isFresh?: true;
+  /** The account needs a long list. */
+  readonly needsList?: true;
+  /** Part of the short form. */
+  readonly isQuick?: true;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/** Leaves room for the request line and the other headers below the limit of 16 KiB. */
+const LONG = 15 * KIB;
+const URL_LENGTH = 2_000;
+/** Servers may parse bodies above 256 KiB in another thread: one just below that, one just above. */
+const MEDIUM_SIZES = [255 * KIB, 257 * KIB];
+const LARGE_SIZE = 8 * MIB - KIB;
+const FILE_SIZE = 16 * MIB - KIB;
+
+type Shape = (bytes: number) => string;
+
+/** JSON documents of about a given length. */
+const DOCUMENTS = {
+  "URLs of slashes": (bytes) =>
+    operations(Math.floor(bytes / 2_160), () => `https://a.example/${"/".repeat(URL_LENGTH)}x`),
+  "empty arrays": (bytes) => `{"constructor":1,"x":[${fill("[],", bytes)}[]]}`,
+  "deep nesting": (bytes) => "[".repeat(bytes / 2) + "]".repeat(bytes / 2),
+  "60 levels": (bytes) => `[${fill(`${"[".repeat(60)}${"]".repeat(60)},`, bytes)}1]`,
+  keys: (bytes) => `{${numbered(bytes / 42, (n) => `"${n.padStart(36, "k")}":1,`)}"x":1}`,
+  "one string": (bytes) => `"${"a".repeat(bytes)}"`,
+  "escaped string": (bytes) => `"${fill("\\u0041", bytes)}"`,
+  blanks: (bytes) => " ".repeat(bytes),
+  numbers: (bytes) => `[${fill("1e3,", bytes)}1]`,
+  "empty operations": (bytes) => `{"atomic:operations":[${fill("{},", bytes)}{}]}`,
+  "padded operations": (bytes) => {
+    const count = Math.min(10_000, Math.floor(bytes / 830));
+    return operations(count, feedUrl, " ".repeat(Math.floor(bytes / count) - 175));
+  },
+} as const satisfies Record<string, Shape>;
+
+/** OPML files of about a given length. */
+const FILES = {
+  "tiny elements": (bytes) => opml(fill("<a/>", bytes)),
+  attributes: (bytes) => opml(`<outline ${numbered(bytes / 11.5, (n) => `a${n}="" `)}/>`),
+  "empty outlines": (bytes) => opml(fill("<outline/>", bytes)),
+  "long titles": (bytes) => opml(numbered(10, (n) => outline(n, "t".repeat(bytes / 10 - 100)))),
+  "nested outlines": (bytes) => opml(fill("<outline>", bytes / 2) + fill("</outline>", bytes / 2)),
+  entities: (bytes) => opml(outline("1", fill("&amp;&#65;", bytes))),
+  "declared entities": (bytes) =>
+    opml(
+      outline("1", fill("&b;", bytes - 8 * KIB)),
+      `<!DOCTYPE opml [<!ENTITY a "${"a".repeat(1_000)}"><!ENTITY b "${"&a;".repeat(1_000)}">]>`,
+    ),
+  "URLs of slashes": (bytes) => opml(numbered(bytes / 2_100, (n) => outline(`${n}${"/".repeat(URL_LENGTH)}x`, "t"))),
+  "50,000 feeds": () => opml(numbered(50_000, (n) => outline(n, "t".repeat(250)))),
+} as const satisfies Record<string, Shape>;
+
+/** Headers that the server reads, with the start of a value and a request in which it does. */
+const HEADERS: Readonly<Record<string, readonly [start: string, request: (account: Account) => string]>> = {
+  Accept: [`${PLAIN};q=`, ({ token }) => start("GET", "/v1/subscriptions", bearer(token))],
+  "Content-Type": [`${PLAIN};ext=`, ({ token }) => start("POST", "/v1/operations", bearer(token))],
+  "X-Forwarded-For": ["10.0.0.1", ({ cookie }) => start("GET", "/v1/me", `Cookie: ${cookie}\r\n`)],
+  Authorization: ["Bearer ", () => start("GET", "/v1/me")],
+  "If-None-Match": ['"', () => start("GET", "/")],
+  "Accept-Encoding": ["br;q=", () => start("GET", "/")],
+  Host: ["a", () => "GET /v1/me HTTP/1.1\r\nConnection: close\r\n"],
+  Origin: ["https://a", ({ cookie }) => start("POST", "/v1/tokens", `Cookie: ${cookie}\r\n`)],
+};
+const CHARACTERS = [" ", "\t", ",", ";", "=", ":", ".", "/", "%", "[", '"', "\\", "1", "a"];
+const PATH_PARTS = ["/", "a/", "../", "%", "%41", "%C3", ";", ".", "a"];
+const QUERY_PARTS = ["&", "=", "a=&", "page[", "page[size]=1&", "%5B", "%", "+", ",", "1"];
+
+/** Every attack on the event loop; those on memory and on fair shares are made of them too. */
+export const ATTACKS: readonly Attack[] = [
+  {
+    name: "Cookie of 8 kB",
+    isQuick: true,
+    requests: () =>
+      [" ", "\t", ";", "=", "a=b; ", "earmark=; "].map((part) =>
+        bare(`${start("GET", "/v1/me")}Cookie: earmark=a${fill(part, 8_000)}a\r\n`),
+      ),
+  },
+  ...Object.entries(HEADERS).map(
+    ([header, [value, request]]): Attack => ({
+      name: `${header} of 15 KiB`,
+      requests: (account) =>
+        CHARACTERS.map((character) =>
+          bare(`${request(account)}${header}: ${value}${fill(character, LONG - value.length)}a\r\n`),
+        ),
+    }),
+  ),
+  {
+    name: "path of 15 KiB",
+    requests: ({ token }) => PATH_PARTS.map((part) => bare(start("GET", `/v1/${fill(part, LONG)}`, bearer(token)))),
+  },
+  {
+    name: "query of 15 KiB",
+    isQuick: true,
+    requests: ({ token }) =>
+      QUERY_PARTS.map((part) => bare(start("GET", `/v1/subscriptions?${fill(part, LONG)}`, bearer(token)))),
+  },
+  postOperations("600 URLs of slashes", [1_300_000], "URLs of slashes", true),
+  ...names(DOCUMENTS).flatMap((shape) => [
+    postOperations(`${shape}, 8 MiB`, [LARGE_SIZE], shape, shape === "empty arrays"),
+    postOperations(`${shape}, 256 KiB`, MEDIUM_SIZES, shape, shape === "empty operations"),
+  ]),
+  {
+    name: "single subscription of 8 MiB",
+    requests: ({ token }) => [
+      post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS["empty arrays"], LARGE_SIZE)),
+      post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS.keys, LARGE_SIZE)),
+    ],
+  },
+  ...["GET", "HEAD"].flatMap((method): Attack[] => [
+    {
+      name: `${method} export as OPML`,
+      needsList: true,
+      isQuick: true,
+      requests: ({ token }) => [bare(start(method, "/v1/subscriptions.opml", bearer(token)))],
+    },
+    {
+      name: `${method} export as JSON`,
+      needsList: true,
+      requests: ({ cookie }) => [bare(start(method, "/v1/me/export", `Cookie: ${cookie}\r\n`))],
+    },
+  ]),
+  ...names(FILES).map(
+    (shape): Attack => ({
+      name: `import of ${shape}, 16 MiB`,
+      ...(shape === "empty outlines" || shape === "long titles" ? { isQuick: true } : {}),
+      requests: ({ token }) => [post("/v1/imports", "text/x-opml", token, build(FILES[shape], FILE_SIZE))],
+    }),
+  ),
+];
+
+/** Attacks that hold nothing up by themselves, but take a share of something. */
+const HOGS: readonly Attack[] = [
+  {
+    name: "10,000 new feeds",
+    isFresh: true,
+    requests: ({ token }) => [post("/v1/operations", ATOMIC, token, bytesOf(operations(10_000, feedUrl)))],
+  },
+  {
+    name: "sign-ins of one /48",
+    isFresh: true,
+    requests: () => {
+      const document = JSON.stringify({ data: { type: "session", attributes: { name: "nobody", password: newId() } } });
+      const groups = Array.from({ length: 5 }, () => Math.floor(Math.random() * 65_536).toString(16)).join(":");
+      return [post("/v1/sessions", PLAIN, undefined, bytesOf(document), `X-Forwarded-For: 2001:db8:1:${groups}\r\n`)];
+    },
+  },
+  {
+    name: "idle connections",
+    requests: () => [bare("GET /healthz HTTP/1.1\r\nHost: localhost\r\n")],
+  },
+];
+
+export function findAttack(name: string): Attack {
+  const found = [...ATTACKS, ...HOGS].find((attack) => attack.name === name);
+  if (found === undefined) throw new Error(`there is no attack "${name}"`);
+  return found;
+}
+
+function postOperations(
+  name: string,
+  sizes: readonly number[],
+  shape: keyof typeof DOCUMENTS,
+  isQuick: boolean,
+): Attack {
+  return {
+    name,
+    ...(isQuick ? { isQuick } : {}),
+    requests: ({ token }) =>
+      sizes.map((bytes) => post("/v1/operations", ATOMIC, token, build(DOCUMENTS[shape], bytes))),
+  };
+}
+
+function start(method: string, target: string, headers = ""): string {
+  return `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}`;
+}
+
+function bare(head: string): Request {
+  return { head: bytesOf(`${head}\r\n`), body: NOTHING };
+}
+
+function post(path: string, type: string, token: string | undefined, body: Buffer, headers = ""): Request {
+  const all = `${bearer(token)}Content-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}`;
+  return { head: bytesOf(`${start("POST", path, all)}\r\n`), body };
+}
+
+const NOTHING = Buffer.alloc(0);
+const built = new Map<Shape, Map<number, Buffer>>();
+
+function build(shape: Shape, bytes: number): Buffer {
+  const sizes = built.get(shape) ?? new Map<number, Buffer>();
+  const body = sizes.get(bytes) ?? bytesOf(shape(bytes));
+  built.set(shape, sizes.set(bytes, body));
+  return body;
+}
+
+function bearer(token: string | undefined): string {
+  return token === undefined ? "" : `Authorization: Bearer ${token}\r\n`;
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text, "latin1");
+}
+
+/** A document of new subscriptions, with something between them. */
+export function operations(count: number, url: () => string, padding = ""): string {
+  const all = Array.from({ length: count }, () => {
+    const data = { type: "subscription", id: newId(), attributes: { feed_url: url() } };
+    return JSON.stringify({ op: "add", data });
+  });
+  return `{"atomic:operations":[${all.join(`,${padding}`)}]}`;
+}
+
+export function opml(outlines: string, declarations = ""): string {
+  return `<?xml version="1.0"?>${declarations}<opml version="2.0"><head/><body>${outlines}</body></opml>`;
+}
+
+export function outline(path: string, title: string): string {
+  return `<outline type="rss" text="${title}" xmlUrl="https://feeds.example/${path}"/>`;
+}
+
+const PROCESS = Math.floor(Math.random() * 2 ** 32);
+let count = 0;
+
+/** An id that no other call gives, in this process or another. */
+export function newId(): string {
+  count += 1;
+  return `${PROCESS.toString(16).padStart(8, "0")}-0000-4000-8000-${count.toString(16).padStart(12, "0")}`;
+}
+
+export function feedUrl(): string {
+  return `https://feeds.example/${newId()}`;
+}
+
+/** XML needs five bytes for every `&`, and a single character beyond Latin-1 makes every other one take two in memory. */
+export function longFeedUrl(): string {
+  return `${feedUrl()}?\u6f22`.padEnd(URL_LENGTH, "&");
+}
+
+function fill(unit: string, bytes: number): string {
+  return unit.repeat(Math.floor(bytes / unit.length));
+}
+
+function numbered(count: number, write: (number: string) => string): string {
+  return Array.from({ length: Math.floor(count) }, (_, index) => write(String(index))).join("");
+}
+
+function names<Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] {
+  return Object.keys(table) as Name[];
+}

@@ -1,0 +1,228 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readPeakMiB } from "../bench/usage.ts";
+import { fromElsewhere, newToken, signUp } from "../test/accounts.ts";
+import { ATOMIC, callServer } from "../test/harness.ts";
+import { type RunningServer, SERVE } from "../test/process.ts";
+import { type Account, longFeedUrl, operations } from "./hostile-attacks.ts";
+import type { Answers, HealthChecks, Load, Order, Task, TaskResults, Usage } from "./hostile-process.ts";
+import { type Run, serve } from "./proof.ts";
+
+type Settings = Readonly<Record<string, string>>;
+type User = Usage["accounts"][number];
+
+/** How long the server gets to recover after an attack before it is restarted. */
+const RECOVERY_MS = 10_000;
+/** What an attack leaves behind is watched for so long. */
+const AFTERWARDS_MS = 300;
+const ADDED_AT_ONCE = 1_000;
+let accounts = 0;
+
+/** The server under attack, with accounts, and the processes of its clients. */
+export class Target {
+  readonly #run: Run;
+  readonly #settings: Settings;
+  readonly #hostile: ClientProcess;
+  readonly #watcher: ClientProcess;
+  readonly #ordinary: ClientProcess;
+  #server: RunningServer;
+  /** How the process ended by itself; undefined while it runs. */
+  ended: number | string | undefined;
+
+  static async open(run: Run, settings: Settings = {}, command?: readonly string[]): Promise<Target> {
+    const all = {
+      DATABASE_URL: `file:${run.folder}/earmark.db`,
+      EARMARK_ACCOUNTS: "on",
+      EARMARK_SIGN_UP: "open",
+      EARMARK_TRUSTED_PROXIES: "127.0.0.1",
+      ...settings,
+    };
+    return new Target(run, all, await serve(run, all, command));
+  }
+
+  private constructor(run: Run, settings: Settings, server: RunningServer) {
+    this.#run = run;
+    this.#settings = settings;
+    this.#hostile = new ClientProcess(run);
+    this.#watcher = new ClientProcess(run);
+    this.#ordinary = new ClientProcess(run);
+    this.#server = server;
+    this.#follow(server);
+  }
+
+  get peakMiB(): number {
+    return readPeakMiB(this.#server.child.pid ?? 0);
+  }
+
+  /** A new process on the same data. */
+  async restart(settings: Settings = {}, command?: readonly string[]): Promise<void> {
+    await this.stop();
+    this.#server = await serve(this.#run, { ...this.#settings, ...settings }, command);
+    this.ended = undefined;
+    this.#follow(this.#server);
+  }
+
+  async stop(): Promise<void> {
+    this.#server.child.kill("SIGKILL");
+    await this.#server.ended;
+  }
+
+  #follow(server: RunningServer): void {
+    void server.ended.then((how) => {
+      if (server === this.#server) this.ended = how;
+    });
+  }
+
+  /** A new account, with a list of long URLs if `length` is given. */
+  async addAccount(length = 0): Promise<User> {
+    const { port } = this.#server;
+    accounts += 1;
+    const [name, password] = [`user${accounts}`, `a password of ${accounts} users`];
+    const { cookie } = await signUp(port, name, password, fromElsewhere());
+    const { token } = await newToken(port, { cookie }, { label: "app", scope: "write" });
+    for (let left = length; left > 0; left -= ADDED_AT_ONCE) await this.#fillList(token, Math.min(left, ADDED_AT_ONCE));
+    return { name, password, cookie, token };
+  }
+
+  async addAccounts(count: number, length = 0): Promise<User[]> {
+    const users: User[] = [];
+    while (users.length < count) users.push(await this.addAccount(length));
+    return users;
+  }
+
+  async #fillList(token: string, count: number): Promise<void> {
+    const headers = { "Content-Type": ATOMIC, Authorization: `Bearer ${token}` };
+    const body = operations(count, longFeedUrl);
+    for (;;) {
+      const answer = await callServer(this.#server.port, "POST", "/v1/operations", { headers, body });
+      if (answer.status === 200) return;
+      if (answer.status !== 429 && answer.status !== 503) throw new Error(`${answer.status}: ${answer.text}`);
+      await sleep(1_000 * Number(answer.headers["retry-after"]));
+    }
+  }
+
+  /** Until the time is over; with `untilFull` while the memory of the server grows, too. */
+  attack(loads: readonly Load[], ms = 0, untilFull = false): Promise<Answers> {
+    const { port, child } = this.#server;
+    const fillsPid = untilFull ? child.pid : undefined;
+    return this.#hostile.ask({ role: "attack", port, ms, loads, fillsPid, isLowPriority: !this.#run.isQuick });
+  }
+
+  /** What a client that only watches sees during `work`. */
+  async watch<Result>(
+    work: () => Promise<Result>,
+  ): Promise<{ readonly checks: HealthChecks; readonly result: Result }> {
+    const { port, child } = this.#server;
+    const watching = this.#watcher.ask<HealthChecks>({ role: "watch", port, pid: child.pid ?? 0 });
+    // Whatever fails first is what to report.
+    watching.catch(() => undefined);
+    try {
+      const result = await work();
+      await sleep(AFTERWARDS_MS);
+      this.#watcher.send({ role: "stop watching" });
+      return { result, checks: await watching };
+    } finally {
+      this.#watcher.send({ role: "stop watching" });
+    }
+  }
+
+  use(tasks: readonly Task[], users: Usage["accounts"], ms: number): Promise<TaskResults> {
+    return this.#ordinary.ask({ role: "use", port: this.#server.port, tasks, accounts: users, ms });
+  }
+
+  /** Whether an ordinary client can add, list and export again. */
+  async isWell(user: Account): Promise<boolean> {
+    const signal = AbortSignal.timeout(RECOVERY_MS);
+    const headers = { Authorization: `Bearer ${user.token}` };
+    const url = `http://127.0.0.1:${this.#server.port}`;
+    const add = { method: "POST", headers: { ...headers, "Content-Type": ATOMIC }, body: operations(1, longFeedUrl) };
+    while (!signal.aborted && this.ended === undefined) {
+      try {
+        const answers = [
+          await fetch(`${url}/v1/operations`, { ...add, signal }),
+          await fetch(`${url}/v1/subscriptions`, { headers, signal }),
+          await fetch(`${url}/v1/subscriptions.opml`, { headers, signal }),
+        ];
+        for (const answer of answers) await answer.arrayBuffer();
+        if (answers.every(({ ok }) => ok)) return true;
+      } catch {
+        // The signal, or a server that is gone.
+      }
+      await sleep(100);
+    }
+    return false;
+  }
+}
+
+/** A process of hostile-process.ts. */
+class ClientProcess {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<never>;
+
+  constructor(run: Run) {
+    this.#child = fork(new URL("./hostile-process.ts", import.meta.url));
+    this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a process of clients ended early")));
+    this.#ended.catch(() => undefined);
+    run.later(() => this.#child.kill("SIGKILL"));
+  }
+
+  send(order: Order): void {
+    this.#child.send(order);
+  }
+
+  async ask<Report>(order: Order): Promise<Report> {
+    this.send(order);
+    const [{ report, error }] = await Promise.race([once(this.#child, "message"), this.#ended]);
+    if (error !== undefined) throw new Error(error);
+    return report;
+  }
+}
+
+/** A limit to the memory of a process that is started by `command`. */
+export interface MemoryLimit {
+  readonly command: readonly string[];
+  /** The most that was used so far. */
+  readonly peakMiB: () => number;
+}
+
+const V1 = "/sys/fs/cgroup/memory";
+const V2 = "/sys/fs/cgroup";
+let groups = 0;
+
+/** Makes a control group of this size; a sentence that says why, where that cannot be done. */
+export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
+  const isV1 = existsSync(`${V1}/memory.limit_in_bytes`);
+  groups += 1;
+  const group = `${isV1 ? V1 : V2}/earmark-${process.pid}-${groups}`;
+  try {
+    mkdirSync(group);
+    run.later(() => removeGroup(group));
+    const limits = isV1 ? ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] : ["memory.max", "memory.swap.max"];
+    for (const [index, file] of limits.entries()) {
+      // Without swap there is no second one.
+      if (index === 0 || existsSync(`${group}/${file}`))
+        writeFileSync(`${group}/${file}`, String(isV1 || index === 0 ? bytes : 0));
+    }
+  } catch (error) {
+    return `no control group can be made (${(error as NodeJS.ErrnoException).code ?? error})`;
+  }
+  const peak = `${group}/${isV1 ? "memory.max_usage_in_bytes" : "memory.peak"}`;
+  return {
+    command: ["sh", "-c", `echo $$ > ${group}/cgroup.procs && exec "$@"`, "sh", ...SERVE],
+    peakMiB: () => (existsSync(peak) ? Number(readFileSync(peak, "latin1")) / 2 ** 20 : Number.NaN),
+  };
+}
+
+/** A group can be removed when its last process is gone, which takes a moment. */
+async function removeGroup(group: string): Promise<void> {
+  for (let left = 50; left > 0; left -= 1) {
+    try {
+      rmdirSync(group);
+      return;
+    } catch {
+      await sleep(100);
+    }
+  }
+}
