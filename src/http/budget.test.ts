@@ -19,11 +19,28 @@ test("budget: an owner holds more than its share → only while it holds nothing
   assert.equal(budget.taken, 1_000);
 });
 
-test("budget: long requests fill three quarters → short ones still fit", () => {
+test("budget: long requests fill three quarters → short ones still fit, and the other way round", () => {
   const budget = new Budget(1_000 * KIB, 1_000 * KIB);
-  assert.equal(budget.reserve(of("ann")).resize(700 * KIB), true);
-  assert.equal(budget.reserve(of("bob")).resize(100 * KIB), false);
-  assert.equal(budget.reserve(of("bob")).resize(64 * KIB), true);
+  const [first, second] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
+  assert.equal(first.resize(700 * KIB), true);
+  assert.equal(second.resize(100 * KIB), false);
+  assert.equal(second.resize(64 * KIB), true);
+  first.release();
+  assert.equal(first.resize(750 * KIB), true, "short ones do not keep a long one out");
+});
+
+test("budget: one holding larger than all of it → taken if no other long one is, and short ones still fit", () => {
+  const budget = new Budget(1_000 * KIB);
+  const short = budget.reserve(of("bob"));
+  assert.equal(short.resize(KIB), true);
+  const long = budget.reserve(of("ann"));
+  assert.equal(long.resize(5_000 * KIB), true);
+  assert.equal(budget.taken, 751 * KIB);
+  assert.equal(budget.reserve(of("cid")).resize(65 * KIB), false);
+  assert.equal(short.resize(64 * KIB), true);
+  long.release();
+  short.release();
+  assert.equal(budget.taken, 0);
 });
 
 test("budget: a reservation that cannot grow → keeps what it held", () => {

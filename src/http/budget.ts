@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
 
 const MIB = 1024 * 1024;
-/** Holdings up to this size may use the whole budget; larger ones leave a quarter of it to them. */
+/** A holding up to this size is short. */
 const SHORT = 64 * 1024;
 
 /** What one owner may hold of a budget together with others: an account, or the network of a client without one. */
@@ -9,16 +9,20 @@ export type Owner = string | number;
 
 /**
  * An amount that all requests share fairly: memory, places in a queue. No owner may hold more than its share while it
- * holds anything else, and short requests have a reserve. What finds nothing ahead is taken, however large it is.
+ * holds anything else. Long holdings may use three quarters together, so that short ones always have a reserve; one that
+ * finds no other long one is taken, however large it is.
  */
 export class Budget {
   readonly #max: number;
+  readonly #maxLong: number;
   readonly #share: number;
   readonly #byOwner = new Map<Owner, number>();
   #taken = 0;
+  #takenByLong = 0;
 
   constructor(max: number, share = max / 2) {
     this.#max = max;
+    this.#maxLong = (max * 3) / 4;
     this.#share = share;
   }
 
@@ -31,22 +35,31 @@ export class Budget {
     return new Reservation(this, owner);
   }
 
-  /** Whether a holding may become `next` large. */
-  fits(owner: Owner, held: number, next: number): boolean {
-    const more = next - held;
-    if (more <= 0) return true;
-    const limit = next > SHORT ? (this.#max * 3) / 4 : this.#max;
-    if (this.#taken > held && this.#taken + more > limit) return false;
-    const own = this.#byOwner.get(owner) ?? 0;
-    return own === held || own + more <= this.#share;
+  /** What a holding of this size counts: never more than all long ones may use, so that the reserve stays. */
+  count(amount: number): number {
+    return amount > SHORT ? Math.min(amount, this.#maxLong) : amount;
   }
 
-  change(owner: Owner, more: number): void {
-    const own = (this.#byOwner.get(owner) ?? 0) + more;
+  /** Whether a holding may become `next` large. */
+  fits(owner: Owner, held: number, next: number): boolean {
+    if (next <= held) return true;
+    const own = this.#byOwner.get(owner) ?? 0;
+    if (own > held && own - held + next > this.#share) return false;
+    if (next <= SHORT) return this.#taken - held + next <= this.#max;
+    return this.#takenByLong - longPart(held) + next <= this.#maxLong;
+  }
+
+  change(owner: Owner, held: number, next: number): void {
+    const own = (this.#byOwner.get(owner) ?? 0) - held + next;
     if (own === 0) this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
-    this.#taken += more;
+    this.#taken += next - held;
+    this.#takenByLong += longPart(next) - longPart(held);
   }
+}
+
+function longPart(amount: number): number {
+  return amount > SHORT ? amount : 0;
 }
 
 /** What one request holds of a budget. */
@@ -68,15 +81,16 @@ export class Reservation {
   /** Holds `amount` from now on. False when that is too much: then it holds what it held before. */
   resize(amount: number): boolean {
     if (!this.fits(amount)) return false;
-    if (amount !== this.#held) this.#budget.change(this.#owner ?? 0, amount - this.#held);
-    this.#held = amount;
+    const next = this.#budget.count(amount);
+    if (next !== this.#held) this.#budget.change(this.#owner ?? 0, this.#held, next);
+    this.#held = next;
     return true;
   }
 
   /** Whether it could be resized to `amount` now. */
   fits(amount: number): boolean {
     this.#owner ??= this.#findOwner();
-    return this.#budget.fits(this.#owner, this.#held, amount);
+    return this.#budget.fits(this.#owner, this.#held, this.#budget.count(amount));
   }
 
   release(): void {

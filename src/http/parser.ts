@@ -26,12 +26,38 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** Bodies up to this length have a thread of their own, so that they do not wait for longer ones. */
+const MEDIUM_BYTES = 1024 * 1024;
+
+/** Reads long bodies in threads of their own, so that none of them holds up other requests. */
+export class Parser {
+  readonly #medium: ParserThread;
+  readonly #long: ParserThread;
+
+  constructor(maxBytes: number) {
+    this.#medium = new ParserThread(maxBytes);
+    this.#long = new ParserThread(maxBytes);
+  }
+
+  /**
+   * What the body holds, in its order; its bytes are gone afterwards. It takes time whatever is in it, so each kilobyte
+   * counts as an operation under the caller's limit, before it is read.
+   */
+  async parse<Item>(job: ParseJob, owner: Owner, spend: Spend, isWanted: () => boolean): Promise<Item[]> {
+    const { length } = job.bytes;
+    const cost = Math.ceil(length / 1_024);
+    await spend(cost);
+    const items = await (length > MEDIUM_BYTES ? this.#long : this.#medium).parse(job, owner, isWanted);
+    if (items.length > cost) await spend(items.length - cost);
+    return items as Item[];
+  }
+}
+
 /**
- * Reads long bodies in a thread of its own, one after another, so that none of them holds up other requests; owners take
- * turns. A body that takes too long ends the thread and nothing else. How many may wait follows from
+ * A thread that reads bodies one after another; owners take turns. A body that takes too long ends the thread and nothing else. How many may wait follows from
  * the memory that their bodies hold.
  */
-export class Parser {
+class ParserThread {
   readonly #heapMib: number;
   readonly #queue = new FairQueue<Owner, Waiting>();
   #isRunning = false;
@@ -42,19 +68,11 @@ export class Parser {
     this.#heapMib = BASE_MIB + Math.ceil((HEAP_PER_BYTE * maxBytes) / 2 ** 20);
   }
 
-  /**
-   * What the body holds, in its order; its bytes are gone afterwards. It takes time whatever is in it, so each kilobyte
-   * counts as an operation under the caller's limit, before it is read.
-   */
-  async parse<Item>(job: ParseJob, owner: Owner, spend: Spend, isWanted: () => boolean): Promise<Item[]> {
-    const cost = Math.ceil(job.bytes.length / 1_024);
-    await spend(cost);
-    const items = await new Promise<readonly unknown[]>((resolve, reject) => {
+  parse(job: ParseJob, owner: Owner, isWanted: () => boolean): Promise<readonly unknown[]> {
+    return new Promise((resolve, reject) => {
       this.#queue.push(owner, { job, isWanted, resolve, reject });
       if (!this.#isRunning) void this.#run();
     });
-    if (items.length > cost) await spend(items.length - cost);
-    return items as Item[];
   }
 
   async #run(): Promise<void> {

@@ -46,8 +46,9 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
 }
 
 /**
- * Sends a long text in pieces of 64 KiB, each when the client has read the one before; between two pieces other requests
- * get their turn. HEAD reads nothing of it.
+ * Sends a long text in pieces of 64 KiB, each when the client has read the one before. All such responses take turns,
+ * and in each turn of the event loop one piece is written, so that other requests do not wait. HEAD reads nothing of the
+ * text.
  */
 export async function respondInPieces(
   request: Request,
@@ -64,13 +65,16 @@ export async function respondInPieces(
   const start = [await texts.next(), await texts.next()];
   response.writeHead(200, head);
   try {
-    for (const { value } of start) if (value !== undefined) await writeInPieces(response, value);
+    let piece = start.map(({ value }) => value ?? "").join("");
     for await (const text of texts) {
-      await writeInPieces(response, text);
+      piece += text;
+      if (piece.length < PIECE_BYTES) continue;
+      await writePiece(response, piece);
+      piece = "";
       if (response.destroyed) return;
-      await setImmediate();
+      await turns.next();
     }
-    response.end();
+    response.end(piece);
   } catch (error) {
     // The client must not take what it has for the whole.
     response.destroy();
@@ -79,21 +83,30 @@ export async function respondInPieces(
   }
 }
 
+/** Lets everybody who waits for a turn have one of the event loop's, one after another. */
+class Turns {
+  #last: Promise<void> = Promise.resolve();
+
+  next(): Promise<void> {
+    this.#last = this.#last.then(() => setImmediate());
+    return this.#last;
+  }
+}
+
+const turns = new Turns();
+
+async function writePiece(response: Response, piece: string): Promise<void> {
+  if (response.write(piece)) return;
+  const timer = setTimeout(() => response.destroy(), readingTime(response.writableLength));
+  await drained(response);
+  clearTimeout(timer);
+}
+
 /** Takes one of the places for requests that take long, until the response is sent. */
 export function admitLong(places: Budget, request: Request, response: Response): void {
   const place = places.reserve(request.owner);
   if (!place.resize(1)) throw unavailable("Too many exports and imports are running.");
   response.once("close", () => place.release());
-}
-
-async function writeInPieces(response: Response, text: string): Promise<void> {
-  const bytes = Buffer.from(text);
-  for (let start = 0; start < bytes.length && !response.destroyed; start += PIECE_BYTES) {
-    if (response.write(bytes.subarray(start, start + PIECE_BYTES))) continue;
-    const timer = setTimeout(() => response.destroy(), readingTime(response.writableLength));
-    await drained(response);
-    clearTimeout(timer);
-  }
 }
 
 /**

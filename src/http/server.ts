@@ -20,6 +20,9 @@ import { holdUnsent, respondToFailure } from "./respond.ts";
 import { addRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
+/** Connections that wait to be accepted: with few, a client that opens many makes others repeat their first packet. */
+const BACKLOG = 4_096;
+
 /** How many exports and imports may run at a time, and how many of one account. */
 const MAX_LONG_REQUESTS = 64;
 const MAX_LONG_REQUESTS_OF_ONE = 4;
@@ -136,7 +139,7 @@ export function createServer(options: ServerOptions): Server {
     log,
     offers: routes.offers,
     async listen(host, port) {
-      await once(server.listen(port, host), "listening");
+      await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
       const { address, port: taken } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
     },

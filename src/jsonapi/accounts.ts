@@ -182,6 +182,6 @@ export async function* writeEverything(
     ...credentials.map((credential) => credentialResource(credential, base)),
   ];
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
-  for await (const list of lists) yield list.map((item) => `,\n${writeResource(item, base)}`).join("");
+  for await (const list of lists) for (const item of list) yield `,\n${writeResource(item, base)}`;
   yield "]}\n";
 }

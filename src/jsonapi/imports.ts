@@ -1,9 +1,6 @@
 import type { Imported } from "../imports.ts";
 import { PLAIN } from "./media-type.ts";
 
-/** Entries may be some kilobytes long. */
-const AT_A_TIME = 50;
-
 /** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
 export async function* writeImported(imported: readonly Imported[], dryRun: boolean): AsyncGenerator<string> {
   const count = (wanted: Imported["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
@@ -17,10 +14,7 @@ export async function* writeImported(imported: readonly Imported[], dryRun: bool
     },
   };
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"meta":${JSON.stringify(meta)},"data":[`;
-  for (let start = 0; start < imported.length; start += AT_A_TIME) {
-    const some = imported.slice(start, start + AT_A_TIME);
-    yield (start === 0 ? "" : ",") + some.map((entry, index) => writeEntry(entry, start + index + 1)).join(",");
-  }
+  for (const [index, entry] of imported.entries()) yield (index === 0 ? "" : ",") + writeEntry(entry, index + 1);
   yield "]}";
 }
 

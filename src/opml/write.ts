@@ -12,12 +12,10 @@ export async function* writeOpml(lists: AsyncIterable<readonly Subscription[]>, 
   <body>
 `;
   for await (const list of lists) {
-    yield list
-      .map(({ feedUrl }) => {
-        const address = escapeAttribute(feedUrl);
-        return `    <outline type="rss" text="${address}" xmlUrl="${address}"/>\n`;
-      })
-      .join("");
+    for (const { feedUrl } of list) {
+      const address = escapeAttribute(feedUrl);
+      yield `    <outline type="rss" text="${address}" xmlUrl="${address}"/>\n`;
+    }
   }
   yield "  </body>\n</opml>\n";
 }
