@@ -43,7 +43,7 @@ export const eventLoop: Proof = {
         run,
         breaking(
           // By the time of the processor: a busy machine may give the server less of it.
-          "const from = process.cpuUsage(); while (process.cpuUsage(from).user < 500_000);",
+          "const from = process.cpuUsage(); while (process.cpuUsage(from).user < 150_000);",
         ),
       );
       const attacks = ATTACKS.filter(({ name }) => name === "HEAD export as OPML");
@@ -198,8 +198,8 @@ async function measureMemory(
   const ms = run.isQuick ? 1_500 : 2_500;
   const needed = new Set(ATTACKS.filter(({ needsList }) => needsList).map(({ name }) => name));
   const isNeeded = scenarios.some(({ loads }) => loads.some(({ attack }) => needed.has(attack)));
-  const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 3_000 : 20_000) : [];
-  const accounts = await target.addAccounts(isNeeded ? (run.isQuick ? 6 : 12) : 1);
+  const lists = isNeeded ? await target.addAccounts(run.isQuick ? 1 : 4, run.isQuick ? 2_000 : 20_000) : [];
+  const accounts = await target.addAccounts(isNeeded ? (run.isQuick ? 4 : 12) : 1);
   const ordinary = await target.addAccount();
   const runScenario = async ({ name, loads }: Scenario, maxMiB: number, peakMiB: () => number): Promise<MemoryUse> => {
     const all = loads.map((one) => ({ ...one, accounts: needed.has(one.attack) ? lists : accounts }));
@@ -348,7 +348,7 @@ export const fairShares: Proof = {
 };
 
 async function measureShares(run: Run, target: Target, hogs: readonly Hog[], where = ""): Promise<Share[]> {
-  const users = await target.addAccounts(run.isQuick ? 4 : 10);
+  const users = await target.addAccounts(run.isQuick ? 3 : 10);
   const hostile: Account[] = [];
   for (const { needsList } of hogs)
     hostile.push(await target.addAccount(needsList ? (run.isQuick ? 1_000 : 20_000) : 0));
@@ -356,13 +356,13 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
   for (const [index, { name, loads, tasks, settings }] of hogs.entries()) {
     const accounts = hostile.slice(index, index + 1);
     if (!run.isQuick || settings !== undefined) await target.restart(settings);
-    const [aloneMs, besideMs] = run.isQuick ? [700, 1_000] : [4_000, 6_000];
+    const [aloneMs, besideMs] = run.isQuick ? [500, 900] : [4_000, 6_000];
     await target.use(tasks, users, aloneMs / 3);
     const alone = await target.use(tasks, users, aloneMs);
     // The hog has begun before the others come, and is still there when they leave.
     const attacking = target.attack(
       loads.map((one) => ({ ...one, accounts })),
-      besideMs + 1_000,
+      besideMs + 700,
     );
     await sleep(500);
     const beside = await target.use(tasks, users, besideMs);
