@@ -2,10 +2,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
-import { unavailable } from "./respond.ts";
+import { readOnInNextTurn, unavailable } from "./respond.ts";
 
 /** What is made of a body takes about twice its length besides the body itself: so it is charged three times. */
 const CHARGE = 3;
+
+/** From this length on, a body is received piece by piece, with other requests in between. */
+const LONG_BYTES = 64 * 1024;
 
 /**
  * Reads a body of at most `maxBytes`. It counts in the memory that all requests share until the response is sent: when
@@ -31,6 +34,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("data", (chunk: Buffer) => {
         if (isSettled) return;
         body.append(chunk);
+        if (body.length > LONG_BYTES) readOnInNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
         else if (!memory.resize(CHARGE * body.capacity)) fail(outOfMemory());
       })

@@ -1,4 +1,6 @@
+import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers";
 import { setImmediate } from "node:timers/promises";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
@@ -203,9 +205,17 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   const end = () => void response.end();
   const timer = setTimeout(end, LINGER_MS);
   request.raw
+    .on("data", () => readOnInNextTurn(request.raw))
     .resume()
     .once("close", () => clearTimeout(timer))
     .once("end", end);
+}
+
+/** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
+export function readOnInNextTurn({ socket }: IncomingMessage): void {
+  if (socket.isPaused()) return;
+  socket.pause();
+  nextTurn(() => socket.resume());
 }
 
 function isStillSending({ raw }: Request): boolean {
