@@ -123,6 +123,6 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
 async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
   const { stdin, stderr } = terminal.world;
   const words = `The backup has ${revived}, including any that were revoked since.`;
-  if (stdin.isTTY !== true) throw new WrongUsage(`${words} Say --keep-access or --end-access`);
+  if (stdin.isTTY !== true) throw new WrongUsage(`${words} Pass --keep-access or --end-access`);
   return (await askYesOrNo(`${words} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
 }

@@ -129,7 +129,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
-        admitLong(longRequests, request, response);
+        admitLong(longRequests, request);
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
         const list = everySubscription(store, who.user, who.requireAccess);
         const everything = writeEverything(await accountOf(who), credentials, list, basePath);

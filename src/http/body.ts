@@ -103,7 +103,9 @@ class Body {
 
   /** All of it, in a buffer of exactly its length unless it came in one chunk, which may be part of another buffer. */
   take(): Buffer {
-    return this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
+    const bytes = this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
+    this.#held = NOTHING;
+    return bytes;
   }
 
   drop(): void {

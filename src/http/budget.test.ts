@@ -43,6 +43,15 @@ test("budget: one holding larger than all of it → taken if no other long one i
   assert.equal(budget.taken, 0);
 });
 
+test("budget: a reservation larger than all of it, short or long → accepted when nothing else is held", () => {
+  const budget = new Budget(100);
+  const first = budget.reserve(of("ann"));
+  assert.equal(first.resize(101), true);
+  assert.equal(budget.reserve(of("bob")).resize(1), false);
+  first.release();
+  assert.equal(budget.taken, 0);
+});
+
 test("budget: a reservation that cannot grow → keeps what it held", () => {
   const budget = new Budget(100);
   const [ann, bob] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];

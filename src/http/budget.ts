@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
 
 const MIB = 1024 * 1024;
-/** A holding up to this size is short. */
+/** A reservation up to this size is short. */
 const SHORT = 64 * 1024;
 
 /** What one owner may hold of a budget together with others: an account, or the network of a client without one. */
@@ -9,8 +9,8 @@ export type Owner = string | number;
 
 /**
  * An amount that all requests share fairly: memory, places in a queue. No owner may hold more than its share while it
- * holds anything else. Long holdings may use three quarters together, so that short ones always have a reserve; one that
- * finds no other long one is taken, however large it is.
+ * holds anything else. Long reservations may use three quarters together, so that short ones always have a reserve. A
+ * reservation is accepted if no other long one exists, however large it is.
  */
 export class Budget {
   readonly #max: number;
@@ -35,14 +35,14 @@ export class Budget {
     return new Reservation(this, owner);
   }
 
-  /** What a holding of this size counts: never more than all long ones may use, so that the reserve stays. */
+  /** What a reservation of this size counts: never more than all long ones may use, so that the reserve stays. */
   count(amount: number): number {
     return amount > SHORT ? Math.min(amount, this.#maxLong) : amount;
   }
 
-  /** Whether a holding may become `next` large. */
+  /** Whether a reservation may grow to `next`. */
   fits(owner: Owner, held: number, next: number): boolean {
-    if (next <= held) return true;
+    if (next <= held || this.#taken === held) return true;
     const own = this.#byOwner.get(owner) ?? 0;
     if (own > held && own - held + next > this.#share) return false;
     if (next <= SHORT) return this.#taken - held + next <= this.#max;

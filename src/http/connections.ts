@@ -6,8 +6,9 @@ import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
-import type { Budget, Reservation } from "./budget.ts";
+import type { Budget, Owner, Reservation } from "./budget.ts";
 import { networksOf, peerOf } from "./client-address.ts";
+import { MAX_HEADERS } from "./guard.ts";
 import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -41,8 +42,9 @@ export function createHttpServer(
   allowed: Allowed,
   isTrustedProxy: (address: string) => boolean,
   memory: Budget,
+  ownerOf: (request: IncomingMessage) => Owner,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
-  const lines = new Lines(handler, memory);
+  const lines = new Lines(handler, memory, ownerOf);
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -57,7 +59,8 @@ export function createHttpServer(
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
   limitNetworks(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
-  server.maxHeadersCount = 0;
+  // The guard refuses a request that has so many; more of them are not kept.
+  server.maxHeadersCount = MAX_HEADERS + 1;
   server.on("request", (request, response) => lines.join(request, response));
   // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
   for (const event of ["checkContinue", "checkExpectation"]) {
@@ -123,8 +126,10 @@ class Lines {
   readonly #lines = new Map<Socket, Line>();
   readonly #start: (first: Waiting) => void;
   readonly #memory: Budget;
+  readonly #ownerOf: (request: IncomingMessage) => Owner;
 
-  constructor(handler: Handler, memory: Budget) {
+  constructor(handler: Handler, memory: Budget, ownerOf: (request: IncomingMessage) => Owner) {
+    this.#ownerOf = ownerOf;
     this.#start = ({ request, response }) => handler(request, response);
     this.#memory = memory;
   }
@@ -134,7 +139,7 @@ class Lines {
     if (socket.destroyed) return;
     const line = this.#lines.get(socket) ?? this.#open(socket);
     const { waiting } = line;
-    const last = { request, response, memory: this.#memory.reserve(() => peerOf(socket)) };
+    const last = { request, response, memory: this.#memory.reserve(() => this.#ownerOf(request)) };
     if (waiting.length > 0 && !last.memory.resize(WAITING_BYTES + headerLength(request))) {
       socket.destroy();
       return;
@@ -143,6 +148,8 @@ class Lines {
     waiting.push(last);
     last.response.on("close", () => {
       waiting.shift()?.memory.release();
+      // An idle connection keeps nothing of its last request.
+      if (line.last === last && request.complete) line.last = undefined;
       if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
       const [next] = waiting;
       // In a turn of its own: others must not wait for everything that one client has sent ahead.
@@ -150,7 +157,7 @@ class Lines {
     });
     if (waiting.length === 1) this.#start(last);
     // Afterwards: Node itself goes on reading at the end of each request.
-    else if (waiting.length === MANY_WAITING) process.nextTick(() => socket.pause());
+    else if (waiting.length >= MANY_WAITING) process.nextTick(() => socket.pause());
   }
 
   #open(socket: Socket): Line {

@@ -18,6 +18,7 @@ export class Request {
   owner: () => Owner;
   /** The memory it holds, from the first byte of its body to the last byte of its response. */
   readonly memory: Reservation;
+  readonly #held: Reservation[] = [];
   #id: string | undefined;
 
   constructor(raw: IncomingMessage, log: Logger, memory: Budget, owner: () => Owner) {
@@ -26,6 +27,16 @@ export class Request {
     this.originalUrl = raw.url ?? "/";
     this.owner = owner;
     this.memory = memory.reserve(() => this.owner());
+  }
+
+  /** Keeps a reservation until the request has ended. */
+  hold(reservation: Reservation): void {
+    this.#held.push(reservation);
+  }
+
+  release(): void {
+    this.memory.release();
+    for (const reservation of this.#held) reservation.release();
   }
 
   get method(): string {

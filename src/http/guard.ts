@@ -5,7 +5,7 @@ import { RequestFailure } from "../jsonapi/failure.ts";
 import type { ReadClient } from "./client-address.ts";
 import { pathOf } from "./resource.ts";
 
-const MAX_HEADERS = 200;
+export const MAX_HEADERS = 200;
 
 /**
  * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page

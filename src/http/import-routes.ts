@@ -28,7 +28,7 @@ export function addImportRoutes(
       "read",
       async (request, response, { user, requireAccess }) => {
         requireNoQuery(queryOf(request));
-        admitLong(longRequests, request, response);
+        admitLong(longRequests, request);
         const file = writeOpml(everySubscription(store, user, requireAccess), clock());
         await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
@@ -42,7 +42,7 @@ export function addImportRoutes(
         if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        admitLong(longRequests, request, response);
+        admitLong(longRequests, request);
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
@@ -62,6 +62,7 @@ export function addImportRoutes(
             throw error;
           },
         );
+        if (!isWanted()) return;
         await respondInPieces(request, response, writeImported(imported, dryRun), {
           "content-type": PLAIN.contentType,
         });

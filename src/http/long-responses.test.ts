@@ -85,6 +85,16 @@ test("export: a client that does not read → no more is read from the list than
   assert.equal((await server.call("GET", EXPORT)).status, 200);
 });
 
+test("export: clients that disconnect at once → their places are free again", async () => {
+  for (let round = 0; round < 20; round += 1) (await askWithoutReading(server.port, EXPORT)).destroy();
+  await giveTime();
+  const answers = await Promise.all([1, 2, 3, 4].map(() => server.call("HEAD", EXPORT)));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200],
+  );
+});
+
 test("export: a client that reads too slowly → its connection is closed", async () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   try {

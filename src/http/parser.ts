@@ -54,8 +54,8 @@ export class Parser {
 }
 
 /**
- * A thread that reads bodies one after another; owners take turns. A body that takes too long ends the thread and nothing else. How many may wait follows from
- * the memory that their bodies hold.
+ * A thread that reads bodies one after another; owners take turns. A body that takes too long ends the thread and
+ * nothing else. How many may wait follows from the memory that their bodies hold.
  */
 class ParserThread {
   readonly #heapMib: number;
@@ -117,22 +117,28 @@ class ParserThread {
     });
     this.#worker = worker;
     // Without a listener, a thread that runs out of memory while nobody asks would end the process.
-    worker.on("error", () => undefined);
-    worker.once("exit", () => {
-      if (this.#worker === worker) this.#worker = undefined;
-    });
+    for (const event of ["error", "exit"]) {
+      worker.on(event, () => {
+        if (this.#worker === worker) this.#worker = undefined;
+      });
+    }
     return worker;
   }
 
   /** A thread without work must not keep the process alive, nor hold its memory for long. */
   #rest(): void {
-    this.#worker?.unref();
-    this.#idle = setTimeout(() => void this.#worker?.terminate(), IDLE_MS).unref();
+    const worker = this.#worker;
+    worker?.unref();
+    this.#idle = setTimeout(() => {
+      // The next body gets a new one.
+      this.#worker = undefined;
+      void worker?.terminate();
+    }, IDLE_MS).unref();
   }
 }
 
 function tooComplex({ kind }: ParseJob): Error {
-  const detail = "This takes too long to read";
+  const detail = "Parsing the body took too long";
   return kind === "opml" ? new NotOpml(detail) : malformedDocument(`${detail}. Send it in several requests.`);
 }
 

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers";
-import { setImmediate } from "node:timers/promises";
+import { FairQueue } from "../fair-queue.ts";
 import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget, Owner } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
@@ -55,7 +55,7 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
 export async function respondInPieces(
   request: Request,
   response: Response,
-  texts: AsyncGenerator<string>,
+  texts: AsyncGenerator<string> | Generator<string>,
   headers: Headers,
 ): Promise<void> {
   const head = { ...headersOf(response), ...headers };
@@ -64,17 +64,18 @@ export async function respondInPieces(
     return;
   }
   // What fails before the second text, the first of which is often ready, is still answered as a failure.
-  const start = [await texts.next(), await texts.next()];
+  const start: IteratorResult<string, unknown>[] = [await texts.next(), await texts.next()];
+  if (response.destroyed) return;
   response.writeHead(200, head);
   try {
-    let piece = start.map(({ value }) => value ?? "").join("");
+    let piece = start.map(({ done, value }) => (done === true ? "" : value)).join("");
     for await (const text of texts) {
       piece += text;
       if (piece.length < PIECE_BYTES) continue;
       await writePiece(response, piece);
       piece = "";
       if (response.destroyed) return;
-      await turns.next();
+      await turns.next(request.owner());
     }
     response.end(piece);
   } catch (error) {
@@ -85,13 +86,22 @@ export async function respondInPieces(
   }
 }
 
-/** Lets everybody who waits for a turn have one of the event loop's, one after another. */
+/** In each turn of the event loop one of those who wait goes on; owners take turns. */
 class Turns {
-  #last: Promise<void> = Promise.resolve();
+  readonly #queue = new FairQueue<Owner, () => void>();
 
-  next(): Promise<void> {
-    this.#last = this.#last.then(() => setImmediate());
-    return this.#last;
+  next(owner: Owner): Promise<void> {
+    return new Promise((resolve) => {
+      this.#queue.push(owner, resolve);
+      if (this.#queue.length === 1) this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    nextTurn(() => {
+      this.#queue.shift()?.();
+      if (this.#queue.length > 0) this.#schedule();
+    });
   }
 }
 
@@ -104,11 +114,11 @@ async function writePiece(response: Response, piece: string): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Takes one of the places for requests that take long, until the response is sent. */
-export function admitLong(places: Budget, request: Request, response: Response): void {
+/** Takes one of the places for requests that take long, until the request has ended. */
+export function admitLong(places: Budget, request: Request): void {
   const place = places.reserve(request.owner);
   if (!place.resize(1)) throw unavailable("Too many exports and imports are running.");
-  response.once("close", () => place.release());
+  request.hold(place);
 }
 
 /**
@@ -133,6 +143,7 @@ function readingTime(bytes: number): number {
 
 /** Resolves when more can be written, or never will be. */
 export function drained(stream: Writable): Promise<void> {
+  if (stream.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
     const done = () => {
       stream.off("drain", done).off("close", done);

@@ -2,7 +2,7 @@ import { RequestFailure } from "../jsonapi/failure.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
-import { readOperations, writeResults } from "../jsonapi/operations.ts";
+import { readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
@@ -17,12 +17,14 @@ import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { queueFull, respond, respondContent, respondEmpty, unavailable } from "./respond.ts";
+import { queueFull, respond, respondContent, respondEmpty, respondInPieces, unavailable } from "./respond.ts";
 
 /** What an operation takes as text, about. */
 const OPERATION_BYTES = 160;
 /** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;
+/** More results than this are written in pieces, with other requests in between. */
+const MAX_RESULTS_AT_ONCE = 1_000;
 /** Longest document with one subscription. */
 const MAX_DOCUMENT_BYTES = 64 * 1024;
 
@@ -43,6 +45,8 @@ export function addRoutes(
   const maxQueued = options.config.maxQueuedOperations * OPERATION_BYTES;
   // Without accounts there is one owner, who has it all.
   const queue = new Budget(maxQueued, options.accounts === undefined ? maxQueued : maxQueued / 2);
+  /** The longest body leaves room for long ones of others. */
+  const charge = (bytes: number) => Math.min(bytes, maxQueued / 2);
   /** Reads the operations of a request; long bodies in the parser's thread. */
   const readAttempts = async (
     request: Request,
@@ -51,9 +55,9 @@ export function addRoutes(
     place: Reservation,
   ): Promise<(Draft | Malformed)[]> => {
     // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
-    if (!place.fits(Number(request.headers["content-length"] ?? 0))) throw queueFull();
+    if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw queueFull();
     const bytes = await readBody(request, response, limits.maxBodyBytes);
-    if (!place.resize(bytes.length)) throw queueFull();
+    if (!place.resize(charge(bytes.length))) throw queueFull();
     const { maxOperations } = limits;
     if (bytes.length <= SHORT_BYTES) {
       const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
@@ -76,7 +80,11 @@ export function addRoutes(
           const attempts = await readAttempts(request, response, who, place);
           const outcomes = await subscribe(store, who, attempts, clock());
           metrics?.countOutcomes(outcomes);
-          respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+          if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+          else {
+            const headers = { "content-type": ATOMIC.contentType };
+            await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
+          }
         } finally {
           place.release();
         }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
 import { pino } from "pino";
@@ -48,7 +49,9 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   const state = { draining: false };
-  const memory = new Budget(requestMemory());
+  const bytes = requestMemory();
+  const memory = new Budget(bytes, bytes / 4);
+  const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const longRequests = new Budget(MAX_LONG_REQUESTS, MAX_LONG_REQUESTS_OF_ONE);
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may repeat text of others.
@@ -94,6 +97,7 @@ export function createServer(options: ServerOptions): Server {
       guard(raw);
       const [access, handler] = routes.match(request);
       const principal = await authenticate(raw, access);
+      if (response.closed) return;
       const { user } = principal;
       if (accounts !== undefined && user !== NOBODY) request.owner = () => user;
       await handler(request, response, principal);
@@ -118,21 +122,30 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, memory, () => readClient(raw).networks.at(-1) ?? "");
+      const request = new Request(raw, log, memory, () => networkOf(raw));
       raw.url = withoutBase(relativeTo(request.originalUrl));
+      // What it holds is released when the response is sent and the work is done, whichever comes last.
+      let ends = 0;
+      const end = () => {
+        ends += 1;
+        if (ends === 2) request.release();
+      };
       response.on("close", () => {
-        request.memory.release();
+        end();
         observe(request, response, performance.now() - started);
       });
-      answer(request, response).catch((error) => {
-        log.error({ reqId: request.id, err: error }, "an answer broke off");
-        response.destroy();
-      });
+      answer(request, response)
+        .catch((error) => {
+          log.error({ reqId: request.id, err: error }, "an answer broke off");
+          response.destroy();
+        })
+        .then(end);
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),
     createProxyCheck(config.trustedProxies),
     memory,
+    networkOf,
   );
 
   return {

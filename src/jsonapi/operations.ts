@@ -60,15 +60,22 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
 const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
 
 export function writeResults(outcomes: readonly Outcome[], base: string): string {
-  let results = "";
+  let text = "";
+  for (const part of writeResultParts(outcomes, base)) text += part;
+  return text;
+}
+
+/** The same document in parts, one for each result. */
+export function* writeResultParts(outcomes: readonly Outcome[], base: string): Generator<string> {
+  yield HEAD;
   for (const [index, outcome] of outcomes.entries()) {
-    if (index > 0) results += ",";
+    const comma = index === 0 ? "" : ",";
     if (isRefusal(outcome)) {
       const error = explain(outcome, () => `/${OPERATIONS}/${index}`);
-      results += `{"errors":[${JSON.stringify(writeError(error))}]}`;
+      yield `${comma}{"errors":[${JSON.stringify(writeError(error))}]}`;
     } else {
-      results += `{"data":${writeResource(outcome, base)}}`;
+      yield `${comma}{"data":${writeResource(outcome, base)}}`;
     }
   }
-  return `${HEAD}${results}]}`;
+  yield "]}";
 }

@@ -17,8 +17,8 @@ async function lockCredential(connection: Connection, hash: string): Promise<num
 }
 
 /**
- * Locks the credentials of all jobs. Lock the list or the account first, never the other way round: deleting an account
- * takes them in that order, and would otherwise deadlock with this.
+ * Locks the credentials of all jobs against deletion. Lock the list or the account first: deleting an account removes
+ * its credentials while it holds both, and would otherwise deadlock with this. These locks do not wait for each other.
  */
 export async function lockCredentials(
   connection: Connection,

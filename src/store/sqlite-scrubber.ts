@@ -10,6 +10,8 @@ const READERS_MS = 20;
 const RETRY_MS = 5_000;
 /** A file up to this size is rewritten in about a tenth of a second. */
 const REWRITTEN_BYTES = 16 * 1024 * 1024;
+/** How often at most. What is deleted in between is left to the sweep. */
+const REWRITING_MS = 60_000;
 
 /**
  * Removes old content from the database's files. `secure_delete` zeroes what is deleted from a page, but two places keep
@@ -22,6 +24,7 @@ export class Scrubber {
   /** Since the file was last rewritten; of what happened before this process nothing is known. */
   #hasRemoved = true;
   #isFileDue = false;
+  #rewrittenAt = Number.NEGATIVE_INFINITY;
   #logDueAt = Number.POSITIVE_INFINITY;
 
   constructor(database: DatabaseSync) {
@@ -45,8 +48,10 @@ export class Scrubber {
     this.#logDueAt = performance.now() + RETRY_MS;
     try {
       this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
-      if (this.#isFileDue && this.#hasRemoved && this.#isSmall()) {
+      const isDue = this.#isFileDue && this.#hasRemoved && performance.now() - this.#rewrittenAt >= REWRITING_MS;
+      if (isDue && this.#isSmall()) {
         this.#database.exec("vacuum");
+        this.#rewrittenAt = performance.now();
         this.#hasRemoved = false;
       }
       this.#isFileDue = false;
