@@ -106,7 +106,7 @@ export const jsonBodies: Target = {
 /** As a server gets it: in pieces, wherever they are cut. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
-  const memory = budget.reserve(() => 0);
+  const memory = budget.reserve({ owner: 0 });
   const reading = readJson({ raw, memory } as unknown as Request, {} as Response, MAX_BYTES);
   const size = 1 + (body.length % 7 === 0 ? body.length : Math.floor(body.length / 3));
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));

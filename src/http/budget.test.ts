@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Budget, requestMemory } from "./budget.ts";
 
 const KIB = 1024;
-const of = (owner: string) => () => owner;
+const of = (owner: string) => ({ owner });
 
 test("budget: an owner holds more than its share → only while it holds nothing else", () => {
   const budget = new Budget(1_000);

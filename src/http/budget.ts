@@ -30,9 +30,9 @@ export class Budget {
     return this.#taken;
   }
 
-  /** Holds nothing yet. `owner` is asked for when something is first held. */
-  reserve(owner: () => Owner): Reservation {
-    return new Reservation(this, owner);
+  /** Holds nothing yet. The owner is asked for when something is first held. */
+  reserve(of: { readonly owner: Owner }): Reservation {
+    return new Reservation(this, of);
   }
 
   /** What a reservation of this size counts: never more than all long ones may use, so that the reserve stays. */
@@ -65,13 +65,13 @@ function longPart(amount: number): number {
 /** What one request holds of a budget. */
 export class Reservation {
   readonly #budget: Budget;
-  readonly #findOwner: () => Owner;
+  readonly #of: { readonly owner: Owner };
   #owner: Owner | undefined;
   #held = 0;
 
-  constructor(budget: Budget, owner: () => Owner) {
+  constructor(budget: Budget, of: { readonly owner: Owner }) {
     this.#budget = budget;
-    this.#findOwner = owner;
+    this.#of = of;
   }
 
   get held(): number {
@@ -89,7 +89,7 @@ export class Reservation {
 
   /** Whether it could be resized to `amount` now. */
   fits(amount: number): boolean {
-    this.#owner ??= this.#findOwner();
+    this.#owner ??= this.#of.owner;
     return this.#budget.fits(this.#owner, this.#held, this.#budget.count(amount));
   }
 

@@ -22,15 +22,23 @@ export type ReadClient = (request: IncomingMessage) => Client;
 export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
   const isTrusted = createProxyCheck(trustedProxies);
   let hasToldOfIgnored = false;
+  /** The last client that is no proxy: most requests come from few addresses. */
+  let last: { address: string | undefined; client: Client } | undefined;
 
   return ({ socket, headers }) => {
+    if (last !== undefined && last.address === socket.remoteAddress && headers["x-forwarded-for"] === undefined)
+      return last.client;
     const peer = peerOf(socket);
     if (!isTrusted(peer)) {
       if (!hasToldOfIgnored && headers["x-forwarded-for"] !== undefined) {
         hasToldOfIgnored = true;
         onIgnored?.();
       }
-      return { networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined };
+      last = {
+        address: socket.remoteAddress,
+        client: { networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined },
+      };
+      return last.client;
     }
     let client = peer;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {

@@ -104,8 +104,8 @@ function limitNetworks(server: Server, max: number, isTrustedProxy: (address: st
 interface Waiting {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What it holds while others are ahead of it. */
-  readonly memory: Reservation;
+  /** What it holds since others were ahead of it. */
+  readonly memory: Reservation | undefined;
 }
 
 /** The requests of one connection. */
@@ -139,15 +139,16 @@ class Lines {
     if (socket.destroyed) return;
     const line = this.#lines.get(socket) ?? this.#open(socket);
     const { waiting } = line;
-    const last = { request, response, memory: this.#memory.reserve(() => this.#ownerOf(request)) };
-    if (waiting.length > 0 && !last.memory.resize(WAITING_BYTES + headerLength(request))) {
+    const memory = waiting.length === 0 ? undefined : this.#memory.reserve({ owner: this.#ownerOf(request) });
+    if (memory?.resize(WAITING_BYTES + headerLength(request)) === false) {
       socket.destroy();
       return;
     }
+    const last = { request, response, memory };
     line.last = last;
     waiting.push(last);
     last.response.on("close", () => {
-      waiting.shift()?.memory.release();
+      waiting.shift()?.memory?.release();
       // An idle connection keeps nothing of its last request.
       if (line.last === last && request.complete) line.last = undefined;
       if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
@@ -166,7 +167,7 @@ class Lines {
     // Node tells of the end of the one that is being answered alone.
     socket.once("close", () => {
       this.#lines.delete(socket);
-      for (const { memory } of line.waiting.splice(0)) memory.release();
+      for (const { memory } of line.waiting.splice(0)) memory?.release();
     });
     return line;
   }

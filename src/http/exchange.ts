@@ -14,29 +14,46 @@ export class Request {
   readonly originalUrl: string;
   /** What stands in the path for the part of it that varies: an id or a name. */
   parameter = "";
-  /** Who pays for the resources it uses. */
-  owner: () => Owner;
   /** The memory it holds, from the first byte of its body to the last byte of its response. */
   readonly memory: Reservation;
-  readonly #held: Reservation[] = [];
+  #held: Reservation[] | undefined;
+  readonly #ownerOf: (raw: IncomingMessage) => Owner;
+  #owner: Owner | undefined;
+  #hasEnded = false;
   #id: string | undefined;
 
-  constructor(raw: IncomingMessage, log: Logger, memory: Budget, owner: () => Owner) {
+  constructor(raw: IncomingMessage, log: Logger, memory: Budget, ownerOf: (raw: IncomingMessage) => Owner) {
     this.raw = raw;
     this.log = log;
     this.originalUrl = raw.url ?? "/";
-    this.owner = owner;
-    this.memory = memory.reserve(() => this.owner());
+    this.#ownerOf = ownerOf;
+    this.memory = memory.reserve(this);
+  }
+
+  /** Who pays for the resources it uses: the network it comes from, until its account is known. */
+  get owner(): Owner {
+    this.#owner ??= this.#ownerOf(this.raw);
+    return this.#owner;
+  }
+
+  set owner(owner: Owner) {
+    this.#owner = owner;
   }
 
   /** Keeps a reservation until the request has ended. */
   hold(reservation: Reservation): void {
+    this.#held ??= [];
     this.#held.push(reservation);
   }
 
-  release(): void {
+  /** To be called when its response is sent and when its work is done: the second time, what it holds is released. */
+  end(): void {
+    if (!this.#hasEnded) {
+      this.#hasEnded = true;
+      return;
+    }
     this.memory.release();
-    for (const reservation of this.#held) reservation.release();
+    for (const reservation of this.#held ?? []) reservation.release();
   }
 
   get method(): string {

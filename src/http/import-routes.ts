@@ -46,7 +46,7 @@ export function addImportRoutes(
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
-        const feeds = await parser.parse<Entry>(job, request.owner(), who.spend, isWanted).catch((error) => {
+        const feeds = await parser.parse<Entry>(job, request.owner, who.spend, isWanted).catch((error) => {
           if (error instanceof NotOpml) throw notOpml(error.message);
           throw error;
         });

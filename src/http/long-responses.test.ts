@@ -120,9 +120,10 @@ test("response: more unread bytes than the budget has → the connection is clos
   const start = async (budget: Budget) => {
     const http = createServer((raw, response) => {
       const request = new Request(raw, log, budget, () => "one network");
-      response.on("close", () => request.memory.release());
+      response.on("close", () => request.end());
       respondContent(response, "text/plain", LONG);
       holdUnsent(request, response);
+      request.end();
     });
     await once(http.listen(0, "127.0.0.1"), "listening");
     return http;
@@ -149,7 +150,7 @@ test("response: more unread bytes than the budget has → the connection is clos
   assert.equal(enough.left, 0);
   const budget = new Budget(100_000);
   // Of somebody else: a response that finds no other long one may be as long as it likes.
-  budget.reserve(() => "another network").resize(70_000);
+  budget.reserve({ owner: "another network" }).resize(70_000);
   const small = await receive(budget);
   assert.ok(small.received < LONG.length);
   assert.equal(small.left, 70_000);

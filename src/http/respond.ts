@@ -75,7 +75,7 @@ export async function respondInPieces(
       await writePiece(response, piece);
       piece = "";
       if (response.destroyed) return;
-      await turns.next(request.owner());
+      await turns.next(request.owner);
     }
     response.end(piece);
   } catch (error) {
@@ -116,7 +116,7 @@ async function writePiece(response: Response, piece: string): Promise<void> {
 
 /** Takes one of the places for requests that take long, until the request has ended. */
 export function admitLong(places: Budget, request: Request): void {
-  const place = places.reserve(request.owner);
+  const place = places.reserve(request);
   if (!place.resize(1)) throw unavailable("Too many exports and imports are running.");
   request.hold(place);
 }

@@ -65,7 +65,7 @@ export function addRoutes(
       return attempts;
     }
     const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
-    return parser.parse(job, request.owner(), spend, () => !response.destroyed);
+    return parser.parse(job, request.owner, spend, () => !response.destroyed);
   };
 
   resource("/v1/operations", ATOMIC, {
@@ -75,7 +75,7 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const place = queue.reserve(request.owner);
+        const place = queue.reserve(request);
         try {
           const attempts = await readAttempts(request, response, who, place);
           const outcomes = await subscribe(store, who, attempts, clock());

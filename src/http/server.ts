@@ -93,13 +93,19 @@ export function createServer(options: ServerOptions): Server {
       // After an offer to switch protocols the parser loses what comes next in the same packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response);
-      if (isPreflight) return;
+      if (isPreflight) {
+        request.end();
+        return;
+      }
       guard(raw);
       const [access, handler] = routes.match(request);
       const principal = await authenticate(raw, access);
-      if (response.closed) return;
+      if (response.closed) {
+        request.end();
+        return;
+      }
       const { user } = principal;
-      if (accounts !== undefined && user !== NOBODY) request.owner = () => user;
+      if (accounts !== undefined && user !== NOBODY) request.owner = user;
       await handler(request, response, principal);
     } catch (error) {
       // What came in the same packet is parsed first: if the body is broken, that is the one answer.
@@ -107,6 +113,7 @@ export function createServer(options: ServerOptions): Server {
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
     }
     holdUnsent(request, response);
+    request.end();
   };
   const slowRequests = new SlowRequestLog(log, clock);
   const observe = (request: Request, { statusCode: status, writableFinished }: Response, ms: number) => {
@@ -122,24 +129,17 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, memory, () => networkOf(raw));
+      const request = new Request(raw, log, memory, networkOf);
       raw.url = withoutBase(relativeTo(request.originalUrl));
-      // What it holds is released when the response is sent and the work is done, whichever comes last.
-      let ends = 0;
-      const end = () => {
-        ends += 1;
-        if (ends === 2) request.release();
-      };
       response.on("close", () => {
-        end();
+        request.end();
         observe(request, response, performance.now() - started);
       });
-      answer(request, response)
-        .catch((error) => {
-          log.error({ reqId: request.id, err: error }, "an answer broke off");
-          response.destroy();
-        })
-        .then(end);
+      answer(request, response).catch((error) => {
+        log.error({ reqId: request.id, err: error }, "an answer broke off");
+        response.destroy();
+        request.end();
+      });
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),
