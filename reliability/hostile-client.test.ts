@@ -39,13 +39,17 @@ const shared = (beside: Share["beside"]) =>
 
 test("hostile client: others served as they are alone → no violation", () => {
   assert.equal(shared({ ms: [30, 30], failures: [] }), "");
+  assert.equal(shared({ ms: [500, 500], failures: [] }), "", "within the longest wait");
   const quick = { ms: [1, 1], failures: [] };
   const noise = { name: "hog", task: "adds", alone: quick, beside: { ms: [15, 15], failures: [] } };
   assert.deepEqual(judgeShares([noise], true).violations, []);
+  const slow = { ms: [300, 300], failures: [] };
+  const asAlone = { name: "hog", task: "imports", alone: slow, beside: { ms: [900, 900], failures: [] } };
+  assert.deepEqual(judgeShares([asAlone], true).violations, [], "three times as slow");
 });
 
 test("hostile client: others refused, slowed down or not served at all → violation", () => {
-  assert.match(shared({ ms: [31, 31], failures: [] }), /times as slow/);
+  assert.match(shared({ ms: [501, 501], failures: [] }), /times as slow/);
   assert.match(shared({ ms: new Array(100).fill(10), failures: ["answered 503", "answered 503"] }), /answered 503/);
   assert.match(shared({ ms: [], failures: [] }), /refused/);
 });
