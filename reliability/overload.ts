@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readPeakMiB } from "../bench/usage.ts";
 import { callServer } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
+import { planting } from "./faulty.ts";
 import type { Order, Report } from "./overload-load.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
@@ -72,9 +73,9 @@ export const overload: Proof = {
     return judge(weathers, !run.isQuick);
   },
   control: {
-    name: "more may wait than there is time for",
+    name: "a server that answers 500 when it is overloaded",
     async prove(run) {
-      const settings = { EARMARK_MAX_QUEUED_OPERATIONS: "1000000" };
+      const settings = { ...planting("500 for 503"), EARMARK_MAX_QUEUED_OPERATIONS: "5000" };
       const url = `file:${run.folder}/earmark.db`;
       const weather = await overloadServer(run, "SQLite", url, BRIEFLY, settings);
       return { ...judge([weather], false), figures: `${weather.refusalMs.length} refused` };

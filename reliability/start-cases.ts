@@ -40,7 +40,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "commits that do not wait for the disk",
       code: 1,
-      words: [/synchronous 1/, /wal and 2 are needed/, /network drive/],
+      words: [/synchronous 1/, /wal, 2 and 1 are needed/, /network drive/],
       prepare(folder) {
         copyFileSync(database, file(folder));
         return { ...onFile(folder), NODE_OPTIONS: disobey("exec", "synchronous = full", "synchronous = normal") };
@@ -49,7 +49,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "no write-ahead log",
       code: 1,
-      words: [/journal_mode delete/, /wal and 2 are needed/],
+      words: [/journal_mode delete/, /wal, 2 and 1 are needed/],
       prepare(folder) {
         change(file(folder), "pragma journal_mode = delete");
         return { ...onFile(folder), NODE_OPTIONS: disobey("prepare", "journal_mode = wal", "journal_mode") };

@@ -69,6 +69,11 @@ test("a look first changes nothing, and says what the import then does", async (
   assert.equal((await list()).length, 2);
 });
 
+test("import: an empty body, again and again → 422 each time", async () => {
+  const { send } = await start();
+  for (let time = 0; time < 3; time += 1) assert.equal((await send("", "?dryRun=true")).status, 422);
+});
+
 test("it only adds, and repeating it is harmless", async () => {
   const { send, list, operate } = await start();
   const id = newId();

@@ -159,5 +159,5 @@ function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPie
 
 /** The memory of a body goes to the thread, unless it is part of a buffer that others use as well. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
-  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+  return byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
