@@ -12,6 +12,8 @@ import type { Request, Response } from "./exchange.ts";
 const RETRY_AFTER = { "retry-after": "1" };
 /** A body up to this length is read to its end after an early answer, so that its connection can go on. */
 const MAX_DISCARDED_BYTES = 64 * 1024;
+/** What is thrown away is received in pieces of 64 KiB, this far apart: many clients must not keep the server busy with it. */
+const DISCARDING_MS = 3;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */
 export const LINGER_MS = 1_000;
 
@@ -216,17 +218,21 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   const end = () => void response.end();
   const timer = setTimeout(end, LINGER_MS);
   request.raw
-    .on("data", () => readOnInNextTurn(request.raw))
+    .on("data", () => pauseReading(request.raw, (resume) => setTimeout(resume, DISCARDING_MS)))
     .resume()
     .once("close", () => clearTimeout(timer))
     .once("end", end);
 }
 
 /** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
-export function readOnInNextTurn({ socket }: IncomingMessage): void {
+export function readOnInNextTurn(raw: IncomingMessage): void {
+  pauseReading(raw, nextTurn);
+}
+
+function pauseReading({ socket }: IncomingMessage, later: (resume: () => void) => unknown): void {
   if (socket.isPaused()) return;
   socket.pause();
-  nextTurn(() => socket.resume());
+  later(() => socket.resume());
 }
 
 function isStillSending({ raw }: Request): boolean {
