@@ -94,7 +94,7 @@ async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], 
   return latencies;
 }
 
-/** A single request is over too soon for a p99, and so is an attack of the short form. */
+/** A single request gives too few samples for a p99, and so does an attack of the short form. */
 export function judgeLatencies(latencies: readonly Latency[], isP99Judged = true): Findings {
   const isRepeated = ({ name }: Latency) => / × \d+$/.test(name);
   const violations = latencies.flatMap((latency) => {

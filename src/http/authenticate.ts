@@ -18,7 +18,7 @@ import { unauthorized } from "./respond.ts";
  */
 export type Access = "open" | "read" | "write" | "account" | "metrics";
 
-/** On whose behalf a request is carried out. A handler passes it on to whatever the store writes. */
+/** The user a request acts for. A handler passes it on to every write of the store. */
 export interface Principal extends Caller {
   /** Undefined for the local user, and for one whom the identity provider vouches for. */
   readonly credential: Verified | undefined;
