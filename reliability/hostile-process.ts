@@ -40,7 +40,7 @@ export interface Load {
   readonly accounts: readonly Account[];
   readonly connections: number;
   /**
-   * `repeat`: again and again until the time is over; `once`: one connection sends every variant this many times, for as
+   * `repeat`: repeatedly until the time is up; `once`: one connection sends every variant this many times, for as
    * long as it takes; `hold`: sends one request, reads nothing and keeps the connection; `drip`: like `repeat`, but sends
    * bodies slowly.
    */

@@ -442,7 +442,7 @@ export function createClient(options: ClientOptions): Client {
 
         // A try whose answer was lost may have added what this one found to be there.
         if (answer.attempt > 1 && results.some(({ outcome }) => outcome === "already-subscribed")) {
-          // What stands behind those that were there came after them: removals only move items to the front.
+          // Removals only move items towards the front, so everything after the items seen so far is new.
           const known = counts.subscriptions + tally.added;
           const newer = await listFrom("/v1/subscriptions", known, readSubscription, signal);
           for (const { id } of all) newer.delete(id);
