@@ -673,13 +673,14 @@ describe("when a session ends in the middle", () => {
     allow(/^answer: 401 POST \S+\/v1\/operations$/);
     const outlines = Array.from({ length: 1_000 }, (_, n) => `<outline xmlUrl="https://host${n}.example/feed"/>`);
     const buffer = Buffer.from(`<opml version="2.0"><body>${outlines.join("")}</body></opml>`);
-    await field(page, en.import.file).setInputFiles({ name: "podcasts.opml", mimeType: "text/x-opml", buffer });
     let requests = 0;
+    // Set up before anything is sent: switching interception on aborts requests in flight.
     await page.route("**/v1/operations", async (route) => {
       requests += 1;
       if (requests === 3) await endSessions(ann);
       await route.continue();
     });
+    await field(page, en.import.file).setInputFiles({ name: "podcasts.opml", mimeType: "text/x-opml", buffer });
     await button(page, en.import.start(1_000, "1,000")).click();
     await heading(page, account.signInAgain).waitFor();
     // What was done is seen, and what is not waits.
