@@ -5,7 +5,7 @@ import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
 import { openStore } from "../store/open.ts";
 import { StartFailure } from "../store/opening.ts";
-import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A person's list, wherever it is: on a server, or in the database of this machine. */
@@ -77,7 +77,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      return imported.map(({ wanted: { feedUrl }, outcome, detail, id }) => {
+      return imported.map(({ feed: { feedUrl }, outcome, detail, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
         const error: ErrorObject = { status: 422, title: "Validation Failed", detail };
@@ -87,7 +87,10 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
     },
-    remove: (id) => store.remove(asUser(user), id, now()),
+    async remove(id) {
+      const { outcomes } = await store.change(asUser(user), [{ kind: "remove", id }], now());
+      return !outcomes.some(isRefusal);
+    },
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
       const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
@@ -100,7 +103,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ wanted: { feedUrl, title }, outcome, detail, id }) => ({
+        entries: entries.map(({ feed: { feedUrl, title }, outcome, detail, id }) => ({
           feedUrl,
           title: title ?? null,
           outcome,

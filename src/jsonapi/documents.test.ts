@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Imported } from "../imports.ts";
+import type { ImportResult } from "../imports.ts";
 import { type Conflict, type Draft, isRefusal, type Malformed, type Subscription } from "../subscriptions.ts";
 import { malformedDocument, RequestFailure, writeFailure } from "./failure.ts";
 import { writeImported } from "./imports.ts";
@@ -12,7 +12,7 @@ import { readSubscription, refusedSubscription, writePage, writeSubscription } f
 const ID = "00000000-0000-4000-8000-00000000000a";
 const FEED = "https://feeds.example/one";
 const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-const DRAFT: Draft = { id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
+const DRAFT: Draft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
 const AT = new Date("2026-01-02T03:04:05.678Z");
 const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
@@ -195,7 +195,11 @@ test("result N answers operation N: what was added, or what stands against it", 
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [KEPT, ...CONFLICTS.map(([refused]): Conflict => ({ refused, draft: { ...DRAFT, guid } })), KEPT],
+      [
+        KEPT,
+        ...CONFLICTS.map(([refused]): Conflict => ({ refused, existingId: ID, change: { ...DRAFT, guid } })),
+        KEPT,
+      ],
       "/p",
     ),
   );
@@ -245,7 +249,7 @@ test("every way to be refused has its status and its title", () => {
     });
   }
   for (const [refused, title, detail, at] of CONFLICTS) {
-    assert.deepEqual(refusedSubscription({ refused, draft: DRAFT }).error, {
+    assert.deepEqual(refusedSubscription({ refused, existingId: ID, change: DRAFT }).error, {
       status: 409,
       title,
       detail,
@@ -340,14 +344,14 @@ test("the links of a page lead to its neighbours, and to nowhere where there are
 });
 
 test("what became of an import is written entry by entry, and counted", async () => {
-  const wanted = { feedUrl: FEED, title: undefined };
-  const some: Imported[] = [
-    { wanted: { ...wanted, title: "One" }, outcome: "added", detail: undefined, id: ID },
-    { wanted, outcome: "already-subscribed", detail: undefined, id: undefined },
-    { wanted, outcome: "refused", detail: "no", id: undefined },
-    { wanted, outcome: "refused", detail: "no", id: undefined },
+  const feed = { feedUrl: FEED, title: undefined };
+  const some: ImportResult[] = [
+    { feed: { ...feed, title: "One" }, outcome: "added", detail: undefined, id: ID },
+    { feed, outcome: "already-subscribed", detail: undefined, id: undefined },
+    { feed, outcome: "refused", detail: "no", id: undefined },
+    { feed, outcome: "refused", detail: "no", id: undefined },
   ];
-  const write = async (imported: readonly Imported[], dryRun: boolean) => {
+  const write = async (imported: readonly ImportResult[], dryRun: boolean) => {
     const pieces: string[] = [];
     for await (const piece of writeImported(imported, dryRun)) pieces.push(piece);
     const entries = pieces.map((piece) => piece.split('"import-entry"').length - 1);

@@ -50,7 +50,7 @@ export function readResource(resource: Readonly<Record<string, unknown>>): Draft
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading)
     return { refused: "invalid-feed", detail: `\`feed_url\` ${reading.fault}.`, at: "/attributes/feed_url" };
-  return { id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
+  return { kind: "add", id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
 }
 
 /** A pointer must lead to a value that exists (JSON:API 1.1), so a member that is missing is blamed on its parent. */
@@ -72,6 +72,7 @@ const WORDS: Record<Refusal["refused"], { readonly status: number; readonly titl
   "invalid-feed": { status: 422, title: "Validation Failed" },
   "already-subscribed": { status: 409, title: "Already Subscribed" },
   "id-in-use": { status: 409, title: "Identifier In Use" },
+  "not-found": { status: 404, title: "Subscription not found" },
   "quota-exceeded": { status: 422, title: "Quota Exceeded" },
 };
 
@@ -83,9 +84,16 @@ const CONFLICTS: Record<Conflict["refused"], Pick<Malformed, "detail" | "at">> =
 
 /** `pointer` turns the place within the resource into the place within the document. */
 export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => string): ErrorObject {
-  if ("draft" in refusal) {
+  if (refusal.refused === "not-found")
+    return {
+      ...WORDS[refusal.refused],
+      detail: "The user has no subscription with this id.",
+      source: { pointer: pointer("/id") },
+    };
+  if ("change" in refusal) {
     const { detail, at } = CONFLICTS[refusal.refused];
-    const meta = { feed_url: refusal.draft.feedUrl, guid: refusal.draft.guid };
+    const { change } = refusal;
+    const meta = { feed_url: change.feedUrl, guid: change.kind === "add" ? change.guid : change.id };
     return { ...WORDS[refusal.refused], detail, source: { pointer: pointer(at) }, meta };
   }
   if (refusal.refused === "quota-exceeded") {
