@@ -10,8 +10,9 @@ import {
 } from "../accounts.ts";
 import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
 import { openStore } from "../store/open.ts";
-import { nameOf, StartFailure } from "../store/opening.ts";
+import { nameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -22,7 +23,7 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
     const made = await accounts.create(name, password, terminal.world.now());
-    if (isNotDone(made)) throw new StartFailure(explain(made));
+    if (isNotDone(made)) throw new UserError(explain(made));
     terminal.say(`"${readName(name)}" can sign in, wherever the server runs with EARMARK_ACCOUNTS=on.`);
   });
 }
@@ -50,13 +51,13 @@ export async function changePassword(terminal: Terminal, name: string, fromInput
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
     const refused = await accounts.setPassword(account, password, terminal.world.now());
-    if (refused !== undefined) throw new StartFailure(explain(refused));
+    if (refused !== undefined) throw new UserError(explain(refused));
     terminal.say(`The password of "${name}" is changed, and every session has ended. Tokens of apps go on working.`);
   });
 }
 
 function requirePassword({ name, issuer }: Account): void {
-  if (issuer !== "") throw new StartFailure(`"${name}" signs in with ${issuer}: there is no password here.`);
+  if (issuer !== "") throw new UserError(`"${name}" signs in with ${issuer}: there is no password here.`);
 }
 
 export async function deleteUser(terminal: Terminal, name: string, isSaid: boolean): Promise<void> {
@@ -90,7 +91,7 @@ export async function invite(terminal: Terminal, days: string | undefined): Prom
   const length = readDays(days) ?? INVITATION_DAYS;
   await withAccounts(terminal, async (accounts) => {
     const opened = await accounts.invite(length, terminal.world.now());
-    if (isNotDone(opened)) throw new StartFailure(explain(opened));
+    if (isNotDone(opened)) throw new UserError(explain(opened));
     terminal.say(`Whoever opens this path of your server within ${length} days can make one account:`);
     await terminal.write(`${terminal.world.config().basePath}/join#${opened.secret}\n`);
   });
@@ -103,7 +104,7 @@ export async function createToken(
 ): Promise<void> {
   const fault = faultOfLabel(label ?? "");
   if (label === undefined || fault !== undefined)
-    throw new StartFailure(`--label ${label === undefined ? "must say which app the token is for" : fault}.`);
+    throw new UserError(`--label ${label === undefined ? "must say which app the token is for" : fault}.`);
   const length = readDays(days);
   const expiresAt = length === undefined ? undefined : new Date(terminal.world.now().getTime() + length * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
@@ -113,7 +114,7 @@ export async function createToken(
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.world.now(),
     );
-    if (isNotDone(opened)) throw new StartFailure(explain(opened));
+    if (isNotDone(opened)) throw new UserError(explain(opened));
     terminal.say("This is the only time that the token is shown:");
     await terminal.write(`${opened.secret}\n`);
   });
@@ -137,7 +138,7 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
     const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
     const now = terminal.world.now();
     if (!isId || !(await accounts.store.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
-      throw new StartFailure(`"${name}" has no token with the id ${id}. See: earmark token list ${name}`);
+      throw new UserError(`"${name}" has no token with the id ${id}. See: earmark token list ${name}`);
     terminal.say("Revoked: no server accepts it any more.");
   });
 }
@@ -157,13 +158,13 @@ async function accountOf(terminal: Terminal, accounts: Accounts, name: string): 
   const config = terminal.world.config();
   const account = await accounts.named(name, config.accounts?.oidc?.issuer);
   if (account !== undefined) return account;
-  throw new StartFailure(`There is no account "${name}" at ${nameOf(config.databaseUrl)}. See: earmark user list`);
+  throw new UserError(`There is no account "${name}" at ${nameOf(config.databaseUrl)}. See: earmark user list`);
 }
 
 function readDays(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const days = /^\d+$/.test(text) ? Number(text) : 0;
-  if (days < 1 || days > MAX_DAYS) throw new StartFailure(`--days must be a whole number from 1 to ${MAX_DAYS}.`);
+  if (days < 1 || days > MAX_DAYS) throw new UserError(`--days must be a whole number from 1 to ${MAX_DAYS}.`);
   return days;
 }
 

@@ -2,7 +2,7 @@ import { existsSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Config } from "../config.ts";
 import { examine } from "../store/examine.ts";
-import type { Finding } from "../store/opening.ts";
+import type { Finding } from "../store/store-options.ts";
 import { healthcheck } from "./healthcheck.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -1,5 +1,5 @@
 import { prepareStore } from "../store/open.ts";
-import { nameOf } from "../store/opening.ts";
+import { nameOf } from "../store/store-options.ts";
 
 /** Brings the database to the newest version without serving it, and spreads it over a cluster where asked to. */
 export async function migrate(url: string, options: { readonly distribute: boolean }): Promise<string> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { UserError } from "../user-error.ts";
 import { openArchive } from "./archive.ts";
-import { StartFailure } from "./opening.ts";
 import { type Row, TABLES, type Table, type Value } from "./tables.ts";
 
 const key = (number: number) => number.toString(16).padStart(32, "0");
@@ -78,7 +78,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       const archive = await openArchive(url);
       await assert.rejects(
         archive.replaceEmpty(),
-        (error: Error) => error instanceof StartFailure && error.message.includes("is not empty; nothing was copied."),
+        (error: Error) => error instanceof UserError && error.message.includes("is not empty; nothing was copied."),
       );
       assert.equal((await readAll(url))["lists"]?.length, 1);
     });

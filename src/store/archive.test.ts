@@ -4,18 +4,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
+import { UserError } from "../user-error.ts";
 import { describeArchive, fill, readAll } from "./archive.suite.ts";
 import { Checksum, openArchive } from "./archive.ts";
 import { examine } from "./examine.ts";
 import { prepareStore } from "./open.ts";
-import { StartFailure } from "./opening.ts";
 import { makeSingleFile, replaceFile } from "./sqlite-archive.ts";
 import { backUpFile, checkFile, readBackup } from "./sqlite-backup.ts";
 import { type Row, TABLES } from "./tables.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 
-const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 
 /** Restores a backup as the command does. Returns where the old database is now. */
 async function restore(file: string, backup: string): Promise<string | undefined> {
@@ -254,7 +254,7 @@ test("no file stays open, whatever is done with it", async () => {
   const before = opened();
   await fill(`file:${file}`, 1);
   await readAll(`file:${file}`);
-  await assert.rejects(fill(`file:${file}`, 1), StartFailure);
+  await assert.rejects(fill(`file:${file}`, 1), UserError);
   const target = await (await openArchive(`file:${newFile()}`)).replaceEmpty();
   await target.close();
   await backUpFile(file, backup, () => undefined);

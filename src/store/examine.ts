@@ -1,4 +1,4 @@
-import { type Finding, nameOf } from "./opening.ts";
+import { type Finding, nameOf } from "./store-options.ts";
 
 /** Whether a database is there, whole and kept safely. Changes nothing. */
 export async function examine(url: string): Promise<readonly Finding[]> {

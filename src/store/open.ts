@@ -1,5 +1,6 @@
 import type { Store } from "../accounts.ts";
-import { StartFailure, type StoreOptions } from "./opening.ts";
+import { UserError } from "../user-error.ts";
+import type { StoreOptions } from "./store-options.ts";
 
 // Each engine is loaded when it is used: a driver that is not needed would double the time to start.
 
@@ -16,7 +17,7 @@ export async function prepareStore(
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
   if (!isFile(url)) return (await import("./postgres.ts")).preparePostgres(url, distribute);
   if (distribute) {
-    throw new StartFailure("A file cannot be spread over a cluster; set DATABASE_URL to a PostgreSQL database.");
+    throw new UserError("A file cannot be spread over a cluster; set DATABASE_URL to a PostgreSQL database.");
   }
   const { claimFile } = await import("./sqlite-file.ts");
   claimFile(pathOf(url))();

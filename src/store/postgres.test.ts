@@ -15,12 +15,13 @@ import {
   StoreUnavailable,
   type SubscriptionStore,
 } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
 import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
 import { examine } from "./examine.ts";
 import { openStore, prepareStore } from "./open.ts";
-import { StartFailure, type StoreOptions } from "./opening.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { TABLES } from "./tables.ts";
 
 const NOW = new Date();
@@ -85,7 +86,7 @@ test("a database of a newer version is refused", async () => {
   await server.query("update earmark.schema set version = 99", new URL(url).pathname.slice(1));
   await assert.rejects(
     open(url),
-    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+    (error: Error) => error instanceof UserError && error.message.includes("newer Earmark"),
   );
 });
 
@@ -95,7 +96,7 @@ test("a database that is not there, or a wrong password, is named without the pa
       () => assert.fail("should be refused"),
       (reason: unknown) => reason,
     );
-    assert.ok(error instanceof StartFailure, String(error));
+    assert.ok(error instanceof UserError, String(error));
     assert.match(error.message, /Check DATABASE_URL/);
     assert.doesNotMatch(error.message, /canary/);
   };
@@ -107,7 +108,7 @@ test("a server that does not sync is refused, one that syncs late is warned abou
   const reckless = await startPostgres(["fsync=off"]);
   await assert.rejects(
     open(await reckless.database()),
-    (error: Error) => error instanceof StartFailure && error.message.includes("fsync=off"),
+    (error: Error) => error instanceof UserError && error.message.includes("fsync=off"),
   );
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
@@ -158,7 +159,7 @@ test("nobody stays connected to a database that was prepared, looked at, or hold
   await assert.rejects(
     openArchive(url).then((archive) => archive.read()),
     (error: Error) =>
-      error instanceof StartFailure &&
+      error instanceof UserError &&
       error.message.startsWith("There is no Earmark of this version at ") &&
       error.message.endsWith(`/${nameOf(url)}.`),
   );
@@ -214,7 +215,7 @@ test("what waits is counted, is written before the store closes, and nothing is 
 test("a database that is no cluster is not spread, and it is said why", async () => {
   await assert.rejects(
     prepareStore(await server.database(), { distribute: true }),
-    (error: Error) => error instanceof StartFailure && error.message.includes("create extension citus"),
+    (error: Error) => error instanceof UserError && error.message.includes("create extension citus"),
   );
 });
 
@@ -1025,5 +1026,5 @@ test("the connection can be encrypted, and the server's certificate checked", as
     assert.deepEqual(row, { encrypted: true, connections: 1 });
     await store.close();
   }
-  await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
+  await assert.rejects(open(`${url}?sslmode=verify-full`), UserError, "a certificate that nobody vouches for");
 });

@@ -7,12 +7,12 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { claimFile, examineFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { isNewest } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
-const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 

@@ -15,7 +15,6 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
-import type { StoreOptions } from "./opening.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { isNewest } from "./sqlite-schema.ts";
@@ -30,6 +29,7 @@ import {
   QUOTA_EXCEEDED,
   REMOVED,
 } from "./sqlite-writer.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 

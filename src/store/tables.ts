@@ -117,6 +117,6 @@ export interface Target extends Source {
 
 export interface Archive {
   read(): Promise<Source>;
-  /** Throws `StartFailure` when there is something in it already. */
+  /** Throws `UserError` when there is something in it already. */
   replaceEmpty(): Promise<Target>;
 }
