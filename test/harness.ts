@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after } from "node:test";
-import type { Store } from "../src/accounts.ts";
+import type { Store } from "../src/account-store.ts";
 import { type Config, readConfig } from "../src/config.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import { createServer, type Server } from "../src/http/server.ts";

@@ -1,13 +1,5 @@
-import {
-  type Account,
-  Accounts,
-  INVITATION_DAYS,
-  isAlive,
-  isNotDone,
-  type NotDone,
-  readName,
-  type Store,
-} from "../accounts.ts";
+import { type Account, isAlive, type Store } from "../account-store.ts";
+import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused, readName } from "../accounts.ts";
 import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf } from "../store/store-options.ts";
@@ -23,13 +15,13 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
     const made = await accounts.create(name, password, terminal.world.now());
-    if (isNotDone(made)) throw new UserError(explain(made));
+    if (isRefused(made)) throw new UserError(explain(made));
     terminal.say(`"${readName(name)}" can sign in, wherever the server runs with EARMARK_ACCOUNTS=on.`);
   });
 }
 
 export async function listUsers(terminal: Terminal, asJson: boolean): Promise<void> {
-  await withAccounts(terminal, async ({ store: accounts }, store) => {
+  await withAccounts(terminal, async (accounts, store) => {
     for (let after = 0; ; ) {
       const some = await accounts.list(after, LISTED_AT_A_TIME);
       for (const { user, name, issuer, createdAt } of some) {
@@ -69,7 +61,7 @@ export async function deleteUser(terminal: Terminal, name: string, isSaid: boole
   await terminal.confirm(question, isSaid);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    await accounts.store.delete(asUser(user), terminal.world.now());
+    await accounts.delete(asUser(user), terminal.world.now());
     terminal.say(`"${name}" is deleted, with everything.`);
   });
 }
@@ -78,8 +70,8 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
   await withAccounts(terminal, async (accounts, store) => {
     const account = await accountOf(terminal, accounts, name);
     const credentials = [
-      ...(await accounts.store.listCredentials(account.user, "token")),
-      ...(await accounts.store.listCredentials(account.user, "session")),
+      ...(await accounts.listCredentials(account.user, "token")),
+      ...(await accounts.listCredentials(account.user, "session")),
     ].filter((credential) => isAlive(credential, terminal.world.now()));
     const list = everySubscription(store, account.user);
     const { basePath } = terminal.world.config();
@@ -91,7 +83,7 @@ export async function invite(terminal: Terminal, days: string | undefined): Prom
   const length = readDays(days) ?? INVITATION_DAYS;
   await withAccounts(terminal, async (accounts) => {
     const opened = await accounts.invite(length, terminal.world.now());
-    if (isNotDone(opened)) throw new UserError(explain(opened));
+    if (isRefused(opened)) throw new UserError(explain(opened));
     terminal.say(`Whoever opens this path of your server within ${length} days can make one account:`);
     await terminal.write(`${terminal.world.config().basePath}/join#${opened.secret}\n`);
   });
@@ -114,7 +106,7 @@ export async function createToken(
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.world.now(),
     );
-    if (isNotDone(opened)) throw new UserError(explain(opened));
+    if (isRefused(opened)) throw new UserError(explain(opened));
     terminal.say("This is the only time that the token is shown:");
     await terminal.write(`${opened.secret}\n`);
   });
@@ -123,7 +115,7 @@ export async function createToken(
 export async function listTokens(terminal: Terminal, name: string, asJson: boolean): Promise<void> {
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    for (const token of await accounts.store.listCredentials(user, "token")) {
+    for (const token of await accounts.listCredentials(user, "token")) {
       const { id, label, scope } = token;
       const [used, expires] = [token.usedAt?.toISOString() ?? null, token.expiresAt?.toISOString() ?? null];
       const state = isAlive(token, terminal.world.now()) ? "valid" : "expired";
@@ -137,7 +129,7 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
     const { user } = await accountOf(terminal, accounts, name);
     const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
     const now = terminal.world.now();
-    if (!isId || !(await accounts.store.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
+    if (!isId || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
       throw new UserError(`"${name}" has no token with the id ${id}. See: earmark token list ${name}`);
     terminal.say("Revoked: no server accepts it any more.");
   });
@@ -156,7 +148,7 @@ async function withAccounts<T>(terminal: Terminal, work: (accounts: Accounts, st
 
 async function accountOf(terminal: Terminal, accounts: Accounts, name: string): Promise<Account> {
   const config = terminal.world.config();
-  const account = await accounts.named(name, config.accounts?.oidc?.issuer);
+  const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
   if (account !== undefined) return account;
   throw new UserError(`There is no account "${name}" at ${nameOf(config.databaseUrl)}. See: earmark user list`);
 }
@@ -168,9 +160,9 @@ function readDays(text: string | undefined): number | undefined {
   return days;
 }
 
-function explain(refusal: NotDone): string {
+function explain(refusal: AccountRefusal): string {
   if (refusal.refused === "invalid") return `${refusal.detail}.`;
-  const words: Partial<Record<NotDone["refused"], string>> = {
+  const words: Partial<Record<AccountRefusal["refused"], string>> = {
     "name-taken": "There is an account of this name already.",
     full: "There are too many already; revoke one that is not used any more.",
   };

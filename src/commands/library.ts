@@ -55,7 +55,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
   const whose = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {
-      const account = await accounts.named(name, config.accounts?.oidc?.issuer);
+      const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
       if (account === undefined) throw new UserError(`There is no account "${name}". See: earmark user list`);
       return account.user;
     }

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
-import { Accounts, isNotDone, type Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
+import { Accounts, isRefused } from "../accounts.ts";
 import type { AccountsConfig, Config } from "../config.ts";
 import { openStore } from "../store/open.ts";
 import { nameOf } from "../store/store-options.ts";
@@ -84,7 +85,7 @@ async function prepareAccounts(store: Store, config: AccountsConfig): Promise<st
   if (config.first === undefined) return (await accounts.setUp(now))?.secret;
   if (!(await store.accounts.isEmpty())) return undefined;
   const made = await accounts.create(config.first.name, config.first.password, now);
-  if (isNotDone(made) && made.refused === "invalid")
+  if (isRefused(made) && made.refused === "invalid")
     throw new UserError(`${made.detail}. Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD.`);
   return undefined;
 }

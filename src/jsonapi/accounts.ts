@@ -1,4 +1,4 @@
-import type { Account, Credential, Scope } from "../accounts.ts";
+import type { Account, Credential, Scope } from "../account-store.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { malformedDocument, RequestFailure } from "./failure.ts";
 import { PLAIN } from "./media-type.ts";

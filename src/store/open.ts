@@ -1,4 +1,4 @@
-import type { Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
 import { UserError } from "../user-error.ts";
 import type { StoreOptions } from "./store-options.ts";
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
-import type { Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
 import {
   AccessRevoked,
   asUser,
@@ -66,7 +66,7 @@ const wordOf = (outcome: Outcome | undefined) =>
   outcome === undefined || isRefusal(outcome) ? outcome?.refused : "added";
 const total = async (store: SubscriptionStore) => (await store.page(USER, { offset: 0, size: 1 })).total;
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
-const isNotDone = (error: unknown) => error instanceof StoreUnavailable && !error.unknown;
+const isRefused = (error: unknown) => error instanceof StoreUnavailable && !error.unknown;
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 describeStore("PostgreSQL", await open(await suiteDatabase(server)));
@@ -529,7 +529,7 @@ test("a commit that never reached the server and is then refused is known not to
   const { store, proxy, url } = await openOverProxy();
   await store.add(asUser(USER), drafts(0), NOW);
   const cut = proxy.cutAtCommit("before", () => troubleAdditions(url, "at once", fails(FINAL)));
-  await assert.rejects(store.add(asUser(USER), drafts(1), NOW), isNotDone);
+  await assert.rejects(store.add(asUser(USER), drafts(1), NOW), isRefused);
   await cut;
 });
 
@@ -540,7 +540,7 @@ test("what the server refuses for good is not tried again", async () => {
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
-    return statementsOf(proxy, () => assert.rejects(store.add(asUser(user), drafts(1), NOW), isNotDone));
+    return statementsOf(proxy, () => assert.rejects(store.add(asUser(user), drafts(1), NOW), isRefused));
   };
   assert.equal(await refused(USER), UNREAD - 1);
   assert.equal(await refused(2), READ + 2 + READ_FIRST, "the first of a user");
@@ -728,29 +728,6 @@ test("removals: more than 100,000 changes → only those among the latest are re
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],
   );
-});
-
-test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
-  const { store, proxy, url } = await openOverProxy();
-  const { accounts } = store;
-  const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
-  await accounts.isEmpty();
-  const asking = () => Promise.all(hashes.map((hash) => accounts.findCredential(hash)));
-  assert.equal(await statementsOf(proxy, asking), 1);
-  const rate = { burst: 500, perMinute: 1 };
-  const spending = (cost: number, ms: number) =>
-    statementsOf(proxy, async () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
-  assert.equal(await spending(4, 0), 1);
-  assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
-  assert.equal(await spending(1, 0), 1);
-  assert.equal(await spending(1, 59_999), 0);
-  assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
-  assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
-  assert.equal(await spending(9, 60_000), 0);
-  const limits = () => server.query("select 1 from earmark.limits", nameOf(url));
-  assert.equal((await limits()).length, 1);
-  await accounts.sweep(new Date(NOW.getTime() + 400 * 86_400_000));
-  assert.deepEqual(await limits(), [], "what no longer counts is forgotten");
 });
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
@@ -981,7 +958,7 @@ for (const [what, code] of [
     assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
     if (!isCalm) await store.add(asUser(USER), drafts(0), NOW);
     await server.query("alter sequence tries minvalue -1000000 restart with -1000000", nameOf(url));
-    await assert.rejects(store.add(asUser(USER), drafts(2), NOW), isNotDone);
+    await assert.rejects(store.add(asUser(USER), drafts(2), NOW), isRefused);
     await server.query("drop trigger trouble on earmark.subscriptions", nameOf(url));
     assert.equal(wordOf((await store.add(asUser(USER), drafts(2), NOW))[0]), "added");
     assert.equal(await total(store), 3);

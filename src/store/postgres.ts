@@ -1,4 +1,4 @@
-import type { AccountStore, Store } from "../accounts.ts";
+import type { AccountStore, Store } from "../account-store.ts";
 import {
   AccessRevoked,
   type Caller,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
-import type { Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
 import { asUser, type Draft } from "../subscriptions.ts";
 import { openStore } from "./open.ts";
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { type AccountStore, NOBODY, type Store } from "../accounts.ts";
+import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import {
   AccessRevoked,
   type Caller,
