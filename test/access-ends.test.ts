@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Credential } from "../src/account-store.ts";
+import type { Credential } from "../src/account-store.ts";
 import { hashSecret } from "../src/accounts.ts";
 import { guidOf } from "../src/feed-url.ts";
 import { importFeeds } from "../src/imports.ts";

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Accounts, isRefused } from "../src/accounts.ts";
-import { openStore } from "../src/store/open.ts";
+import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";

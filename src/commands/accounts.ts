@@ -1,7 +1,7 @@
 import { type Account, isAlive, type Store } from "../account-store.ts";
 import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused, readName } from "../accounts.ts";
 import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
-import { openStore } from "../store/open.ts";
+import { openStore } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";

@@ -1,9 +1,9 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
-import { openArchive } from "../store/archive.ts";
-import { makeSingleFile, replaceFile } from "../store/sqlite-archive.ts";
-import { backUpFile, checkFile, readBackup } from "../store/sqlite-backup.ts";
+import { engineFor } from "../store/engines.ts";
+import { makeSingleFile } from "../store/sqlite-archive.ts";
+import { checkFile, readBackup } from "../store/sqlite-backup.ts";
 import { syncFile } from "../store/sqlite-file.ts";
 import { nameOf } from "../store/store-options.ts";
 import { type Source, TABLES } from "../store/tables.ts";
@@ -25,9 +25,9 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });
   try {
-    if (databaseUrl.startsWith("file:")) {
-      await backUpFile(databaseUrl.slice("file:".length), unfinished, progress.show);
-    } else await copy(databaseUrl, `file:${unfinished}`, progress);
+    const { backUp: backUpDirectly } = engineFor(databaseUrl);
+    if (backUpDirectly === undefined) await copy(databaseUrl, `file:${unfinished}`, progress);
+    else await backUpDirectly(databaseUrl, unfinished, progress.show);
     makeSingleFile(unfinished);
     const rows = checkFile(unfinished);
     rmSync(`${unfinished}-lock`, { force: true });
@@ -68,24 +68,23 @@ export async function restore(
   if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
   const subscriptions = checkFile(path);
   const name = nameOf(databaseUrl);
-  const isFile = databaseUrl.startsWith("file:");
+  const { replace, archive } = engineFor(databaseUrl);
   const source = readBackup(path);
   try {
     const now = terminal.world.now();
     const revived = await describeAccess(source, now);
-    if (isFile)
+    if (replace !== undefined)
       await terminal.confirm(
         `Put the ${subscriptions} subscriptions of ${path} in the place of what is at ${name}?`,
         isSaid,
       );
     const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
     let kept: string | undefined;
-    const target = isFile
-      ? replaceFile(databaseUrl.slice("file:".length), (file) => {
-          kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
-          return kept;
-        })
-      : await (await openArchive(databaseUrl)).replaceEmpty();
+    const keptAs = (file: string) => {
+      kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
+      return kept;
+    };
+    const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).replaceEmpty());
     await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
     terminal.say(`Restored ${subscriptions} subscriptions from ${path} to ${name}.`);
     if (revived !== undefined && isKept)

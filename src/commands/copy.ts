@@ -1,4 +1,5 @@
-import { Checksum, openArchive } from "../store/archive.ts";
+import { Checksum } from "../store/checksum.ts";
+import { engineFor } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 import { type Source, TABLES, type Table, type Target } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
@@ -7,9 +8,9 @@ import type { Progress } from "./progress.ts";
 /** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
 export async function copy(from: string, to: string, progress: Progress): Promise<string> {
   if (from === to) throw new UserError("A database cannot be copied to itself.");
-  const source = await (await openArchive(from)).read();
+  const source = await (await engineFor(from).archive(from)).read();
   try {
-    const rows = await fill(await (await openArchive(to)).replaceEmpty(), source, progress);
+    const rows = await fill(await (await engineFor(to).archive(to)).replaceEmpty(), source, progress);
     return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
   } finally {
     await source.close();

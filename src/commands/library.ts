@@ -3,7 +3,7 @@ import { Accounts } from "../accounts.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { openStore } from "../store/open.ts";
+import { openStore } from "../store/engines.ts";
 import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";

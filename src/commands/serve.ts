@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import type { Store } from "../account-store.ts";
 import { Accounts, isRefused } from "../accounts.ts";
 import type { AccountsConfig, Config } from "../config.ts";
-import { openStore } from "../store/open.ts";
+import { openStore } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 

@@ -191,7 +191,7 @@ function describeVersion(schema: number): Finding {
   if (schema < MIGRATIONS.length)
     return { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` };
   return {
-    state: "wrong",
+    state: "error",
     what: `The database was made by a newer Earmark (schema ${schema}, this one knows ${MIGRATIONS.length})`,
     advice: "Install that version or a later one.",
   };
@@ -215,6 +215,16 @@ async function migrate(connection: Connection): Promise<void> {
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);
   await connection.query("update earmark.schema set version = $1 where one", [MIGRATIONS.length]);
   await connection.query("commit");
+}
+
+/** Whether a database has the tables of Earmark, of any version. */
+export async function hasSchema(url: string): Promise<boolean> {
+  const postgres = new Postgres(url, 1);
+  try {
+    return await postgres.use(async (connection) => (await readVersion(connection)) > 0);
+  } finally {
+    await postgres.close();
+  }
 }
 
 async function readVersion(connection: Connection): Promise<number> {

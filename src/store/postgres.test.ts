@@ -17,10 +17,8 @@ import {
 } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
-import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
-import { examine } from "./examine.ts";
-import { openStore, prepareStore } from "./open.ts";
+import { engineFor, inspectDatabase, openStore } from "./engines.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { TABLES } from "./tables.ts";
 
@@ -120,13 +118,13 @@ test("a server that does not sync is refused, one that syncs late is warned abou
 
 test("a database is looked at without changing it", async () => {
   const url = await server.database();
-  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
   assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
   assert.equal(schema, "ok: The next start brings the database from schema 0 to 3");
   assert.equal(clock, "ok: Its clock agrees with ours");
   assert.match(free ?? "", /^ok: \d+ more connections are free$/);
-  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.equal((await states())[1], "ok: The database is of this version (schema 3)");
   const name = new URL(url).pathname.slice(1);
   await server.query("update earmark.schema set version = 4", name);
@@ -142,7 +140,7 @@ test("a clock that is off, and too few connections, are warned about", async (t)
   t.mock.method(Date, "now", () => now() + 5_000);
   const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
   const hogs = await occupy(url, Number(row?.["free"]) - 5);
-  const findings = (await examine(url)).slice(2);
+  const findings = (await inspectDatabase(url)).slice(2);
   await Promise.all(hogs.map((hog) => hog.end()));
   assert.deepEqual(findings[0], {
     state: "warning",
@@ -157,14 +155,16 @@ test("a clock that is off, and too few connections, are warned about", async (t)
 test("nobody stays connected to a database that was prepared, looked at, or holds nothing to copy", async () => {
   const url = await server.database();
   await assert.rejects(
-    openArchive(url).then((archive) => archive.read()),
+    engineFor(url)
+      .archive(url)
+      .then((archive) => archive.read()),
     (error: Error) =>
       error instanceof UserError &&
       error.message.startsWith("There is no Earmark of this version at ") &&
       error.message.endsWith(`/${nameOf(url)}.`),
   );
-  await prepareStore(url, { distribute: false });
-  await examine(url);
+  await engineFor(url).migrate(url, { distribute: false });
+  await inspectDatabase(url);
   const connected = `select 1 from pg_stat_activity where datname = '${nameOf(url)}'`;
   for (let tries = 0; tries < 200 && (await server.query(connected)).length > 0; tries += 1) await sleep(10);
   assert.deepEqual(await server.query(connected), []);
@@ -172,7 +172,7 @@ test("nobody stays connected to a database that was prepared, looked at, or hold
 
 test("while a database is filled nobody else writes to it, and what is copied bears no mark", async () => {
   const url = await server.database();
-  const target = await (await openArchive(url)).replaceEmpty();
+  const target = await (await engineFor(url).archive(url)).replaceEmpty();
   for (const { name } of TABLES) {
     const write = `lock table earmark.${name} in row exclusive mode nowait`;
     await assert.rejects(server.query(`begin; ${write}`, nameOf(url)), /could not obtain lock/, name);
@@ -213,8 +213,9 @@ test("what waits is counted, is written before the store closes, and nothing is 
 });
 
 test("a database that is no cluster is not spread, and it is said why", async () => {
+  const url = await server.database();
   await assert.rejects(
-    prepareStore(await server.database(), { distribute: true }),
+    engineFor(url).migrate(url, { distribute: true }),
     (error: Error) => error instanceof UserError && error.message.includes("create extension citus"),
   );
 });

@@ -143,7 +143,7 @@ test("a damaged file is refused, and a place where none can be is named", () => 
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
   assert.throws(() => claimFile(file), refuses("It was left as it is; put a backup in its place."));
   const [, whole] = examineFile(file);
-  assert.equal(whole?.state, "wrong");
+  assert.equal(whole?.state, "error");
   assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
   assert.equal(whole?.advice, "Put a backup in its place: earmark restore FILE");
 

@@ -255,7 +255,7 @@ export function examineFile(path: string): readonly Finding[] {
     return [{ state: "ok", what: `There is no database at ${path} yet; the first start makes it` }];
   if (!isOurs(path))
     return [
-      { state: "wrong", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+      { state: "error", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
     ];
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   try {
@@ -273,7 +273,7 @@ export function examineFile(path: string): readonly Finding[] {
         ? []
         : [
             {
-              state: "wrong",
+              state: "error",
               what: `The database has ${difference}`,
               advice: "Put a backup in its place: earmark restore FILE",
             } as const,
@@ -281,7 +281,7 @@ export function examineFile(path: string): readonly Finding[] {
       finding === "ok"
         ? { state: "ok", what: "The database is whole" }
         : {
-            state: "wrong",
+            state: "error",
             what: `The database is damaged (${finding})`,
             advice: "Put a backup in its place: earmark restore FILE",
           },

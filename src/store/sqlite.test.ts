@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../test/harness.ts";
 import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 import type { StoreOptions } from "./store-options.ts";
 
 const NOW = new Date();

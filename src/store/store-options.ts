@@ -24,7 +24,7 @@ export function nameOf(url: string): string {
 
 /** One thing that was looked at, and what to do if it is not well. */
 export interface Finding {
-  readonly state: "ok" | "warning" | "wrong";
+  readonly state: "ok" | "warning" | "error";
   readonly what: string;
   readonly advice?: string | undefined;
 }
