@@ -328,7 +328,7 @@ test("each feed has its own result, whatever became of the others", async () => 
     error: {
       status: 422,
       title: "Validation Failed",
-      detail: "`feed_url` must not contain white space or control characters.",
+      detail: "Invalid feed URL: it must not contain whitespace or control characters.",
     },
   });
   assert.deepEqual(results[3], {
@@ -505,7 +505,7 @@ test("with accounts a token opens its own list, below a base path too", async ()
   assert.deepEqual(await everyIdOf(reader), []);
   const refused = await failureOf(reader.subscribe(feedsOf(1)), EarmarkError);
   assert.deepEqual([refused.status, refused.title], [403, "Insufficient Scope"]);
-  assert.equal(refused.message, "403 Insufficient Scope: This token may read only.");
+  assert.equal(refused.message, "403 Insufficient Scope: This token is read-only.");
 
   const nobody = await failureOf(createClient({ url: `${url}/pods` }).me(), EarmarkError);
   assert.deepEqual([nobody.status, nobody.errors.length, nobody.retryAfter], [401, 1, undefined]);
@@ -812,6 +812,7 @@ test("OPML goes in with a report, and comes out as text", async () => {
         feedUrl: "https://podnews.net/rss",
         title: "Podnews",
         outcome: "added",
+        code: null,
         detail: null,
         subscriptionId: "9b024349-ccf0-5f69-a609-6b82873eab3c",
       },
@@ -819,7 +820,8 @@ test("OPML goes in with a report, and comes out as text", async () => {
         feedUrl: "ftp://x",
         title: "Æther",
         outcome: "refused",
-        detail: "The address must be an absolute http or https address with a host.",
+        code: "feed-url-not-http",
+        detail: "Invalid feed URL: it must start with http:// or https:// and a host.",
         subscriptionId: null,
       },
     ],
@@ -918,7 +920,7 @@ test("a name that is taken and a password that is wrong are refused, with the re
   const wrong = await failureOf(client.signIn({ ...person, password: "wrong horse battery" }), EarmarkError);
   assert.deepEqual(
     [wrong.status, wrong.title, wrong.detail, wrong.errors.length],
-    [401, "Unauthorized", "Name or password is wrong.", 1],
+    [401, "Unauthorized", "Invalid name or password.", 1],
   );
   assert.deepEqual(await refusalOf(client.sessions()), [401, "Unauthorized"]);
 });
