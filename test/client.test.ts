@@ -22,7 +22,7 @@ import {
   type SubscribeResult,
 } from "../client/src/index.ts";
 import "../bin/compile-cache.js";
-import { Accounts, isNotDone } from "../src/accounts.ts";
+import { Accounts, isRefused } from "../src/accounts.ts";
 import { newToken, signUp } from "./accounts.ts";
 import { ATOMIC, newId, PLAIN, startServer, temporaryFolder } from "./harness.ts";
 import { cleanEnvironment } from "./process.ts";
@@ -928,7 +928,7 @@ test("a name that is taken and a password that is wrong are refused, with the re
 test("an invitation makes one account", async () => {
   const { url, store } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "closed" });
   const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
-  assert.ok(!isNotDone(opened));
+  assert.ok(!isRefused(opened));
   const invitation = opened.secret;
   const client = openBrowser(url);
   assert.deepEqual(await refusalOf(client.signUp({ name: "ann", password: PASSWORD })), [403, "Sign-Up Closed"]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
-import type { AccountStore, Store } from "../src/accounts.ts";
+import type { AccountStore, Store } from "../src/account-store.ts";
 import { type Config, readConfig } from "../src/config.ts";
 import type { Access } from "../src/http/authenticate.ts";
 import { createMetrics } from "../src/http/metrics.ts";

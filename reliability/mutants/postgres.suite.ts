@@ -2,7 +2,7 @@ import { after } from "node:test";
 import { describeAccounts } from "../../src/store/accounts.suite.ts";
 import { describeArchive } from "../../src/store/archive.suite.ts";
 import { describeStore } from "../../src/store/contract.suite.ts";
-import { openStore } from "../../src/store/open.ts";
+import { openStore } from "../../src/store/engines.ts";
 import { createDatabase } from "../../test/postgres.ts";
 
 /** What any engine must do, on the server that TEST_POSTGRES_URL names: one server for all mutants. */

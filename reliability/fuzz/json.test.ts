@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
+import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
 import { readJson } from "../../src/http/body.ts";
 import { Budget } from "../../src/http/budget.ts";
 import type { Request, Response } from "../../src/http/exchange.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
-import { mutateJson } from "./mutate.ts";
-import type { Target } from "./target.ts";
+import { fc } from "../../test/properties.ts";
+import { fuzz } from "./fuzz.ts";
+import { type Corpus, documents, inputs } from "./inputs.ts";
 
 const MAX_BYTES = 32_768;
 const budget = new Budget(100 * MAX_BYTES);
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
-/** What a reader that counts brackets and quotes might stumble over. */
+/** Values that can mislead a parser that counts brackets and quotes. */
 const values: readonly unknown[] = [
   ...[
     1,
@@ -32,11 +34,9 @@ const values: readonly unknown[] = [
 ];
 const nested = (levels: number) => `${"[".repeat(levels)}"\\"]"${"]".repeat(levels)}`;
 
-export const jsonBodies: Target = {
-  name: "json body",
+const CORPUS: Corpus = {
   isBytes: true,
   maxLength: 2 * MAX_BYTES,
-  watches: ["/src/http/body.ts", "/src/jsonapi/json.ts", "secure-json-parse"],
   seeds: [
     "",
     "{}",
@@ -78,32 +78,29 @@ export const jsonBodies: Target = {
       '\\"',
     ])
     .concat(["[".repeat(64), "]".repeat(64), '{"a":', "\\ud800", " ", "\n"]),
-
-  mutate: (input, { random }) =>
-    bytes(
-      mutateJson(Buffer.from(input, "latin1").toString(), { random, values, members: ["a", "__proto__", "\\", '"'] }),
-    ),
-
-  async check(input) {
-    const body = Buffer.from(input, "latin1");
-    const expected = readByTheBook(body);
-    let value: unknown;
-    try {
-      value = await receive(body);
-    } catch (failure) {
-      if (!(failure instanceof RequestFailure)) throw failure;
-      assert.equal(failure.error.status, body.length > MAX_BYTES ? 413 : 400);
-      assert.ok("reason" in expected, `refused (${failure.error.detail}) without a reason`);
-      return `${expected.reason} ${failure.error.detail}`;
-    }
-    assert.ok("value" in expected, `taken, though: ${"reason" in expected ? expected.reason : ""}`);
-    assert.deepEqual(value, expected.value);
-    assert.equal(({} as { a?: unknown }).a, undefined, "what all objects have has changed");
-    return `taken ${typeof value} ${Array.isArray(value)}`;
-  },
 };
 
-/** As a server gets it: in pieces, wherever they are cut. */
+test("fuzz: any JSON body → the value JSON.parse returns, or rejected for a documented reason", () =>
+  fuzz(CORPUS, fc.oneof(inputs(CORPUS), documents(values, ["a", "__proto__", "\\", '"']).map(bytes)), check));
+
+async function check(input: string): Promise<void> {
+  const body = Buffer.from(input, "latin1");
+  const expected = readByTheBook(body);
+  let value: unknown;
+  try {
+    value = await receive(body);
+  } catch (failure) {
+    if (!(failure instanceof RequestFailure)) throw failure;
+    assert.equal(failure.error.status, body.length > MAX_BYTES ? 413 : 400);
+    assert.ok("reason" in expected, `rejected (${failure.error.detail}) without a reason`);
+    return;
+  }
+  assert.ok("value" in expected, `accepted despite: ${"reason" in expected ? expected.reason : ""}`);
+  assert.deepEqual(value, expected.value);
+  assert.equal(({} as { a?: unknown }).a, undefined, "Object.prototype has changed");
+}
+
+/** Delivers the body in chunks, as a socket does. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
   const memory = budget.reserve({ owner: 0 });
@@ -114,7 +111,7 @@ async function receive(body: Buffer): Promise<unknown> {
   return reading.finally(() => memory.release());
 }
 
-/** Node's own parser and decoder, and the rules of docs/api.md upon what they give. */
+/** JSON.parse and TextDecoder, then the rules of docs/api.md. */
 function readByTheBook(body: Buffer): { readonly value: unknown } | { readonly reason: string } {
   if (body.length > MAX_BYTES) return { reason: "too large" };
   let text: string;

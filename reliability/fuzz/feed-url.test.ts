@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { domainToUnicode } from "node:url";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
-import type { Target } from "./target.ts";
+import { fuzz } from "./fuzz.ts";
+import { type Corpus, inputs } from "./inputs.ts";
 
 const HOST = "feeds.example";
 
-export const addresses: Target = {
-  name: "address",
+const CORPUS: Corpus = {
   isBytes: false,
   maxLength: 20_000,
-  watches: ["/src/feed-url.ts"],
   seeds: [
     "",
     `https://${HOST}`,
@@ -89,24 +89,23 @@ export const addresses: Target = {
       ".",
     ])
     .concat(["é", "e\u0301", "\ud83c\udfa7", "\ud800", "\u0000", "\t", "0x7f.1", "127.1", "ⓔ", "Ａ", "a".repeat(64)]),
-
-  check(input) {
-    const reading = readFeedUrl(input);
-    const reason = findReason(input);
-    if ("fault" in reading) {
-      assert.ok(reason !== undefined, `refused (${reading.fault}) without a reason`);
-      return reading.fault;
-    }
-    assert.equal(reason, undefined, `taken, though it has ${reason}`);
-    checkNormalForm(input, reading.feed);
-    assert.match(guidOf(input), /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    const { username, port, hostname, pathname, search } = new URL(input);
-    const is = [username !== "", port !== "", hostname.includes("xn--"), hostname.startsWith("["), search !== ""];
-    return `taken ${is.map(Number).join("")} ${input.includes("#")} ${pathname === reading.feed.slice(hostname.length)}`;
-  },
 };
 
-/** Why an address must be refused, as docs/api.md has it; written another way than the reader. */
+test("fuzz: any feed URL → accepted and normalized as docs/api.md says", () => fuzz(CORPUS, inputs(CORPUS), check));
+
+function check(input: string): void {
+  const reading = readFeedUrl(input);
+  const reason = findReason(input);
+  if ("fault" in reading) {
+    assert.ok(reason !== undefined, `rejected (${reading.fault}) without a reason`);
+    return;
+  }
+  assert.equal(reason, undefined, `accepted despite: ${reason}`);
+  checkNormalForm(input, reading.feed);
+  assert.match(guidOf(input), /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+}
+
+/** An independent implementation of the rules in docs/api.md: why a feed URL must be rejected. */
 function findReason(text: string): string | undefined {
   if (text === "") return "no characters";
   if (Array.from(text).length > MAX_FEED_URL) return "too many characters";
@@ -115,7 +114,14 @@ function findReason(text: string): string | undefined {
   if (!/^(http|https):\/\/(?![/?#]|$)/i.test(text)) return "no scheme of the web, or no host";
   if (/%00/.test(text)) return "an encoded NUL";
   if (/^[^?#]*\\/.test(text)) return "a backslash before the query";
-  if (!URL.canParse(text)) return "no form of an address";
+  const written = text
+    .replace(/^[^/]*\/\//, "")
+    .replace(/[/?#].*$/s, "")
+    .replace(/^.*@/s, "")
+    .replaceAll(/%[0-9a-f]{2}/gi, "x");
+  if (written.length > 259 || /[^.:\u3002\uff0e\uff61]{64}/.test(written))
+    return "a host beyond the limits of DNS as written";
+  if (!URL.canParse(text)) return "no form of a URL";
   const { hostname, port } = new URL(text);
   if (port !== "" && Number(port) === 0) return "port 0";
   if (hostname.startsWith("[")) return undefined;
@@ -125,7 +131,7 @@ function findReason(text: string): string | undefined {
   return broken === undefined ? undefined : "a host that cannot be decoded";
 }
 
-/** The normal form leads to where the address leads, is its own normal form, and that of what differs in spelling alone. */
+/** The normal form has the same target, is its own normal form, and is shared by equivalent spellings. */
 function checkNormalForm(text: string, feed: string): void {
   const scheme = text.slice(0, text.indexOf("//") + 2);
   const [given, normal] = [new URL(text), new URL(scheme + feed)];

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
 import { readOperations, writeResults } from "../../src/jsonapi/operations.ts";
 import { isObject } from "../../src/jsonapi/resource.ts";
 import type { Draft, Malformed, Outcome } from "../../src/subscriptions.ts";
-import { mutateJson } from "./mutate.ts";
-import type { Target } from "./target.ts";
+import { fc } from "../../test/properties.ts";
+import { fuzz } from "./fuzz.ts";
+import { type Corpus, documents, inputs } from "./inputs.ts";
 
 const MAX_OPERATIONS = 20;
 const BASE = "/base";
@@ -42,11 +44,9 @@ const members = [
   "hasOwnProperty",
 ]);
 
-export const operations: Target = {
-  name: "operations",
+const CORPUS: Corpus = {
   isBytes: false,
   maxLength: 20_000,
-  watches: ["/src/jsonapi/operations.ts", "/src/jsonapi/resource.ts"],
   seeds: [
     { "atomic:operations": [] },
     { "atomic:operations": [good, good] },
@@ -58,39 +58,36 @@ export const operations: Target = {
     [],
   ].map((document) => JSON.stringify(document)),
   words: [...values.map((value) => JSON.stringify(value)), ...members.map((member) => `"${member}":`)],
-
-  check(input) {
-    let document: unknown;
-    try {
-      document = JSON.parse(input);
-    } catch {
-      return "not JSON";
-    }
-    let attempts: (Draft | Malformed)[];
-    try {
-      attempts = readOperations(document, MAX_OPERATIONS, BASE);
-    } catch (failure) {
-      if (!(failure instanceof RequestFailure)) throw failure;
-      assert.equal(failure.error.status, statusOfEnvelope(document), failure.error.detail);
-      return failure.error.detail.replaceAll(/\d+/g, "n");
-    }
-    assert.equal(statusOfEnvelope(document), 200, "the envelope is at fault");
-    const asked = (document as Record<string, unknown[]>)["atomic:operations"] ?? [];
-    assert.equal(attempts.length, asked.length, "as many attempts as operations");
-    for (const [index, operation] of asked.entries()) {
-      checkAttempt(operation, attempts[index]);
-      const [alone] = readOperations({ "atomic:operations": [operation] }, 1, BASE);
-      assert.deepEqual(attempts[index], alone, "its neighbours count");
-    }
-    checkResults(attempts);
-    return attempts
-      .map((attempt) => ("refused" in attempt ? attempt.refused : "draft"))
-      .slice(0, 2)
-      .join();
-  },
-
-  mutate: (input, { random }) => mutateJson(input, { random, values, members }),
 };
+
+test("fuzz: any operations → one correct outcome per operation", () =>
+  fuzz(CORPUS, fc.oneof(inputs(CORPUS), documents(values, members)), check));
+
+function check(input: string): void {
+  let document: unknown;
+  try {
+    document = JSON.parse(input);
+  } catch {
+    return;
+  }
+  let attempts: (Draft | Malformed)[];
+  try {
+    attempts = readOperations(document, MAX_OPERATIONS, BASE);
+  } catch (failure) {
+    if (!(failure instanceof RequestFailure)) throw failure;
+    assert.equal(failure.error.status, statusOfEnvelope(document), failure.error.detail);
+    return;
+  }
+  assert.equal(statusOfEnvelope(document), 200, "the envelope is invalid");
+  const asked = (document as Record<string, unknown[]>)["atomic:operations"] ?? [];
+  assert.equal(attempts.length, asked.length, "as many attempts as operations");
+  for (const [index, operation] of asked.entries()) {
+    checkAttempt(operation, attempts[index]);
+    const [alone] = readOperations({ "atomic:operations": [operation] }, 1, BASE);
+    assert.deepEqual(attempts[index], alone, "the outcome depends on other operations");
+  }
+  checkResults(attempts);
+}
 
 function statusOfEnvelope(document: unknown): number {
   if (typeof document !== "object" || document === null || Array.isArray(document)) return 400;
@@ -101,7 +98,7 @@ function statusOfEnvelope(document: unknown): number {
   return asked.length > MAX_OPERATIONS ? 413 : 200;
 }
 
-/** What a member holds, if it is really there: what every object inherits does not count. */
+/** The value of an own member; inherited members do not count. */
 function own(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
@@ -147,14 +144,14 @@ function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined
       place = place[name];
     }
   } else {
-    assert.equal(fault, undefined, "a draft in spite of its fault");
+    assert.equal(fault, undefined, "an invalid operation was accepted");
     const feedUrl = own(own(data, "attributes"), "feed_url");
     const { id, guid } = attempt;
     assert.deepEqual([id, guid, attempt.feedUrl], [guid.toLowerCase(), own(data, "id"), feedUrl]);
   }
 }
 
-/** Result N answers operation N, whichever way it went. */
+/** Result N answers operation N. */
 function checkResults(attempts: readonly (Draft | Malformed)[]): void {
   const outcomes = attempts.map((attempt, index): Outcome => {
     if ("refused" in attempt) return attempt;

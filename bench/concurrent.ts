@@ -5,28 +5,26 @@ import type { Measurement } from "./load.ts";
 import type { Server } from "./processes.ts";
 import { compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 
-/** What readers notice of those who write much. */
-
 const LISTED = 10_000;
 const PAGES: Work = { connections: 32, workload: paging(25, LISTED) };
 const BULK: Work = { connections: 4, workload: adding(1_000) };
 const FEEDS = 20_000;
 
 /**
- * Pages while additions run as fast as they can, beside pages while the same additions run on a server of their own. So
- * both have the same machine to share with the same work, and the ratio is what sharing one process costs. What it costs
- * the additions is judged as well: pages are easily fast where nobody is let in to add.
+ * Reads pages while clients add as fast as they can, on the same server and on a neighbouring one. Both cases share the
+ * machine with the same load, so the ratio is the cost of sharing one process. The add rate has a target too, because a
+ * server that starves writers would serve pages quickly.
  */
-export async function comparePagesBesideAdditions(
+export async function comparePagesDuringAdds(
   bench: Bench,
   name: string,
-  targets: { readonly rate: Target; readonly p99: Target; readonly additions: Target },
+  targets: { readonly rate: Target; readonly p99: Target; readonly adds: Target },
 ): Promise<Line> {
   const [shared, own, neighbour] = await startThree(bench);
   const contenders = [
-    { name: "additions on the same server", pages: shared, additions: shared },
-    { name: "additions on another server", pages: own, additions: neighbour },
-    { name: "no additions", pages: own, additions: undefined },
+    { name: "adds on the same server", pages: shared, additions: shared },
+    { name: "adds on another server", pages: own, additions: neighbour },
+    { name: "no adds", pages: own, additions: undefined },
   ].map((contender) => ({ ...contender, runs: [] as Measurement[], added: [] as Measurement[] }));
   for (let round = 0; round <= bench.plan.rounds; round += 1) {
     for (const { pages, additions, runs, added } of inTurns(contenders, round)) {
@@ -42,19 +40,19 @@ export async function comparePagesBesideAdditions(
   await stopServers([shared, own, neighbour]);
   const [same, other, alone] = contenders.map(({ runs }) => runs);
   const [addedHere = [], addedThere = []] = contenders.map(({ added }) => ratesOf(added));
-  const slowed = compare("of their rate on another server", addedHere, addedThere, targets.additions);
+  const slowed = compare("of their rate on another server", addedHere, addedThere, targets.adds);
   const rows = contenders.flatMap(({ name: contender, runs, added }, index) => {
     const pages = rowOf(`pages, ${contender}`, 25, runs, index === 0 ? comparisons() : []);
-    return added.length === 0 ? [pages] : [pages, rowOf("  the additions", 1_000, added, index === 0 ? [slowed] : [])];
+    return added.length === 0 ? [pages] : [pages, rowOf("  the adds", 1_000, added, index === 0 ? [slowed] : [])];
   });
   return { name, rows };
 
   function comparisons() {
     const [here = [], there = [], none = []] = [same, other, alone];
     return [
-      compare("of the rate beside another server", ratesOf(here), ratesOf(there), targets.rate),
+      compare("of the rate with adds elsewhere", ratesOf(here), ratesOf(there), targets.rate),
       compare("times its p99", p99Of(here), p99Of(there), targets.p99),
-      compare("of the rate without additions", ratesOf(here), ratesOf(none)),
+      compare("of the rate without adds", ratesOf(here), ratesOf(none)),
       compare("times its p99", p99Of(here), p99Of(none)),
     ];
   }
@@ -71,8 +69,8 @@ function p99Of(runs: readonly Measurement[]): number[] {
   return runs.map(({ p99Ms }) => p99Ms);
 }
 
-/** Pages for as long as an import takes, beside as long without. */
-export async function comparePagesBesideImport(bench: Bench, name: string, target: Target): Promise<Line> {
+/** Reads pages for the duration of an import, and for the same time without one. */
+export async function comparePagesDuringImport(bench: Bench, name: string, target: Target): Promise<Line> {
   const server = await bench.earmark(await bench.sqlite.create());
   await bench.fillList([server], LISTED);
   const during: Measurement[] = [];
@@ -108,7 +106,7 @@ export async function comparePagesBesideImport(bench: Bench, name: string, targe
   };
 }
 
-/** Throws unless each of the feeds was added. */
+/** Throws unless every feed was added. */
 function importFeeds({ port }: Server, round: number): Promise<void> {
   const outlines = Array.from({ length: FEEDS }, (_, index) => {
     const number = round * FEEDS + index;
@@ -125,7 +123,7 @@ function importFeeds({ port }: Server, round: number): Promise<void> {
       incoming.on("end", () => {
         const text = Buffer.concat(chunks).toString("latin1");
         if (incoming.statusCode === 200 && text.includes(`"added":${FEEDS},`) && text.endsWith("]}")) resolve();
-        else reject(new Error(`an import went wrong (${incoming.statusCode}): ${text.slice(0, 1_000)}`));
+        else reject(new Error(`import failed (${incoming.statusCode}): ${text.slice(0, 1_000)}`));
       });
     });
     outgoing.on("error", reject);
