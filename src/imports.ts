@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers/promises";
+import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import {
   answerInOrder,
   type Caller,
   type Draft,
-  explainQuota,
   isRefusal,
   type Outcome,
   type SubscriptionStore,
@@ -21,7 +21,7 @@ export interface ImportResult {
   readonly feed: FeedToImport;
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why it was refused. */
-  readonly detail: string | undefined;
+  readonly error: ErrorObject | undefined;
   /** Id of the new subscription. */
   readonly id: string | undefined;
 }
@@ -65,11 +65,11 @@ export async function importFeeds(
 }
 
 interface InvalidFeed {
-  readonly fault: string;
+  readonly error: ErrorObject;
 }
 
 function isInvalid(draft: object): draft is InvalidFeed {
-  return "fault" in draft;
+  return "error" in draft;
 }
 
 /**
@@ -78,19 +78,20 @@ function isInvalid(draft: object): draft is InvalidFeed {
  */
 export function readDraft(feedUrl: string): Draft | InvalidFeed {
   const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return reading;
+  if ("fault" in reading) return { error: createError(reading.fault) };
   const id = guidOf(feedUrl);
   return { kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), guid: id, feedUrl, feed: reading.feed };
 }
 
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
-  const refused = (detail: string) => ({ feed, outcome: "refused", detail, id: undefined }) as const;
-  if (isInvalid(outcome)) return refused(`The address ${outcome.fault}.`);
-  if (!isRefusal(outcome)) return { feed, outcome: "added", detail: undefined, id: outcome.id };
+  const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
+  if (isInvalid(outcome)) return refused(outcome.error);
+  if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
   if (outcome.refused === "already-subscribed")
-    return { feed, outcome: outcome.refused, detail: undefined, id: undefined };
-  if (outcome.refused === "quota-exceeded") return refused(explainQuota(outcome.max));
-  return refused("Other subscriptions have the ids that are made from this feed URL.");
+    return { feed, outcome: outcome.refused, error: undefined, id: undefined };
+  if (outcome.refused === "quota-exceeded")
+    return refused(createError(outcome.refused, { max: outcome.max, meta: { max: outcome.max } }));
+  return refused(createError("id-in-use"));
 }
 
 /** Applies drafts to a copy of the user's list, one call after another, by the same rules as the store. */

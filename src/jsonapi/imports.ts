@@ -18,7 +18,7 @@ export async function* writeImported(imported: readonly ImportResult[], dryRun: 
   yield "]}";
 }
 
-function writeEntry({ feed, outcome, detail, id }: ImportResult, number: number): string {
+function writeEntry({ feed, outcome, error, id }: ImportResult, number: number): string {
   return JSON.stringify({
     type: "import-entry",
     id: String(number),
@@ -26,7 +26,8 @@ function writeEntry({ feed, outcome, detail, id }: ImportResult, number: number)
       feed_url: feed.feedUrl,
       title: feed.title ?? null,
       outcome,
-      detail: detail ?? null,
+      code: error?.code ?? null,
+      detail: error?.detail ?? null,
       subscription_id: id ?? null,
     },
   });

@@ -273,26 +273,3 @@ test("access: revoked after a commit whose reply was lost → reported as done",
   await cut;
   await assert.rejects(addTo(store, first, drafts(20, 2), NOW), AccessRevoked);
 });
-
-test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
-  const { store, proxy, url } = await openOverProxy(server);
-  const { accounts } = store;
-  const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
-  await accounts.isEmpty();
-  const asking = () => Promise.all(hashes.map((hash) => accounts.findCredential(hash)));
-  assert.equal(await statementsOf(proxy, asking), 1);
-  const rate = { burst: 500, perMinute: 1 };
-  const spending = (cost: number, ms: number) =>
-    statementsOf(proxy, async () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
-  assert.equal(await spending(4, 0), 1);
-  assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
-  assert.equal(await spending(1, 0), 1);
-  assert.equal(await spending(1, 59_999), 0);
-  assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
-  assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
-  assert.equal(await spending(9, 60_000), 0);
-  const limits = () => server.query("select 1 from earmark.limits", databaseOf(url));
-  assert.equal((await limits()).length, 1);
-  await accounts.sweep(new Date(NOW.getTime() + 400 * 86_400_000));
-  assert.deepEqual(await limits(), [], "what no longer counts is forgotten");
-});

@@ -6,7 +6,7 @@ import { addTo, draftsOf as drafts, wordOf } from "../../test/lists.ts";
 import { startPostgres } from "../../test/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, openOverProxy, total, USER } from "../../test/postgres-stores.ts";
 import { asUser, isRefusal, StoreUnavailable } from "../subscriptions.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 
 const server = await startPostgres(["max_connections=40"]);
 

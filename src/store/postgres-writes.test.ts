@@ -5,7 +5,7 @@ import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/
 import { startPostgres } from "../../test/postgres.ts";
 import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/postgres-stores.ts";
 import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 
 const server = await startPostgres(["max_connections=40"]);
 

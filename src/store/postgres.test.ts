@@ -7,12 +7,11 @@ import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/
 import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, total, USER } from "../../test/postgres-stores.ts";
 import { asUser } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
-import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
-import { examine } from "./examine.ts";
-import { prepareStore } from "./open.ts";
-import { StartFailure } from "./opening.ts";
+import { engineFor, inspectDatabase } from "./engines.ts";
+
 import { TABLES } from "./tables.ts";
 
 const server = await startPostgres(["max_connections=40"]);
@@ -41,7 +40,7 @@ test("open: a newer schema → refused", async () => {
   await server.query("update earmark.schema set version = 99", databaseOf(url));
   await assert.rejects(
     open(url),
-    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+    (error: Error) => error instanceof UserError && error.message.includes("newer Earmark"),
   );
 });
 
@@ -51,7 +50,7 @@ test("open: no such database or user → refused, and the password is not shown"
       () => assert.fail("should be refused"),
       (reason: unknown) => reason,
     );
-    assert.ok(error instanceof StartFailure, String(error));
+    assert.ok(error instanceof UserError, String(error));
     assert.match(error.message, /Check DATABASE_URL/);
     assert.doesNotMatch(error.message, /canary/);
   };
@@ -63,7 +62,7 @@ test("open: fsync off → refused; synchronous_commit off → a warning", async 
   const reckless = await startPostgres(["fsync=off"]);
   await assert.rejects(
     open(await reckless.database()),
-    (error: Error) => error instanceof StartFailure && error.message.includes("fsync=off"),
+    (error: Error) => error instanceof UserError && error.message.includes("fsync=off"),
   );
   const url = await server.database();
   const name = databaseOf(url);
@@ -75,13 +74,13 @@ test("open: fsync off → refused; synchronous_commit off → a warning", async 
 
 test("inspect: any schema version → findings, and nothing is changed", async () => {
   const url = await server.database();
-  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
   assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
   assert.equal(schema, "ok: The next start brings the database from schema 0 to 4");
   assert.equal(clock, "ok: Its clock agrees with ours");
   assert.match(free ?? "", /^ok: \d+ more connections are free$/);
-  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.equal((await states())[1], "ok: The database is of this version (schema 4)");
   const name = databaseOf(url);
   await server.query("update earmark.schema set version = 5", name);
@@ -97,7 +96,7 @@ test("inspect: clock skew, few free connections → warnings", async (t) => {
   t.mock.method(Date, "now", () => now() + 5_000);
   const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
   const hogs = await occupy(url, Number(row?.["free"]) - 5);
-  const findings = (await examine(url)).slice(2);
+  const findings = (await inspectDatabase(url)).slice(2);
   await Promise.all(hogs.map((hog) => hog.end()));
   assert.deepEqual(findings[0], {
     state: "warning",
@@ -112,14 +111,16 @@ test("inspect: clock skew, few free connections → warnings", async (t) => {
 test("prepare, inspect, copy: when done → no connection stays open", async () => {
   const url = await server.database();
   await assert.rejects(
-    openArchive(url).then((archive) => archive.read()),
+    engineFor(url)
+      .archive(url)
+      .then((archive) => archive.read()),
     (error: Error) =>
-      error instanceof StartFailure &&
+      error instanceof UserError &&
       error.message.startsWith("There is no Earmark of this version at ") &&
       error.message.endsWith(`/${databaseOf(url)}.`),
   );
-  await prepareStore(url, { distribute: false });
-  await examine(url);
+  await engineFor(url).migrate(url, { distribute: false });
+  await inspectDatabase(url);
   const connected = `select 1 from pg_stat_activity where datname = '${databaseOf(url)}'`;
   for (let tries = 0; tries < 200 && (await server.query(connected)).length > 0; tries += 1) await sleep(10);
   assert.deepEqual(await server.query(connected), []);
@@ -127,7 +128,7 @@ test("prepare, inspect, copy: when done → no connection stays open", async () 
 
 test("copy: while a database is filled → other writers wait", async () => {
   const url = await server.database();
-  const target = await (await openArchive(url)).replaceEmpty();
+  const target = await (await engineFor(url).archive(url)).replaceEmpty();
   for (const { name } of TABLES) {
     const write = `lock table earmark.${name} in row exclusive mode nowait`;
     await assert.rejects(server.query(`begin; ${write}`, databaseOf(url)), /could not obtain lock/, name);
@@ -168,9 +169,10 @@ test("close: writes are queued → written first, and later ones refused", async
 });
 
 test("distribute: no Citus → refused with instructions", async () => {
+  const url = await server.database();
   await assert.rejects(
-    prepareStore(await server.database(), { distribute: true }),
-    (error: Error) => error instanceof StartFailure && error.message.includes("create extension citus"),
+    engineFor(url).migrate(url, { distribute: true }),
+    (error: Error) => error instanceof UserError && error.message.includes("create extension citus"),
   );
 });
 
@@ -186,5 +188,5 @@ test("connections: sslmode → encrypted, certificate checked", async () => {
     assert.deepEqual(row, { encrypted: true, connections: 1 });
     await store.close();
   }
-  await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
+  await assert.rejects(open(`${url}?sslmode=verify-full`), UserError, "a certificate that nobody vouches for");
 });

@@ -1,4 +1,4 @@
-import type { AccountStore, Store } from "../accounts.ts";
+import type { AccountStore, Store } from "../account-store.ts";
 import { type ChangeRows, toChangePage } from "../changes.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
@@ -16,11 +16,11 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
-import { nameOf, type StoreOptions } from "./opening.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { nameOf, type StoreOptions } from "./store-options.ts";
 import { assertPageComplete } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 

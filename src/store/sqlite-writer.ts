@@ -68,7 +68,7 @@ class Writer {
     if (job.kind === "account") {
       this.#expiries.clear();
       this.#lists.flush();
-      return this.#accounts.carryOut(job.change);
+      return this.#accounts.apply(job.change);
     }
     const { user, changes, at, maxTotal } = job;
     const list = this.#lists.open(user);

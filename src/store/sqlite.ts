@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { type AccountStore, NOBODY, type Store } from "../accounts.ts";
+import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import { type ChangeRows, toChangePage } from "../changes.ts";
 import { toOutcome } from "../list.ts";
 import {
@@ -19,12 +19,12 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
-import type { StoreOptions } from "./opening.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { assertPageComplete } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 

@@ -7,6 +7,13 @@ export interface Table {
   readonly columns: readonly (readonly [name: string, kind: "number" | "text" | "key" | "bytes"])[];
   /** How many of the columns, from the first, make up the primary key. */
   readonly keyColumns: number;
+  /** How an account's rows are deleted with it: all at once, in steps, or by a rule of their own. */
+  readonly deletion: "at-once" | "in-steps" | "own-rule";
+}
+
+/** The names of the tables whose rows are deleted in this way. */
+export function tablesDeleted(deletion: Table["deletion"]): readonly string[] {
+  return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
 
 /** Everything there is to keep, in an order in which it can be written. */
@@ -20,6 +27,7 @@ export const TABLES: readonly Table[] = [
       ["forgotten_sequence", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "subscriptions",
@@ -33,6 +41,7 @@ export const TABLES: readonly Table[] = [
       ["update_sequence", "number"],
     ],
     keyColumns: 2,
+    deletion: "in-steps",
   },
   {
     name: "removals",
@@ -45,6 +54,7 @@ export const TABLES: readonly Table[] = [
       ["feed_url", "text"],
     ],
     keyColumns: 2,
+    deletion: "in-steps",
   },
   {
     name: "gaps",
@@ -53,6 +63,7 @@ export const TABLES: readonly Table[] = [
       ["counts", "bytes"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
   {
     name: "erasures",
@@ -61,6 +72,7 @@ export const TABLES: readonly Table[] = [
       ["remaining", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "accounts",
@@ -72,6 +84,7 @@ export const TABLES: readonly Table[] = [
       ["created_at", "number"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
   {
     name: "identities",
@@ -80,6 +93,7 @@ export const TABLES: readonly Table[] = [
       ["user_id", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "credentials",
@@ -95,6 +109,7 @@ export const TABLES: readonly Table[] = [
       ["expires_at", "number"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
 ];
 
@@ -121,6 +136,6 @@ export interface Target extends Source {
 
 export interface Archive {
   read(): Promise<Source>;
-  /** Throws `StartFailure` when there is something in it already. */
+  /** Throws `UserError` when there is something in it already. */
   replaceEmpty(): Promise<Target>;
 }
