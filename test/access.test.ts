@@ -183,7 +183,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
   const kinds = ["session", "token", "invitation", "setup"] as const;
   for (const [made, secret] of Object.entries(secrets)) {
     for (const kind of kinds)
-      assert.equal((await accounts.recognise(secret, kind, clock.now))?.kind, made === kind ? kind : undefined);
+      assert.equal((await accounts.verifyCredential(secret, kind, clock.now))?.kind, made === kind ? kind : undefined);
   }
   for (const wrong of [session, writeToken, `emi_${session}`, METRICS_TOKEN]) {
     const body = document("account", { name: "mallory", password: "the password of mallory", invitation: wrong });
@@ -214,7 +214,7 @@ test("a server for one person has no accounts, and whoever asks is that person",
       const body = way.body?.(matrix.personOf("ann"));
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);
-      assert.equal(JSON.parse(bodyOf(answer)).errors[0].detail, "There is nothing at this path.");
+      assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");
     }
   }
   for (const method of ["PATCH", "DELETE"]) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
-import type { AccountStore, Store } from "../src/accounts.ts";
+import type { AccountStore, Store } from "../src/account-store.ts";
 import { type Config, readConfig } from "../src/config.ts";
 import type { Access } from "../src/http/authenticate.ts";
 import { createMetrics } from "../src/http/metrics.ts";
@@ -601,8 +601,9 @@ test("an answer that is not as the document has it is noticed", () => {
   const found = { status: 200, headers, text: JSON.stringify({ jsonapi, data }) };
   const error = {
     status: "404",
+    code: "not-found",
     title: "Subscription not found",
-    detail: "The user has no subscription with this id.",
+    detail: "Nothing with this id was found for this user.",
   };
   const missing = { status: 404, headers, text: JSON.stringify({ jsonapi, errors: [error] }) };
   const path = `/v1/subscriptions/${id}`;

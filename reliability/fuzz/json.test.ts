@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
+import { RequestFailure } from "../../src/errors.ts";
 import { readJson } from "../../src/http/body.ts";
 import { Budget } from "../../src/http/budget.ts";
 import type { Request, Response } from "../../src/http/exchange.ts";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
 import { fc } from "../../test/properties.ts";
 import { fuzz } from "./fuzz.ts";

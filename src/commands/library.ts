@@ -1,11 +1,12 @@
-import { type Client, createClient, type ErrorObject } from "../../client/src/index.ts";
+import { type Client, createClient } from "../../client/src/index.ts";
 import { Accounts } from "../accounts.ts";
+import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { openStore } from "../store/open.ts";
-import { StartFailure } from "../store/opening.ts";
+import { openStore } from "../store/engines.ts";
 import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A person's list, wherever it is: on a server, or in the database of this machine. */
@@ -27,12 +28,12 @@ export interface Place {
 export async function openLibrary(terminal: Terminal, { server, user }: Place): Promise<Library> {
   if (server === undefined) return openDatabase(terminal, user);
   if (user !== undefined)
-    throw new StartFailure("--user is for the database of this machine; a server knows its user by the token.");
+    throw new UserError("--user is for the database of this machine; a server knows its user by the token.");
   const { environment } = terminal.world;
   const path = environment["EARMARK_TOKEN_FILE"];
   const token = path === undefined ? environment["EARMARK_TOKEN"]?.trim() : await readToken(terminal, path);
   if (!URL.canParse(server))
-    throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
+    throw new UserError("--server must be the address of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
     terminal.say(`${shorten(error.message).replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
   return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
@@ -55,12 +56,11 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
   const whose = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {
-      const account = await accounts.named(name, config.accounts?.oidc?.issuer);
-      if (account === undefined) throw new StartFailure(`There is no account "${name}". See: earmark user list`);
+      const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
+      if (account === undefined) throw new UserError(`There is no account "${name}". See: earmark user list`);
       return account.user;
     }
-    if (!(await store.accounts.isEmpty()))
-      throw new StartFailure("There are accounts: say whose list with --user NAME.");
+    if (!(await store.accounts.isEmpty())) throw new UserError("There are accounts: say whose list with --user NAME.");
     return LOCAL_USER;
   };
   const user = await whose().catch(async (error) => {
@@ -77,11 +77,10 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      return imported.map(({ wanted: { feedUrl }, outcome, detail, id }) => {
+      return imported.map(({ wanted: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
-        const error: ErrorObject = { status: 422, title: "Validation Failed", detail };
-        return { feed: feedUrl, id: "", outcome, error };
+        return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
       });
     },
     async *subscriptions() {
@@ -100,11 +99,11 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ wanted: { feedUrl, title }, outcome, detail, id }) => ({
+        entries: entries.map(({ wanted: { feedUrl, title }, outcome, error, id }) => ({
           feedUrl,
           title: title ?? null,
           outcome,
-          detail: detail ?? null,
+          detail: error?.detail ?? null,
           subscriptionId: id ?? null,
         })),
       };

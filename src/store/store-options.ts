@@ -14,11 +14,6 @@ export interface StoreOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
-/** Why the server does not start, in words for the person who starts it. */
-export class StartFailure extends Error {
-  override readonly name = "StartFailure";
-}
-
 /** A database in words for people: its URL without user, password and parameters. */
 export function nameOf(url: string): string {
   return url
@@ -29,7 +24,7 @@ export function nameOf(url: string): string {
 
 /** One thing that was looked at, and what to do if it is not well. */
 export interface Finding {
-  readonly state: "ok" | "warning" | "wrong";
+  readonly state: "ok" | "warning" | "error";
   readonly what: string;
   readonly advice?: string | undefined;
 }

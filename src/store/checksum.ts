@@ -1,12 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
-import type { Archive, Row } from "./tables.ts";
+import type { Row } from "./tables.ts";
 
-export async function openArchive(url: string): Promise<Archive> {
-  if (!url.startsWith("file:")) return (await import("./postgres-archive.ts")).openPostgresArchive(url);
-  return (await import("./sqlite-archive.ts")).openSqliteArchive(url.slice("file:".length));
-}
-
-/** What makes two tables equal: how many rows they have, and what is in them. */
+/** Compares tables by their number of rows and a hash of their content. */
 export class Checksum {
   readonly #hash: Hash = createHash("sha256");
   rows = 0;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nameOf } from "./opening.ts";
+import { nameOf } from "./store-options.ts";
 
 test("a database is named without user, password and parameters", () => {
   assert.equal(nameOf("file:/var/lib/earmark.db"), "/var/lib/earmark.db");
