@@ -17,7 +17,7 @@ import {
   type UserId,
   type Window,
 } from "../subscriptions.ts";
-import { type Gaps, locate } from "./gaps.ts";
+import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
@@ -25,7 +25,6 @@ import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
-import { assertPageComplete } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
