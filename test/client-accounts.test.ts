@@ -40,7 +40,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
   const wrong = await failureOf(client.signIn({ ...person, password: "wrong horse battery" }), EarmarkError);
   assert.deepEqual(
     [wrong.status, wrong.title, wrong.detail, wrong.errors.length],
-    [401, "Unauthorized", "Name or password is wrong.", 1],
+    [401, "Unauthorized", "Invalid name or password.", 1],
   );
   assert.deepEqual(await refusalOf(client.sessions()), [401, "Unauthorized"]);
 });

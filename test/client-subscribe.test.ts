@@ -102,7 +102,7 @@ test("subscribe: mixed feeds → one result per feed", async () => {
     error: {
       status: 422,
       title: "Validation Failed",
-      detail: "`feed_url` must not contain white space or control characters.",
+      detail: "Invalid feed URL: it must not contain whitespace or control characters.",
     },
   });
   assert.deepEqual(results[3], {
@@ -219,7 +219,7 @@ test("token: account and base path → only its own list", async () => {
   assert.deepEqual(await everyIdOf(reader), []);
   const refused = await failureOf(reader.subscribe(feedsOf(1)), EarmarkError);
   assert.deepEqual([refused.status, refused.title], [403, "Insufficient Scope"]);
-  assert.equal(refused.message, "403 Insufficient Scope: This token may read only.");
+  assert.equal(refused.message, "403 Insufficient Scope: This token is read-only.");
 
   const nobody = await failureOf(createClient({ url: `${url}/pods` }).me(), EarmarkError);
   assert.deepEqual([nobody.status, nobody.errors.length, nobody.retryAfter], [401, 1, undefined]);

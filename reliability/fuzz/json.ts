@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
+import { RequestFailure } from "../../src/errors.ts";
 import { readJson } from "../../src/http/body.ts";
 import { Budget } from "../../src/http/budget.ts";
 import type { Request, Response } from "../../src/http/exchange.ts";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
 import { mutateJson } from "./mutate.ts";
 import type { Target } from "./target.ts";

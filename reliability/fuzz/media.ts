@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { RequestFailure } from "../../src/errors.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../../src/jsonapi/negotiation.ts";
 import type { Target } from "./target.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
+import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import { readOperations, writeResults } from "../../src/jsonapi/operations.ts";
 import { isObject } from "../../src/jsonapi/resource.ts";
 import type { Draft, Malformed, Outcome } from "../../src/subscriptions.ts";
@@ -72,7 +72,7 @@ export const operations: Target = {
     } catch (failure) {
       if (!(failure instanceof RequestFailure)) throw failure;
       assert.equal(failure.error.status, statusOfEnvelope(document), failure.error.detail);
-      return failure.error.detail?.replaceAll(/\d+/g, "n") ?? "";
+      return failure.error.detail.replaceAll(/\d+/g, "n");
     }
     assert.equal(statusOfEnvelope(document), 200, "the envelope is at fault");
     const asked = (document as Record<string, unknown[]>)["atomic:operations"] ?? [];
@@ -84,7 +84,7 @@ export const operations: Target = {
     }
     checkResults(attempts);
     return attempts
-      .map((attempt) => ("refused" in attempt ? attempt.detail : "draft"))
+      .map((attempt) => ("refused" in attempt ? attempt.refused : "draft"))
       .slice(0, 2)
       .join();
   },
@@ -122,10 +122,12 @@ function firstFault(operation: unknown): string | undefined {
   if (op !== "add") return "unsupported-operation";
   if (!isObject(data) || (has("ref") && !isTarget)) return "invalid-operation";
   if (has("href") && own(operation, "href") !== HREF) return "invalid-operation";
-  if (typeof type !== "string") return "no-type";
-  if (type !== "subscription") return "wrong-type";
+  if (typeof type !== "string") return "type-missing";
+  if (type !== "subscription") return "type-mismatch";
   if (typeof id !== "string" || !isUuid(id)) return "invalid-id";
-  return typeof feedUrl === "string" && "feed" in readFeedUrl(feedUrl) ? undefined : "invalid-feed";
+  if (typeof feedUrl !== "string") return "feed-url-missing";
+  const reading = readFeedUrl(feedUrl);
+  return "feed" in reading ? undefined : reading.fault;
 }
 
 function isUuid(id: string): boolean {
@@ -138,7 +140,7 @@ function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined
   const fault = firstFault(operation);
   const data = own(operation, "data");
   if ("refused" in attempt) {
-    assert.equal(attempt.refused, fault, attempt.detail);
+    assert.equal(attempt.refused, fault, attempt.reason);
     let place: unknown = data;
     for (const name of attempt.at.split("/").slice(1)) {
       assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.at} leads to nothing`);

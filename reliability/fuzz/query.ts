@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { RequestFailure } from "../../src/errors.ts";
 import {
   type ListQuery,
   readFieldsQuery,
