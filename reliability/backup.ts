@@ -1,6 +1,6 @@
 import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openArchive } from "../src/store/archive.ts";
+import { engineFor } from "../src/store/engines.ts";
 import { type Row, TABLES } from "../src/store/tables.ts";
 import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
@@ -175,7 +175,7 @@ export function feedOf(name: string, group: number, member: number, size: number
 }
 
 export async function contentOf(url: string): Promise<Content> {
-  const source = await (await openArchive(url)).read();
+  const source = await (await engineFor(url).archive(url)).read();
   try {
     const all = async (name: string): Promise<Row[]> => {
       const table = TABLES.find((each) => each.name === name);

@@ -1,144 +1,47 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import {
+  type Account,
+  type AccountStore,
+  type Credential,
+  isAlive,
+  type NewCredential,
+  type NewPassword,
+  NOBODY,
+  type Scope,
+} from "./account-store.ts";
+import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
-import { KnownCredentials } from "./known.ts";
-import type { Rate } from "./limits.ts";
+import { type Rate, RateLimiter, spendShared } from "./limits.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
-import { asUser, type Caller, LOCAL_USER, type SubscriptionStore, type UserId } from "./subscriptions.ts";
-
-export interface Account {
-  readonly user: UserId;
-  /** In its one form (`readName`), or what an identity provider calls its user. */
-  readonly name: string;
-  /** The identity provider that vouches for the user; empty for an account with a password of its own. */
-  readonly issuer: string;
-  readonly createdAt: Date;
-}
-
-/** What opens a door instead of a password. Whoever holds its secret has it; we keep the secret's hash alone. */
-export interface Credential {
-  readonly id: string;
-  readonly kind: "token" | "session" | "invitation" | "setup";
-  /** Whose it is; `NOBODY` for one that makes an account. */
-  readonly user: UserId;
-  readonly scope: Scope;
-  readonly label: string;
-  readonly createdAt: Date;
-  readonly usedAt: Date | undefined;
-  readonly expiresAt: Date | undefined;
-}
-
-export type Scope = "read" | "write";
-
-export const NOBODY: UserId = 0;
-
-export interface NewAccount {
-  readonly name: string;
-  readonly issuer: string;
-  /** The hash of the password; empty for an account that has none. */
-  readonly password: string;
-  /** Whether whoever runs the server makes it: then it may take over the list of the local user. */
-  readonly isOwner: boolean;
-  /** The hash of an invitation's secret, which is used up; or undefined when none is needed. */
-  readonly invitation: string | undefined;
-}
-
-export interface NewPassword {
-  /** The hash of the password. */
-  readonly password: string;
-  /** The id of the session that does not end. */
-  readonly keepSession?: string | undefined;
-  /** Set only while this is still the hash of the password. */
-  readonly expectedHash?: string | undefined;
-}
-
-export interface NewCredential {
-  readonly credential: Credential;
-  readonly hash: string;
-  /** Added only while the user has fewer of its kind. */
-  readonly atMost: number;
-  /** Added only while this is still the hash of the user's password. */
-  readonly password?: string;
-}
-
-/** What is known at once is answered at once: most requests ask for such a thing more than once. */
-export type Soon<T> = T | Promise<T>;
-
-/**
- * Where accounts live, beside the lists. Any engine keeps these promises:
- * - what is answered is on stable storage, and holds at once on every process: whoever takes a credential away is
- *   answered when nobody goes by what was read before (`forgottenByAll`);
- * - a name belongs to one account of its issuer at most, an invitation makes one account at most;
- * - when an account is deleted, so is everything of it, and nothing that was under way brings any of it back;
- * - what a caller asks for happens only if, in its own transaction, the caller's credential is neither revoked nor expired;
- *   otherwise it rejects with `AccessRevoked`, and nothing is written;
- * - a call that cannot be carried out rejects with `StoreUnavailable`.
- */
-export interface AccountStore {
-  isEmpty(): Promise<boolean>;
-  /** Makes the account of `user`; the first of an owner becomes that of the local user, and takes over that list. */
-  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
-  find(name: string, issuer: string): Promise<{ readonly account: Account; readonly password: string } | undefined>;
-  get(user: UserId): Promise<{ readonly account: Account; readonly password: string } | undefined>;
-  /** In the order of their users: those after `after`, at most `size`. */
-  list(after: UserId, size: number): Promise<readonly Account[]>;
-  /** Ends all sessions but `keepSession`. False when there is no such account, or its hash is not `expectedHash` any more. */
-  setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
-  /**
-   * Deletes the account at once and then its list, in pieces between which others write. If it rejects as unknown, the
-   * account may be gone already; `sweep` deletes the rest. False when there is no such account.
-   */
-  delete(caller: Caller, at: Date): Promise<boolean>;
-
-  addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
-  findCredential(hash: string): Promise<Credential | undefined>;
-  /** Oldest first. */
-  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
-  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean>;
-  /** Remembers when a credential was last used. */
-  touchCredential(hash: string, at: Date): Promise<void>;
-  /**
-   * Deletes expired credentials and limits that nobody has come near for long, finishes deletions of accounts that were
-   * interrupted, and removes what was deleted from the database's files as far as the engine can.
-   */
-  sweep(at: Date): Promise<void>;
-
-  /** How many milliseconds to wait before `cost` may be spent under `key`; 0 when it has been, on all processes. */
-  spend(key: string, cost: number, rate: Rate, at: Date): Soon<number>;
-}
-
-/** All that an engine keeps. */
-export interface Store extends SubscriptionStore {
-  readonly accounts: AccountStore;
-}
+import { asUser, type Caller, LOCAL_USER, type UserId } from "./subscriptions.ts";
 
 const OIDC = "oidc:";
 const SECRET_BYTES = 32;
-/** As long as a secret can be, whatever kind it is; anything longer is not even hashed. */
+/** The longest secret of any kind; longer ones are rejected without hashing them. */
 export const MAX_SECRET = 256;
 export const TOKEN_PREFIX = "emk_";
 export const INVITATION_PREFIX = "emi_";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** A session ends when it was not used for so long, and after so long in any case. */
-export const SESSION_IDLE_MS = 14 * DAY_MS;
+/** A session expires after this time even if it is in use. */
 export const SESSION_MS = 90 * DAY_MS;
 export const SETUP_MS = DAY_MS;
 export const INVITATION_DAYS = 7;
-/** How far behind "last used" may be. */
+/** How stale `usedAt` may be. */
 const TOUCH_MS = 5 * 60 * 1_000;
 
 export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
 
-/** Guesses at a password: per network and name, so that nobody can lock the right person out from elsewhere. */
-const GUESSES: Rate = { burst: 10, perMinute: 1 };
-/** Guesses at any name, and new accounts, per network: a household, an office or a school may be behind one. */
-const GUESSES_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
+/** Sign-in attempts per network and name, so that nobody can lock the right person out from elsewhere. */
+const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
+/** Attempts at any name, and new accounts, per network, which may be a household, an office or a school. */
+const ATTEMPTS_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
 /** How many times as much a wider network may do, by its prefix length. */
 const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
-/** The one form of a name, by which it is known and compared; undefined for what cannot be one. */
+/** The normalised form of a name, by which names are stored and compared; undefined for an invalid one. */
 export function readName(text: string): string | undefined {
   if (text.length > 4 * MAX_NAME) return undefined;
   const name = text.normalize("NFKC").toLowerCase();
@@ -149,232 +52,249 @@ export const MAX_NAME = 64;
 const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
 export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits, and after the first also . _ - @ +`;
 
-/** The SHA-256 of a secret, in base64url: a secret is 256 random bits, so nothing slower is needed to keep it safe. */
+/** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
 export function hashSecret(secret: string): string {
   return hash("sha256", secret, "base64url");
 }
 
-/** The networks that a client's address is in, narrow to wide. */
+/** The networks of a client's address, narrow to wide. */
 type Networks = readonly string[];
 
-/** Why something was not done: the words are for http/ to find. */
-export type NotDone =
+/** Why a request about an account was refused; each API words it in its own way. */
+export type AccountRefusal =
   | { readonly refused: "too-often"; readonly wait: number }
   | { readonly refused: "wrong-password" | "name-taken" | "not-invited" | "sign-up-closed" | "full" | "gone" }
   | { readonly refused: "invalid"; readonly member: "name" | "password"; readonly detail: string };
 
-/** A credential that was just made, with its secret, which cannot be had again. */
-export interface Opened {
+/** A new credential with its secret, which cannot be read again. */
+export interface IssuedCredential {
   readonly credential: Credential;
   readonly secret: string;
 }
 
-export function isNotDone<T extends object>(value: T | NotDone): value is NotDone {
+export function isRefused<T extends object>(value: T | AccountRefusal): value is AccountRefusal {
   return "refused" in value;
 }
 
-/** A credential that a request came with. */
+/** The credential that a request was made with. */
 export interface Verified extends Credential {
   readonly hash: string;
 }
 
-/** Whether a credential still opens anything. */
-export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
-  if (expiresAt !== undefined && expiresAt <= at) return false;
-  return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
-}
-
-/** What people may do with accounts. */
+/** Everything people can do with accounts. Nothing else uses the account store. */
 export class Accounts {
-  readonly store: AccountStore;
+  readonly #store: AccountStore;
   readonly #isSignUpOpen: boolean;
-  readonly #known = new KnownCredentials();
+  readonly #cache = new CredentialCache<Verified>();
   readonly #failedGuesses = new FailedGuesses();
+  readonly #limiter = new RateLimiter();
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
-    this.store = store;
+    this.#store = store;
     this.#isSignUpOpen = signUp;
   }
 
-  /** Who comes with this secret; undefined when it opens nothing. */
-  recognise(secret: string, kind: Credential["kind"], at: Date): Soon<Verified | undefined> {
-    const known = this.#known.get(secret, () => {
-      // If it fails, whoever comes when it is too old tries again, and is told.
-      this.#lookUp(secret, kind, at).catch(() => undefined);
-    });
-    return known?.kind === kind && isAlive(known, at) ? known : this.#lookUp(secret, kind, at);
-  }
-
-  async #lookUp(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+  /** The credential with this secret; undefined if it is unknown, revoked, expired or of another kind. */
+  async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
     if (secret.length > MAX_SECRET) return undefined;
-    const hashed = hashSecret(secret);
-    const askedAt = performance.now();
-    const credential = await this.store.findCredential(hashed);
-    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
-    const verified = { ...credential, hash: hashed };
-    this.#known.set(secret, verified, askedAt);
-    if (at.getTime() - (credential.usedAt ?? credential.createdAt).getTime() >= TOUCH_MS || !credential.usedAt) {
-      // Nobody waits for it, and it is no harm if it fails.
-      this.store.touchCredential(hashed, at).catch(() => undefined);
-    }
-    return verified;
+    const find = () => this.#findCredential(secret, kind, at);
+    const credential = await this.#cache.get(`${kind} ${secret}`, find);
+    // A cached session may look expired only because its last use is newer than the cached one.
+    return credential === undefined || isAlive(credential, at) ? credential : find();
   }
 
-  /** Opens a session for whoever knows the password. An unknown name takes as long, and is answered the same. */
+  async #findCredential(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+    const hashed = hashSecret(secret);
+    const credential = await this.#store.findCredential(hashed);
+    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
+    if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
+      // Not awaited, and harmless if it fails.
+      this.#store.touchCredential(hashed, at).catch(() => undefined);
+    }
+    return { ...credential, hash: hashed };
+  }
+
+  /** Opens a session. An unknown name takes as long as a wrong password and is refused in the same way. */
   async signIn(
-    { name, password, networks, label }: { name: string; password: string; networks: Networks; label: string },
+    { name: typed, password, networks, label }: { name: string; password: string; networks: Networks; label: string },
     at: Date,
-  ): Promise<Opened | NotDone> {
-    const known = readName(name);
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const name = readName(typed);
     const network = widest(networks);
     const wait =
-      (await this.#countAttempt(networks, known ?? "", at)) ||
-      (await this.#failedGuesses.delay(known ?? "", network, at));
+      (await this.#countAttempt(networks, name ?? "", at)) ||
+      (await this.#failedGuesses.delay(name ?? "", network, at));
     if (wait > 0) return { refused: "too-often", wait };
-    const found = known === undefined ? undefined : await this.store.find(known, "");
+    const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await isPassword(password, found?.password, network)) || found === undefined) {
-      this.#failedGuesses.record(known ?? "", network, at);
+      this.#failedGuesses.record(name ?? "", network, at);
       return { refused: "wrong-password" };
     }
     return this.#openSession(found.account.user, found.password, label, at);
   }
 
   /**
-   * Counts an attempt for each of the networks; `name` is what it guesses at. Returns how many milliseconds to wait when
-   * there were too many. Narrow networks come first, so that one above its limit uses up nothing of its neighbours'.
+   * Counts an attempt for each of the networks and, if it is a guess at a password, for the name. Returns how many
+   * milliseconds to wait if there were too many. Narrow networks come first, so that one above its limit uses up
+   * nothing of its neighbours' allowance.
    */
   async #countAttempt(networks: Networks, name: string | undefined, at: Date): Promise<number> {
+    const spend = async (key: string, rate: Rate) => {
+      const { sharedLimits } = this.#store;
+      if (sharedLimits === undefined) return this.#limiter.spend(key, 1, rate, at.getTime());
+      return spendShared(sharedLimits, key, 1, rate, at.getTime());
+    };
     for (const network of networks) {
       const wait =
-        (await this.store.spend(`network ${network}`, 1, widen(GUESSES_OF_NETWORK, network), at)) ||
-        (name === undefined ? 0 : await this.store.spend(`guess ${network} ${name}`, 1, widen(GUESSES, network), at));
+        (await spend(`network ${network}`, widen(ATTEMPTS_OF_NETWORK, network))) ||
+        (name === undefined ? 0 : await spend(`guess ${network} ${name}`, widen(ATTEMPTS, network)));
       if (wait > 0) return wait;
     }
     return 0;
   }
 
-  async #openSession(user: UserId, password: string, label: string, at: Date): Promise<Opened | NotDone> {
+  async #openSession(
+    user: UserId,
+    password: string,
+    label: string,
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
-      const opened = await this.#open(asUser(user), session, "", at, { atMost: MAX_SESSIONS, password });
-      if (!isNotDone(opened)) return opened;
-      if (opened.refused !== "full") return { refused: "wrong-password" };
-      // The one that was not used for longest makes room.
-      const sessions = await this.store.listCredentials(user, "session");
-      const [oldest] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
-      if (oldest !== undefined) await this.store.removeCredential(asUser(user), "session", oldest.id, at);
+      const issued = await this.#issue(asUser(user), session, "", at, { atMost: MAX_SESSIONS, password });
+      if (!isRefused(issued)) return issued;
+      if (issued.refused !== "full") return { refused: "wrong-password" };
+      const sessions = await this.#store.listCredentials(user, "session");
+      const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
+      if (leastRecentlyUsed !== undefined)
+        await this.removeCredential(asUser(user), "session", leastRecentlyUsed.id, at);
     }
   }
 
-  /** Makes an account for whoever has an invitation, or for anyone where sign-up is open; and signs in. */
+  /** Creates an account by invitation, or for anyone where sign-up is open, and signs in. */
   async signUp(
-    wish: { name: string; password: string; invitation: string | undefined; networks: Networks; label: string },
+    request: { name: string; password: string; invitation: string | undefined; networks: Networks; label: string },
     at: Date,
-  ): Promise<Opened | NotDone> {
-    const { password, invitation, networks, label } = wish;
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const { name, password, invitation, networks, label } = request;
     const wait = await this.#countAttempt(networks, undefined, at);
     if (wait > 0) return { refused: "too-often", wait };
-    const invited = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
-    if (invitation !== undefined && invited === undefined) return { refused: "not-invited" };
+    const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
+    if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
     if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
-    const made = await this.#create(wish.name, password, at, {
-      isOwner: invited === "setup",
-      invitation,
-      network: widest(networks),
-    });
-    if (isNotDone(made)) return made;
-    return this.#openSession(made.user, made.password, label, at);
+    const options = { isOwner: kind === "setup", invitation, network: widest(networks) };
+    const created = await this.#create(name, password, at, options);
+    return isRefused(created) ? created : this.#openSession(created.user, created.password, label, at);
   }
 
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
-    if ((await this.recognise(secret, "invitation", at)) !== undefined) return "invitation";
-    if ((await this.recognise(secret, "setup", at)) === undefined) return undefined;
-    return (await this.store.isEmpty()) ? "setup" : undefined;
+    if ((await this.verifyCredential(secret, "invitation", at)) !== undefined) return "invitation";
+    if ((await this.verifyCredential(secret, "setup", at)) === undefined) return undefined;
+    return (await this.isEmpty()) ? "setup" : undefined;
   }
 
-  /** Makes an account with a password, for whoever runs the server. */
-  create(wished: string, password: string, at: Date): Promise<{ user: UserId; password: string } | NotDone> {
-    return this.#create(wished, password, at, { isOwner: true });
+  /** Creates an account with a password, for the operator. */
+  create(name: string, password: string, at: Date): Promise<{ user: UserId; password: string } | AccountRefusal> {
+    return this.#create(name, password, at, { isOwner: true });
   }
 
   async #create(
-    wished: string,
+    typed: string,
     password: string,
     at: Date,
     { isOwner, invitation, network }: { isOwner: boolean; invitation?: string | undefined; network?: string },
-  ): Promise<{ user: UserId; password: string } | NotDone> {
-    const name = readName(wished);
+  ): Promise<{ user: UserId; password: string } | AccountRefusal> {
+    const name = readName(typed);
     if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAMES}` };
     const fault = await faultOfPassword(password, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
     const hashed = await hashPassword(password, network);
-    const account = {
-      name,
-      issuer: "",
-      password: hashed,
-      isOwner,
-      invitation: invitation === undefined ? undefined : hashSecret(invitation),
-    };
-    const user = await this.store.create(newUser(), account, at);
-    if (typeof user === "string") return { refused: user };
-    return { user, password: hashed };
+    const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
+    const account = { name, issuer: "", password: hashed, isOwner, invitation: invitationHash };
+    const user = await this.#store.create(newUser(), account, at);
+    return typeof user === "string" ? { refused: user } : { user, password: hashed };
   }
 
-  /** The user whom an identity provider vouches for; made on first sight if `mayBeNew`. */
-  async vouchedFor(issuer: string, subject: string, mayBeNew: boolean, at: Date): Promise<UserId | undefined> {
-    const found = await this.store.find(subject, issuer);
-    if (found !== undefined || !mayBeNew) return found?.account.user;
+  /** The account of an identity provider's user, which is created if there is none and `mayCreate`. */
+  async findOrCreateOidcUser(
+    issuer: string,
+    subject: string,
+    mayCreate: boolean,
+    at: Date,
+  ): Promise<UserId | undefined> {
+    const found = await this.#store.find(subject, issuer);
+    if (found !== undefined || !mayCreate) return found?.account.user;
     const account = { name: subject, issuer, password: "", isOwner: false, invitation: undefined };
-    const user = await this.store.create(newUser(), account, at);
-    // Someone with the same subject was faster.
-    if (typeof user === "string") return (await this.store.find(subject, issuer))?.account.user;
-    return user;
+    const user = await this.#store.create(newUser(), account, at);
+    // A concurrent request may have created it first.
+    return typeof user === "string" ? (await this.#store.find(subject, issuer))?.account.user : user;
   }
 
   /**
-   * The account of this name; or, after `oidc:`, whom this identity provider calls so. A name has no colon, so that nobody
-   * can choose one that stands for somebody else.
+   * The account with this name, or with this subject of the identity provider after `oidc:`. Names have no colon, so
+   * nobody can choose one that refers to somebody else.
    */
-  async named(name: string, issuer?: string): Promise<Account | undefined> {
-    if (name.startsWith(OIDC))
-      return issuer === undefined ? undefined : (await this.store.find(name.slice(OIDC.length), issuer))?.account;
-    const known = readName(name);
-    return known === undefined ? undefined : (await this.store.find(known, ""))?.account;
+  async findByName(typed: string, issuer?: string): Promise<Account | undefined> {
+    if (typed.startsWith(OIDC))
+      return issuer === undefined ? undefined : (await this.#store.find(typed.slice(OIDC.length), issuer))?.account;
+    const name = readName(typed);
+    return name === undefined ? undefined : (await this.#store.find(name, ""))?.account;
+  }
+
+  isEmpty(): Promise<boolean> {
+    return this.#store.isEmpty();
+  }
+
+  async get(user: UserId): Promise<Account | undefined> {
+    return (await this.#store.get(user))?.account;
+  }
+
+  /** In the order of their users: those after `after`, at most `size`. */
+  list(after: UserId, size: number): Promise<readonly Account[]> {
+    return this.#store.list(after, size);
+  }
+
+  /** Deletes the account with everything that belongs to it. False if there is no such account. */
+  async delete(caller: Caller, at: Date): Promise<boolean> {
+    const isDeleted = await this.#store.delete(caller, at);
+    await waitForCachesToExpire();
+    return isDeleted;
   }
 
   async changePassword(
     caller: Caller,
     { current, wished, session, networks }: { current: string; wished: string; session: string; networks: Networks },
     at: Date,
-  ): Promise<NotDone | undefined> {
+  ): Promise<AccountRefusal | undefined> {
     const wait = await this.#countAttempt(networks, `#${caller.user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
     const network = widest(networks);
-    const found = await this.store.get(caller.user);
+    const found = await this.#store.get(caller.user);
     if (!(await isPassword(current, found?.password, network)) || found === undefined)
       return { refused: "wrong-password" };
     const conditions = { keepSession: session, expectedHash: found.password };
     return this.#setPassword(caller, found.account.name, wished, at, conditions, network);
   }
 
-  /** Sets a password for the operator of the server. Every session ends. */
-  setPassword({ user, name }: Account, wished: string, at: Date): Promise<NotDone | undefined> {
-    return this.#setPassword(asUser(user), name, wished, at);
+  /** Sets a password for the operator. Every session ends. */
+  setPassword({ user, name }: Account, password: string, at: Date): Promise<AccountRefusal | undefined> {
+    return this.#setPassword(asUser(user), name, password, at);
   }
 
   async #setPassword(
     caller: Caller,
     name: string,
-    wished: string,
+    password: string,
     at: Date,
     conditions: Omit<NewPassword, "password"> = {},
     network?: string,
-  ): Promise<NotDone | undefined> {
-    const fault = await faultOfPassword(wished, name);
+  ): Promise<AccountRefusal | undefined> {
+    const fault = await faultOfPassword(password, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const password = await hashPassword(wished, network);
-    const isSet = await this.store.setPassword(caller, { password, ...conditions }, at);
-    // Meanwhile it was deleted, or somebody else has set another password.
+    const hashed = await hashPassword(password, network);
+    const isSet = await this.#store.setPassword(caller, { password: hashed, ...conditions }, at);
+    await waitForCachesToExpire();
+    // Otherwise the account was deleted or its password changed meanwhile.
     return isSet ? undefined : { refused: conditions.expectedHash === undefined ? "gone" : "wrong-password" };
   }
 
@@ -382,42 +302,59 @@ export class Accounts {
     caller: Caller,
     { label, scope, expiresAt }: { label: string; scope: Scope; expiresAt: Date | undefined },
     at: Date,
-  ): Promise<Opened | NotDone> {
+  ): Promise<IssuedCredential | AccountRefusal> {
     const token = { kind: "token", user: caller.user, scope, label, expiresAt } as const;
-    return this.#open(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+    return this.#issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
   }
 
-  invite(days: number, at: Date): Promise<Opened | NotDone> {
+  /** Oldest first, including expired ones. */
+  listCredentials(user: UserId, kind: "token" | "session"): Promise<readonly Credential[]> {
+    return this.#store.listCredentials(user, kind);
+  }
+
+  /** When it resolves, no process accepts the credential any more. False if the user has no such credential. */
+  async removeCredential(caller: Caller, kind: "token" | "session", id: string, at: Date): Promise<boolean> {
+    const isRemoved = await this.#store.removeCredential(caller, kind, id, at);
+    await waitForCachesToExpire();
+    return isRemoved;
+  }
+
+  invite(days: number, at: Date): Promise<IssuedCredential | AccountRefusal> {
     return this.#invite("invitation", days * DAY_MS, at);
   }
 
-  /** What makes the first account; undefined when there is one already. */
-  async setUp(at: Date): Promise<Opened | undefined> {
-    if (!(await this.store.isEmpty())) return undefined;
-    const opened = await this.#invite("setup", SETUP_MS, at);
-    return isNotDone(opened) ? undefined : opened;
+  /** A link that creates the first account; undefined if there is an account already. */
+  async setUp(at: Date): Promise<IssuedCredential | undefined> {
+    if (!(await this.isEmpty())) return undefined;
+    const issued = await this.#invite("setup", SETUP_MS, at);
+    return isRefused(issued) ? undefined : issued;
   }
 
-  #invite(kind: "invitation" | "setup", ms: number, at: Date): Promise<Opened | NotDone> {
+  #invite(kind: "invitation" | "setup", ms: number, at: Date): Promise<IssuedCredential | AccountRefusal> {
     const invitation = { kind, user: NOBODY, scope: "write", label: "", expiresAt: after(at, ms) } as const;
-    return this.#open(asUser(NOBODY), invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
+    return this.#issue(asUser(NOBODY), invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
   }
 
-  async #open(
+  async #issue(
     caller: Caller,
-    wished: Omit<Credential, "id" | "createdAt" | "usedAt">,
+    requested: Omit<Credential, "id" | "createdAt" | "usedAt">,
     prefix: string,
     at: Date,
     conditions: Pick<NewCredential, "atMost" | "password">,
-  ): Promise<Opened | NotDone> {
+  ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
-    const credential = { ...wished, id: randomUUID(), createdAt: at, usedAt: undefined };
-    const answer = await this.store.addCredential(caller, { credential, hash: hashSecret(secret), ...conditions });
-    return answer === "added" ? { credential, secret } : { refused: answer };
+    const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
+    const outcome = await this.#store.addCredential(caller, { credential, hash: hashSecret(secret), ...conditions });
+    return outcome === "added" ? { credential, secret } : { refused: outcome };
+  }
+
+  /** Deletes expired data, and finishes interrupted deletions. */
+  sweep(at: Date): Promise<void> {
+    return this.#store.sweep(at);
   }
 }
 
-/** Those who share the hashing of passwords fairly. */
+/** Hashing of passwords is shared fairly between these. */
 function widest(networks: Networks): string {
   return networks.at(-1) ?? "";
 }
@@ -435,7 +372,7 @@ function after(at: Date, ms: number): Date {
   return new Date(at.getTime() + ms);
 }
 
-/** A number that tells nothing, not even how many users there are. */
+/** Random, so that it does not reveal how many users there are. */
 function newUser(): UserId {
   return randomInt(LOCAL_USER + 1, 2 ** 48 - 1);
 }

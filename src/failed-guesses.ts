@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Meter, type Rate } from "./limits.ts";
+import { type Rate, RateLimiter } from "./limits.ts";
 
 /** Failed guesses at one name, from all networks together. */
 const OF_NAME: Rate = { burst: 20, perMinute: 20 };
@@ -14,7 +14,7 @@ const MAX_DELAYED = 10;
  * flood of guesses writes nothing.
  */
 export class FailedGuesses {
-  readonly #failures = new Meter();
+  readonly #failures = new RateLimiter();
   readonly #delayed = new Map<string, number>();
 
   record(name: string, network: string, at: Date): void {

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { fc } from "../test/properties.ts";
-import { Meter, type Rate, spendAt } from "./limits.ts";
+import type { SharedLimits } from "./account-store.ts";
+import { type Rate, RateLimiter, spendAt, spendShared } from "./limits.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const TEN_SECONDS_EACH: Rate = { burst: 3, perMinute: 6 };
@@ -21,93 +22,93 @@ const steps = fc.array(
   { maxLength: 60 },
 );
 
-test("a burst may be spent at once, and then as much as is forgotten", () => {
-  const meter = new Meter();
-  const spend = (ms: number) => meter.spend("key", 1, TEN_SECONDS_EACH, NOW + ms);
+test("limits: the burst is spent → more as time passes", () => {
+  const limiter = new RateLimiter();
+  const spend = (ms: number) => limiter.spend("key", 1, TEN_SECONDS_EACH, NOW + ms);
   assert.deepEqual([spend(0), spend(0), spend(0)], [0, 0, 0]);
   assert.deepEqual([spend(0), spend(4_000), spend(9_999)], [10_000, 6_000, 1]);
   assert.deepEqual([spend(10_000), spend(10_000)], [0, 10_000]);
   assert.deepEqual([spend(20_000), spend(30_000), spend(30_000)], [0, 0, 10_000]);
 });
 
-test("no more than a burst is ever saved up", () => {
-  const meter = new Meter();
+test("limits: nothing spent for long → no more than one burst", () => {
+  const limiter = new RateLimiter();
   const day = 86_400_000;
-  meter.spend("key", 1, TEN_SECONDS_EACH, NOW);
-  const waits = Array.from({ length: 5 }, () => meter.spend("key", 1, TEN_SECONDS_EACH, NOW + day));
+  limiter.spend("key", 1, TEN_SECONDS_EACH, NOW);
+  const waits = Array.from({ length: 5 }, () => limiter.spend("key", 1, TEN_SECONDS_EACH, NOW + day));
   assert.deepEqual(waits, [0, 0, 0, 10_000, 10_000]);
 });
 
-test("each key is counted apart", () => {
-  const meter = new Meter();
-  assert.equal(meter.spend("a", 3, TEN_SECONDS_EACH, NOW), 0);
-  assert.equal(meter.spend("b", 3, TEN_SECONDS_EACH, NOW), 0);
-  assert.equal(meter.spend("a", 1, TEN_SECONDS_EACH, NOW), 10_000);
+test("limits: another key → counted separately", () => {
+  const limiter = new RateLimiter();
+  assert.equal(limiter.spend("a", 3, TEN_SECONDS_EACH, NOW), 0);
+  assert.equal(limiter.spend("b", 3, TEN_SECONDS_EACH, NOW), 0);
+  assert.equal(limiter.spend("a", 1, TEN_SECONDS_EACH, NOW), 10_000);
 });
 
-test("what costs more waits longer, and leaves room for what costs less", () => {
-  const meter = new Meter();
-  assert.equal(meter.spend("key", 2, TEN_SECONDS_EACH, NOW), 0);
-  assert.equal(meter.spend("key", 3, TEN_SECONDS_EACH, NOW), 20_000);
-  assert.equal(meter.spend("key", 2, TEN_SECONDS_EACH, NOW), 10_000);
-  assert.equal(meter.spend("key", 1, TEN_SECONDS_EACH, NOW), 0);
+test("limits: a higher cost → a longer wait, and lower costs are still allowed", () => {
+  const limiter = new RateLimiter();
+  assert.equal(limiter.spend("key", 2, TEN_SECONDS_EACH, NOW), 0);
+  assert.equal(limiter.spend("key", 3, TEN_SECONDS_EACH, NOW), 20_000);
+  assert.equal(limiter.spend("key", 2, TEN_SECONDS_EACH, NOW), 10_000);
+  assert.equal(limiter.spend("key", 1, TEN_SECONDS_EACH, NOW), 0);
 });
 
-test("what costs more than a burst is allowed when nothing was spent, and takes longer to be forgotten", () => {
-  const meter = new Meter();
+test("limits: a cost above the burst → allowed if nothing was spent, and regained later", () => {
+  const limiter = new RateLimiter();
   const rate: Rate = { burst: 10, perMinute: 60 };
-  assert.equal(meter.spend("key", 25, rate, NOW), 0);
-  assert.equal(meter.spend("key", 1, rate, NOW), 16_000);
-  assert.equal(meter.spend("key", 25, rate, NOW), 25_000);
-  assert.equal(meter.spend("key", 1, rate, NOW + 16_000), 0);
-  assert.equal(meter.spend("key", 25, rate, NOW + 16_000), 10_000);
-  assert.equal(meter.spend("key", 25, rate, NOW + 26_000), 0);
+  assert.equal(limiter.spend("key", 25, rate, NOW), 0);
+  assert.equal(limiter.spend("key", 1, rate, NOW), 16_000);
+  assert.equal(limiter.spend("key", 25, rate, NOW), 25_000);
+  assert.equal(limiter.spend("key", 1, rate, NOW + 16_000), 0);
+  assert.equal(limiter.spend("key", 25, rate, NOW + 16_000), 10_000);
+  assert.equal(limiter.spend("key", 25, rate, NOW + 26_000), 0);
 });
 
-test("a clock that was set back makes nobody wait longer than what was spent is remembered", () => {
-  const meter = new Meter();
-  assert.equal(meter.spend("key", 3, TEN_SECONDS_EACH, NOW), 0);
-  assert.equal(meter.spend("key", 1, TEN_SECONDS_EACH, NOW - 5_000), 15_000);
+test("limits: the clock is set back → the wait is at most what was spent", () => {
+  const limiter = new RateLimiter();
+  assert.equal(limiter.spend("key", 3, TEN_SECONDS_EACH, NOW), 0);
+  assert.equal(limiter.spend("key", 1, TEN_SECONDS_EACH, NOW - 5_000), 15_000);
 });
 
-test("asking what a key may spend changes nothing", () => {
-  const moment = NOW + 20_000;
-  const answer = spendAt(moment, 1, TEN_SECONDS_EACH, NOW);
+test("limits: spendAt → changes nothing by itself", () => {
+  const timestamp = NOW + 20_000;
+  const answer = spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW);
   assert.deepEqual(answer, { next: NOW + 30_000, wait: 0 });
-  assert.deepEqual(spendAt(moment, 1, TEN_SECONDS_EACH, NOW), answer);
+  assert.deepEqual(spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW), answer);
   assert.deepEqual(spendAt(undefined, 1, TEN_SECONDS_EACH, NOW), { next: NOW + 10_000, wait: 0 });
 });
 
-test("whoever waits as long as they were told is let through, and not a millisecond sooner", () => {
+test("limits: after the returned wait → allowed, and not a millisecond earlier", () => {
   fc.assert(
     fc.property(rates, steps, (rate, commands) => {
       let now = NOW;
-      let moment: number | undefined;
+      let timestamp: number | undefined;
       for (const { ms, cost } of commands) {
         now += ms;
-        const { next, wait } = spendAt(moment, cost, rate, now);
+        const { next, wait } = spendAt(timestamp, cost, rate, now);
         if (wait === 0) {
-          moment = next;
+          timestamp = next;
           continue;
         }
-        assert.equal(spendAt(moment, cost, rate, now + wait).wait, 0);
-        assert.ok(spendAt(moment, cost, rate, now + wait - 1).wait > 0);
+        assert.equal(spendAt(timestamp, cost, rate, now + wait).wait, 0);
+        assert.ok(spendAt(timestamp, cost, rate, now + wait - 1).wait > 0);
       }
     }),
     { numRuns: 300 },
   );
 });
 
-test("in no stretch of time more is let through than a burst and what that time allows", () => {
+test("limits: any period → at most a burst and what the period regains", () => {
   fc.assert(
     fc.property(rates, steps, (rate, commands) => {
-      const meter = new Meter();
+      const limiter = new RateLimiter();
       const spent: { at: number; cost: number }[] = [];
       let now = NOW;
       for (const { ms, cost: wished } of commands) {
         now += ms;
         const cost = Math.min(wished, rate.burst);
-        if (meter.spend("key", cost, rate, now) === 0) spent.push({ at: now, cost });
+        if (limiter.spend("key", cost, rate, now) === 0) spent.push({ at: now, cost });
       }
       for (const [first, { at: start }] of spent.entries()) {
         let sum = 0;
@@ -122,50 +123,88 @@ test("in no stretch of time more is let through than a burst and what that time 
   );
 });
 
-test("a meter answers as the model does, whatever other keys do", () => {
+test("limits: several keys → each behaves like the model", () => {
   fc.assert(
     fc.property(rates, steps, (rate, commands) => {
-      const meter = new Meter();
-      const moments = new Map<string, number>();
+      const limiter = new RateLimiter();
+      const timestamps = new Map<string, number>();
       let now = NOW;
       for (const { ms, cost } of commands) {
         now += ms;
         const key = `key ${cost % 3}`;
-        const { next, wait } = spendAt(moments.get(key), cost, rate, now);
-        assert.equal(meter.spend(key, cost, rate, now), wait);
-        if (wait === 0) moments.set(key, next);
+        const { next, wait } = spendAt(timestamps.get(key), cost, rate, now);
+        assert.equal(limiter.spend(key, cost, rate, now), wait);
+        if (wait === 0) timestamps.set(key, next);
       }
     }),
     { numRuns: 300 },
   );
 });
 
-test("a meter forgets those who have not come for long, and nobody else", () => {
+test("limits: many regained keys → removed from memory, and no others", () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const heap = () => {
     collect();
     return process.memoryUsage().heapUsed;
   };
-  const meter = new Meter();
+  const limiter = new RateLimiter();
   const slow: Rate = { burst: 1, perMinute: 1 / 1_000 };
-  meter.spend("remembered", 1, slow, NOW);
+  limiter.spend("remembered", 1, slow, NOW);
   const before = heap();
   // One a millisecond, each forgotten after a second: all of them at once would take some 40 MB.
   for (let count = 0; count < 500_000; count += 1)
-    assert.equal(meter.spend(`from 192.0.2.1 as ${count}`, 1, { burst: 1, perMinute: 60 }, NOW + count), 0);
+    assert.equal(limiter.spend(`from 192.0.2.1 as ${count}`, 1, { burst: 1, perMinute: 60 }, NOW + count), 0);
   const growth = heap() - before;
   assert.ok(growth < 10_000_000, `${growth} bytes more`);
-  assert.equal(meter.spend("remembered", 1, slow, NOW + 500_000), 60_000_000 - 500_000);
-  assert.equal(meter.spend("from 192.0.2.1 as 499999", 1, { burst: 1, perMinute: 60 }, NOW + 500_000), 999);
+  assert.equal(limiter.spend("remembered", 1, slow, NOW + 500_000), 60_000_000 - 500_000);
+  assert.equal(limiter.spend("from 192.0.2.1 as 499999", 1, { burst: 1, perMinute: 60 }, NOW + 500_000), 999);
 });
 
-test("a meter forgets nobody who still has to wait, and stays quick, however many they are", () => {
-  const meter = new Meter();
+test("limits: many keys that still count → kept, in linear time", () => {
+  const limiter = new RateLimiter();
   const rate: Rate = { burst: 1, perMinute: 1 };
   const start = performance.now();
-  for (let count = 0; count < 50_000; count += 1) assert.equal(meter.spend(`${count}`, 1, rate, NOW), 0);
-  for (let count = 0; count < 50_000; count += 1) assert.equal(meter.spend(`${count}`, 1, rate, NOW), 60_000);
+  for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 0);
+  for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 60_000);
   // Some 50 ms; and a thousand times that if each one went through all the others.
   assert.ok(performance.now() - start < 5_000);
+});
+
+/** Shared state as an engine keeps it, with an answer that takes a turn of the event loop. */
+function createShared(): SharedLimits {
+  const states = new Map<string, number>();
+  return {
+    read: async (key) => states.get(key),
+    async replace(key, expected, next) {
+      await new Promise(setImmediate);
+      if (states.get(key) !== expected) return false;
+      states.set(key, next);
+      return true;
+    },
+  };
+}
+
+test("shared limits: spent one after the other → the same waits as in one process", async () => {
+  const [shared, limiter] = [createShared(), new RateLimiter()];
+  for (const [ms, cost] of [
+    [0, 1],
+    [0, 2],
+    [0, 1],
+    [4_000, 1],
+    [10_000, 1],
+    [10_000, 3],
+    [90_000, 5],
+  ] as const) {
+    const wait = limiter.spend("key", cost, TEN_SECONDS_EACH, NOW + ms);
+    assert.equal(await spendShared(shared, "key", cost, TEN_SECONDS_EACH, NOW + ms), wait);
+  }
+});
+
+test("shared limits: many spend at once → no more than the burst is allowed", async () => {
+  const shared = createShared();
+  const rate: Rate = { burst: 10, perMinute: 1 };
+  const waits = await Promise.all(Array.from({ length: 50 }, () => spendShared(shared, "key", 1, rate, NOW)));
+  assert.equal(waits.filter((wait) => wait === 0).length, 10);
+  assert.equal(waits.filter((wait) => wait === 60_000).length, 40);
 });

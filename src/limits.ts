@@ -1,51 +1,70 @@
-/** How often something may be done: `burst` times at once, then `perMinute`. */
+import type { SharedLimits } from "./account-store.ts";
+
+/** Allows `burst` at once, then `perMinute`. */
 export interface Rate {
   readonly burst: number;
   readonly perMinute: number;
 }
 
 /**
- * Counts what was spent under each key. The state of a key is one moment: when all that was spent will be forgotten (the
- * generic cell rate algorithm). What has been forgotten needs no state at all.
+ * Limits by the generic cell rate algorithm (GCRA). The state of a key is one timestamp: when everything spent so far
+ * has been regained. A key without state has its whole burst.
  */
-export class Meter {
-  readonly #moments = new Map<string, number>();
-  #roomBeforeSweep = 10_000;
+export class RateLimiter {
+  readonly #timestamps = new Map<string, number>();
+  #sweepAbove = MIN_SWEPT;
 
-  /** How many milliseconds to wait before `cost` may be spent; 0 when it has been. */
+  /** How many milliseconds to wait before `cost` may be spent; 0 if it has been spent. */
   spend(key: string, cost: number, rate: Rate, now: number): number {
-    const { next, wait } = spendAt(this.#moments.get(key), cost, rate, now);
+    const { next, wait } = spendAt(this.#timestamps.get(key), cost, rate, now);
     if (wait === 0) {
-      this.#moments.set(key, next);
-      if (this.#moments.size > this.#roomBeforeSweep) this.#sweep(now);
+      this.#timestamps.set(key, next);
+      if (this.#timestamps.size > this.#sweepAbove) this.#sweep(now);
     }
     return wait;
   }
 
-  /** How many milliseconds to wait before `cost` may be spent. */
+  /** How many milliseconds to wait before `cost` may be spent. Spends nothing. */
   waitFor(key: string, cost: number, rate: Rate, now: number): number {
-    return spendAt(this.#moments.get(key), cost, rate, now).wait;
+    return spendAt(this.#timestamps.get(key), cost, rate, now).wait;
   }
 
   #sweep(now: number): void {
-    for (const [key, moment] of this.#moments) if (moment <= now) this.#moments.delete(key);
-    this.#roomBeforeSweep = Math.max(10_000, 2 * this.#moments.size);
+    for (const [key, timestamp] of this.#timestamps) if (timestamp <= now) this.#timestamps.delete(key);
+    this.#sweepAbove = Math.max(MIN_SWEPT, 2 * this.#timestamps.size);
+  }
+}
+
+const MIN_SWEPT = 10_000;
+
+/** Like `RateLimiter.spend`, with a state that all processes share. */
+export async function spendShared(
+  limits: SharedLimits,
+  key: string,
+  cost: number,
+  rate: Rate,
+  now: number,
+): Promise<number> {
+  for (;;) {
+    const timestamp = await limits.read(key);
+    const { next, wait } = spendAt(timestamp, cost, rate, now);
+    if (wait > 0 || (await limits.replace(key, timestamp, next))) return wait;
   }
 }
 
 /**
- * The moment of a key after spending, and how long to wait before that is allowed. What costs more than a whole burst
- * is allowed when nothing else was spent, and then takes so much longer to be forgotten.
+ * The state of a key after spending, and how long to wait until that is allowed. A cost above the whole burst is
+ * allowed when nothing else was spent, and takes correspondingly longer to regain.
  */
 export function spendAt(
-  moment: number | undefined,
+  timestamp: number | undefined,
   cost: number,
   { burst, perMinute }: Rate,
   now: number,
 ): { next: number; wait: number } {
   const each = 60_000 / perMinute;
-  const start = Math.max(moment ?? 0, now);
+  const start = Math.max(timestamp ?? 0, now);
   const over = start + Math.min(cost, burst) * each - now - burst * each;
-  // Fractions add up to a little more than the whole: less than a millisecond is no wait.
+  // Fractions add up to slightly more than the whole: less than a millisecond is no wait.
   return { next: start + cost * each, wait: over < 1 ? 0 : Math.ceil(over) };
 }

@@ -5,8 +5,8 @@ import { COMMANDS, OPTIONS, type Options } from "./commands/commands.ts";
 import { Terminal, type World, WrongUsage } from "./commands/terminal.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { stripControlCharacters, stripFromLines } from "./control-characters.ts";
-import { StartFailure } from "./store/opening.ts";
 import { StoreUnavailable } from "./subscriptions.ts";
+import { UserError } from "./user-error.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
 const OK = 0;
@@ -126,8 +126,7 @@ function explain(error: unknown): { code: number; words: string } {
     return { code: WRONG_CONFIGURATION, words };
   }
   // One line, also when a server's text is in it.
-  if (error instanceof StartFailure)
-    return { code: FAILED, words: `earmark: ${stripControlCharacters(error.message)}` };
+  if (error instanceof UserError) return { code: FAILED, words: `earmark: ${stripControlCharacters(error.message)}` };
   if (error instanceof StoreUnavailable) {
     const cause = error.cause instanceof Error ? `: ${stripControlCharacters(error.cause.message)}` : "";
     return { code: FAILED, words: `earmark: The database cannot be used at this moment${cause}. Try again.` };

@@ -183,7 +183,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
   const kinds = ["session", "token", "invitation", "setup"] as const;
   for (const [made, secret] of Object.entries(secrets)) {
     for (const kind of kinds)
-      assert.equal((await accounts.recognise(secret, kind, clock.now))?.kind, made === kind ? kind : undefined);
+      assert.equal((await accounts.verifyCredential(secret, kind, clock.now))?.kind, made === kind ? kind : undefined);
   }
   for (const wrong of [session, writeToken, `emi_${session}`, METRICS_TOKEN]) {
     const body = document("account", { name: "mallory", password: "the password of mallory", invitation: wrong });

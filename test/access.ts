@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Accounts, isNotDone } from "../src/accounts.ts";
+import { Accounts, isRefused } from "../src/accounts.ts";
 import type { Access } from "../src/http/authenticate.ts";
 import type { Offer } from "../src/http/resource.ts";
 import {
@@ -259,7 +259,7 @@ export class AccessMatrix {
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
     const { server, clock } = clocked;
     const invitation = await new Accounts(server.store.accounts, { signUp: false }).invite(7, clock.now);
-    assert.ok(!isNotDone(invitation));
+    assert.ok(!isRefused(invitation));
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);

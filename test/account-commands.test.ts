@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Accounts, isNotDone } from "../src/accounts.ts";
-import { openStore } from "../src/store/open.ts";
+import { Accounts, isRefused } from "../src/accounts.ts";
+import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";
@@ -82,16 +82,16 @@ async function within<T>(database: string, work: (accounts: Accounts) => Promise
 }
 
 const namesOf = (database: string) =>
-  within(database, async ({ store }) => (await store.list(0, 100)).map(({ name }) => name).sort());
+  within(database, async (accounts) => (await accounts.list(0, 100)).map(({ name }) => name).sort());
 
 /** Makes an account with a token. */
 const prepare = (database: string, name: string, password = PASSWORD) =>
   within(database, async (accounts) => {
     const made = await accounts.create(name, password, new Date());
-    assert.ok(!isNotDone(made));
+    assert.ok(!isRefused(made));
     const wish = { label: "an app", scope: "write", expiresAt: undefined } as const;
     const opened = await accounts.createToken(asUser(made.user), wish, new Date());
-    assert.ok(!isNotDone(opened));
+    assert.ok(!isRefused(opened));
     return opened.secret;
   });
 
@@ -111,7 +111,7 @@ const passwordsOf = (database: string, name: string, candidates: readonly string
     const right: string[] = [];
     for (const password of candidates) {
       const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
-      if (!isNotDone(opened)) right.push(password);
+      if (!isRefused(opened)) right.push(password);
     }
     return right;
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClient, EarmarkError } from "../client/src/index.ts";
-import { Accounts, isNotDone } from "../src/accounts.ts";
+import { Accounts, isRefused } from "../src/accounts.ts";
 import { failureOf, feedsOf, keepCookie, openBrowser, outcomesOf, PASSWORD, refusalOf } from "./client.ts";
 import { startServer } from "./harness.ts";
 
@@ -48,7 +48,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
 test("invitation: used twice → refused", async () => {
   const { url, store } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "closed" });
   const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
-  assert.ok(!isNotDone(opened));
+  assert.ok(!isRefused(opened));
   const invitation = opened.secret;
   const client = openBrowser(url);
   assert.deepEqual(await refusalOf(client.signUp({ name: "ann", password: PASSWORD })), [403, "sign-up-closed"]);

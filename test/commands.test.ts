@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { openStore } from "../src/store/open.ts";
+import { openStore } from "../src/store/engines.ts";
 import { asUser, type Draft, type SubscriptionStore } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";

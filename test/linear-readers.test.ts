@@ -30,7 +30,7 @@ import {
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { faultOfPassword } from "../src/passwords.ts";
-import { openStore } from "../src/store/open.ts";
+import { openStore } from "../src/store/engines.ts";
 import { readAddress, readLine, shorten } from "../web/src/address.ts";
 import { temporaryFolder } from "./harness.ts";
 

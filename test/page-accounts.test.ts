@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
-import { Accounts, isNotDone } from "../src/accounts.ts";
+import { Accounts, isRefused } from "../src/accounts.ts";
 import { asUser, everySubscription, type UserId } from "../src/subscriptions.ts";
 import { isolate, revealControlCharacters } from "../web/src/control-characters.ts";
 import { de } from "../web/src/words/de.ts";
@@ -342,7 +342,7 @@ describe("a link with a secret", () => {
 
   test("that invites somebody makes one account", async () => {
     const invitation = await new Accounts(closed.store.accounts, { signUp: false }).invite(7, new Date());
-    assert.ok(!isNotDone(invitation));
+    assert.ok(!isRefused(invitation));
     await join(closed, `${closed.url}/join#${invitation.secret}`, "");
   });
 

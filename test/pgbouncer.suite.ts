@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describeStore } from "../src/store/contract.suite.ts";
-import { openStore } from "../src/store/open.ts";
+import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
 import { startPostgres } from "./postgres.ts";

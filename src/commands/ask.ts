@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { Writable } from "node:stream";
-import { StartFailure } from "../store/opening.ts";
+import { UserError } from "../user-error.ts";
 
 const MAX_INPUT = 4_096;
 
@@ -13,10 +13,10 @@ export async function readPassword(input: Readable): Promise<string> {
   for await (const chunk of input) {
     chunks.push(Buffer.from(chunk));
     length += chunk.length;
-    if (length > MAX_INPUT) throw new StartFailure("The password on standard input is too long.");
+    if (length > MAX_INPUT) throw new UserError("The password on standard input is too long.");
   }
   const bytes = Buffer.concat(chunks);
-  if (!isUtf8(bytes)) throw new StartFailure("The password on standard input is not UTF-8.");
+  if (!isUtf8(bytes)) throw new UserError("The password on standard input is not UTF-8.");
   return bytes.toString().replace(/\r?\n$/, "");
 }
 
@@ -24,7 +24,7 @@ export async function readPassword(input: Readable): Promise<string> {
 export async function askPassword(input: Readable, output: Writable): Promise<string> {
   const password = await askInSecret("Password: ", input, output);
   if ((await askInSecret("The same again: ", input, output)) !== password)
-    throw new StartFailure("These were two different passwords. Nothing was done.");
+    throw new UserError("These were two different passwords. Nothing was done.");
   return password;
 }
 
@@ -53,7 +53,7 @@ export async function askYesOrNo(question: string, input: Readable, output: Writ
 /** Rejects when the input ends, or on Ctrl-C. */
 function answerOf(lines: ReturnType<typeof createInterface>, question: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const leave = () => reject(new StartFailure("Nothing was done."));
+    const leave = () => reject(new UserError("Nothing was done."));
     lines.once("close", leave).once("SIGINT", leave);
     lines.question(question).then(resolve, reject);
   });

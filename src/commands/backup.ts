@@ -1,12 +1,13 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
-import { openArchive } from "../store/archive.ts";
-import { nameOf, StartFailure } from "../store/opening.ts";
-import { makeSingleFile, replaceFile } from "../store/sqlite-archive.ts";
-import { backUpFile, checkFile, readBackup } from "../store/sqlite-backup.ts";
+import { engineFor } from "../store/engines.ts";
+import { makeSingleFile } from "../store/sqlite-archive.ts";
+import { checkFile, readBackup } from "../store/sqlite-backup.ts";
 import { syncFile } from "../store/sqlite-file.ts";
+import { nameOf } from "../store/store-options.ts";
 import { type Source, TABLES } from "../store/tables.ts";
+import { UserError } from "../user-error.ts";
 import { askYesOrNo } from "./ask.ts";
 import { copy, fill } from "./copy.ts";
 import { type Terminal, WrongUsage } from "./terminal.ts";
@@ -17,16 +18,16 @@ import { type Terminal, WrongUsage } from "./terminal.ts";
  */
 export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const { databaseUrl } = terminal.world.config();
-  if (existsSync(path)) throw new StartFailure(`${path} is there already. Name another file.`);
-  if (!existsSync(dirname(resolve(path)))) throw new StartFailure(`There is no folder ${dirname(resolve(path))}.`);
+  if (existsSync(path)) throw new UserError(`${path} is there already. Name another file.`);
+  if (!existsSync(dirname(resolve(path)))) throw new UserError(`There is no folder ${dirname(resolve(path))}.`);
   giveWay();
   const progress = terminal.progress();
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });
   try {
-    if (databaseUrl.startsWith("file:")) {
-      await backUpFile(databaseUrl.slice("file:".length), unfinished, progress.show);
-    } else await copy(databaseUrl, `file:${unfinished}`, progress);
+    const { backUp: backUpDirectly } = engineFor(databaseUrl);
+    if (backUpDirectly === undefined) await copy(databaseUrl, `file:${unfinished}`, progress);
+    else await backUpDirectly(databaseUrl, unfinished, progress.show);
     makeSingleFile(unfinished);
     const rows = checkFile(unfinished);
     rmSync(`${unfinished}-lock`, { force: true });
@@ -38,8 +39,8 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     );
   } catch (error) {
     for (const rest of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + rest, { force: true });
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure(`The backup failed, and nothing of it was kept: ${(error as Error).message}.`);
+    if (error instanceof UserError) throw error;
+    throw new UserError(`The backup failed, and nothing of it was kept: ${(error as Error).message}.`);
   } finally {
     progress.end();
   }
@@ -64,27 +65,26 @@ export async function restore(
   { isSaid, access }: { readonly isSaid: boolean; readonly access: RestoredAccess | undefined },
 ): Promise<void> {
   const { databaseUrl } = terminal.world.config();
-  if (!existsSync(path)) throw new StartFailure(`There is no file ${path}.`);
+  if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
   const subscriptions = checkFile(path);
   const name = nameOf(databaseUrl);
-  const isFile = databaseUrl.startsWith("file:");
+  const { replace, archive } = engineFor(databaseUrl);
   const source = readBackup(path);
   try {
     const now = terminal.world.now();
     const revived = await describeAccess(source, now);
-    if (isFile)
+    if (replace !== undefined)
       await terminal.confirm(
         `Put the ${subscriptions} subscriptions of ${path} in the place of what is at ${name}?`,
         isSaid,
       );
     const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
     let kept: string | undefined;
-    const target = isFile
-      ? replaceFile(databaseUrl.slice("file:".length), (file) => {
-          kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
-          return kept;
-        })
-      : await (await openArchive(databaseUrl)).replaceEmpty();
+    const keptAs = (file: string) => {
+      kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
+      return kept;
+    };
+    const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).replaceEmpty());
     await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
     terminal.say(`Restored ${subscriptions} subscriptions from ${path} to ${name}.`);
     if (revived !== undefined && isKept)

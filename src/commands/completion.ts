@@ -1,4 +1,4 @@
-import { StartFailure } from "../store/opening.ts";
+import { UserError } from "../user-error.ts";
 
 /** What can be typed: commands with their options, and what each is for. */
 export interface Typable {
@@ -10,7 +10,7 @@ export interface Typable {
 /** A script that makes a shell complete what is typed after `earmark`. */
 export function writeCompletion(shell: string, commands: readonly Typable[]): string {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell as keyof typeof SHELLS] : undefined;
-  if (write === undefined) throw new StartFailure(`There is completion for ${Object.keys(SHELLS).join(", ")}.`);
+  if (write === undefined) throw new UserError(`There is completion for ${Object.keys(SHELLS).join(", ")}.`);
   return write(commands);
 }
 

@@ -1,14 +1,16 @@
-import { Checksum, openArchive } from "../store/archive.ts";
-import { nameOf, StartFailure } from "../store/opening.ts";
+import { Checksum } from "../store/checksum.ts";
+import { engineFor } from "../store/engines.ts";
+import { nameOf } from "../store/store-options.ts";
 import { type Source, TABLES, type Table, type Target } from "../store/tables.ts";
+import { UserError } from "../user-error.ts";
 import type { Progress } from "./progress.ts";
 
 /** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
 export async function copy(from: string, to: string, progress: Progress): Promise<string> {
-  if (from === to) throw new StartFailure("A database cannot be copied to itself.");
-  const source = await (await openArchive(from)).read();
+  if (from === to) throw new UserError("A database cannot be copied to itself.");
+  const source = await (await engineFor(from).archive(from)).read();
   try {
-    const rows = await fill(await (await openArchive(to)).replaceEmpty(), source, progress);
+    const rows = await fill(await (await engineFor(to).archive(to)).replaceEmpty(), source, progress);
     return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
   } finally {
     await source.close();
@@ -28,8 +30,8 @@ export async function fill(
     await target.finish();
     return rows;
   } catch (error) {
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
+    if (error instanceof UserError) throw error;
+    throw new UserError(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
   } finally {
     progress.end();
     await target.close();
@@ -55,7 +57,7 @@ async function copyTables(
     }
     for await (const rows of target.rows(table)) taken.add(rows);
     if (given.rows !== taken.rows || given.digest() !== taken.digest()) {
-      throw new StartFailure(
+      throw new UserError(
         `The copy of "${table.name}" is not what was read (${given.rows} rows, ${taken.rows} arrived). Nothing was kept; try again.`,
       );
     }

@@ -1,22 +1,10 @@
-import { existsSync, statfsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
 import type { Config } from "../config.ts";
-import { examine } from "../store/examine.ts";
-import type { Finding } from "../store/opening.ts";
+import { inspectDatabase } from "../store/engines.ts";
+import type { Finding } from "../store/store-options.ts";
 import { healthcheck } from "./healthcheck.ts";
 import type { Terminal } from "./terminal.ts";
 
-const MIN_FREE_BYTES = 512 * 1024 * 1024;
 const EARLIEST = Date.UTC(2026, 0, 1);
-/** File systems over a network, by the numbers that Linux gives them: their locks and syncs cannot be relied on. */
-const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
-  26985: "NFS",
-  20859: "SMB",
-  4283649346: "CIFS",
-  4266872130: "SMB2",
-  1702057286: "FUSE",
-  16914839: "9P",
-};
 
 /** Looks at everything that a server needs, and says what to do. Returns whether all is well enough to serve. */
 export async function doctor(terminal: Terminal, server: string | undefined, asJson: boolean): Promise<boolean> {
@@ -25,8 +13,7 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     { state: "ok", what: `Earmark ${terminal.world.version} on Node ${process.versions.node}` },
     { state: "ok", what: "The settings are valid" },
     clock(terminal.world.now()),
-    ...(config.databaseUrl.startsWith("file:") ? disk(config.databaseUrl.slice("file:".length)) : []),
-    ...(await examine(config.databaseUrl)),
+    ...(await inspectDatabase(config.databaseUrl)),
     ...(await running(config)),
     ...settings(config),
     ...(server === undefined ? [] : await proxy(server)),
@@ -35,50 +22,21 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     if (asJson) await terminal.line({ state, what, advice: advice ?? null }, true);
     else await terminal.write(`${MARKS[state]} ${what}${advice === undefined ? "" : `\n    ${advice}`}\n`);
   }
-  const bad = findings.filter(({ state }) => state === "wrong").length;
+  const bad = findings.filter(({ state }) => state === "error").length;
   const doubtful = findings.filter(({ state }) => state === "warning").length;
   terminal.say(`${findings.length} things looked at: ${bad} wrong, ${doubtful} to think about.`);
   return bad === 0;
 }
 
-const MARKS = { ok: "ok     ", warning: "warning", wrong: "wrong  " } as const;
+const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
 function clock(now: Date): Finding {
   if (now.getTime() >= EARLIEST) return { state: "ok", what: `The clock says ${now.toISOString()}` };
   return {
-    state: "wrong",
+    state: "error",
     what: `The clock says ${now.toISOString()}`,
     advice: "Set it: moments of subscribing and the end of sessions follow it.",
   };
-}
-
-function disk(path: string): Finding[] {
-  let folder = dirname(path);
-  while (!existsSync(folder)) folder = dirname(folder);
-  const { type, bavail, bsize } = statfsSync(folder);
-  const network = NETWORK_FILE_SYSTEMS[type];
-  const free = bavail * bsize;
-  const gib = `${(free / 2 ** 30).toFixed(1)} GiB`;
-  const findings: Finding[] = [
-    network === undefined
-      ? { state: "ok", what: "The database is on a local file system" }
-      : {
-          state: "warning",
-          what: `The database is on ${network}`,
-          advice: "Locks and syncs may not hold over a network: use a local disk, or PostgreSQL.",
-        },
-    free >= MIN_FREE_BYTES
-      ? { state: "ok", what: `${gib} are free` }
-      : { state: "warning", what: `Only ${gib} are free`, advice: "Make room: a full disk is answered 503." },
-  ];
-  if (existsSync(path) && (statSync(path).mode & 0o077) !== 0) {
-    findings.push({
-      state: "warning",
-      what: "Others on this machine may read the database",
-      advice: `Addresses of private feeds hold passwords: chmod 600 ${path}`,
-    });
-  }
-  return findings;
 }
 
 async function running(config: Config): Promise<Finding[]> {
@@ -119,7 +77,7 @@ async function proxy(url: string): Promise<Finding[]> {
     if (answer.status !== 200)
       return [
         {
-          state: "wrong",
+          state: "error",
           what: `${where} answers ${answer.status}`,
           advice: "Check the proxy, and EARMARK_ALLOWED_HOSTS.",
         },
@@ -144,7 +102,7 @@ async function proxy(url: string): Promise<Finding[]> {
     const why = (cause as Error | undefined)?.message ?? message;
     return [
       {
-        state: "wrong",
+        state: "error",
         what: `${where} cannot be reached (${why})`,
         advice: "Check the name, the proxy and its certificate.",
       },

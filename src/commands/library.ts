@@ -4,9 +4,9 @@ import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { openStore } from "../store/open.ts";
-import { StartFailure } from "../store/opening.ts";
+import { openStore } from "../store/engines.ts";
 import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A person's list, wherever it is: on a server, or in the database of this machine. */
@@ -28,12 +28,12 @@ export interface Place {
 export async function openLibrary(terminal: Terminal, { server, user }: Place): Promise<Library> {
   if (server === undefined) return openDatabase(terminal, user);
   if (user !== undefined)
-    throw new StartFailure("--user is for the database of this machine; a server knows its user by the token.");
+    throw new UserError("--user is for the database of this machine; a server knows its user by the token.");
   const { environment } = terminal.world;
   const path = environment["EARMARK_TOKEN_FILE"];
   const token = path === undefined ? environment["EARMARK_TOKEN"]?.trim() : await readToken(terminal, path);
   if (!URL.canParse(server))
-    throw new StartFailure("--server must be the address of a server, such as https://pods.example.");
+    throw new UserError("--server must be the address of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
     terminal.say(`${shorten(error.message).replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
   return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
@@ -56,12 +56,11 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
   const whose = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {
-      const account = await accounts.named(name, config.accounts?.oidc?.issuer);
-      if (account === undefined) throw new StartFailure(`There is no account "${name}". See: earmark user list`);
+      const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
+      if (account === undefined) throw new UserError(`There is no account "${name}". See: earmark user list`);
       return account.user;
     }
-    if (!(await store.accounts.isEmpty()))
-      throw new StartFailure("There are accounts: say whose list with --user NAME.");
+    if (!(await store.accounts.isEmpty())) throw new UserError("There are accounts: say whose list with --user NAME.");
     return LOCAL_USER;
   };
   const user = await whose().catch(async (error) => {

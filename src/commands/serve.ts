@@ -1,9 +1,11 @@
 import type { Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
-import { Accounts, isNotDone, type Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
+import { Accounts, isRefused } from "../accounts.ts";
 import type { AccountsConfig, Config } from "../config.ts";
-import { openStore } from "../store/open.ts";
-import { nameOf, StartFailure } from "../store/opening.ts";
+import { openStore } from "../store/engines.ts";
+import { nameOf } from "../store/store-options.ts";
+import { UserError } from "../user-error.ts";
 
 /** How often expired credentials are deleted, and deletions finished that were interrupted. */
 const SWEEP_MS = 60 * 60 * 1_000;
@@ -38,7 +40,7 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     const server = createServer({ config, store, metrics, logStream: output, clock: () => new Date() });
     const invitation = config.accounts && (await prepareAccounts(store, config.accounts));
     if (config.accounts === undefined && !config.open && !(await store.accounts.isEmpty())) {
-      throw new StartFailure(
+      throw new UserError(
         `There are accounts at ${nameOf(config.databaseUrl)}: set EARMARK_ACCOUNTS=on. To serve the first one's list to everyone without credentials all the same, set EARMARK_OPEN=1.`,
       );
     }
@@ -83,8 +85,8 @@ async function prepareAccounts(store: Store, config: AccountsConfig): Promise<st
   if (config.first === undefined) return (await accounts.setUp(now))?.secret;
   if (!(await store.accounts.isEmpty())) return undefined;
   const made = await accounts.create(config.first.name, config.first.password, now);
-  if (isNotDone(made) && made.refused === "invalid")
-    throw new StartFailure(`${made.detail}. Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD.`);
+  if (isRefused(made) && made.refused === "invalid")
+    throw new UserError(`${made.detail}. Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD.`);
   return undefined;
 }
 
@@ -97,10 +99,10 @@ or run: bin/earmark user add NAME
 `;
 }
 
-function cannotListen({ host, port }: Config, error: NodeJS.ErrnoException): StartFailure {
+function cannotListen({ host, port }: Config, error: NodeJS.ErrnoException): UserError {
   if (error.code === "EADDRINUSE")
-    return new StartFailure(`Port ${port} is taken. Stop the program that uses it, or set PORT to another.`);
-  return new StartFailure(`Cannot listen on ${host}, port ${port}: ${error.message}. Check HOST and PORT.`);
+    return new UserError(`Port ${port} is taken. Stop the program that uses it, or set PORT to another.`);
+  return new UserError(`Cannot listen on ${host}, port ${port}: ${error.message}. Check HOST and PORT.`);
 }
 
 function banner(url: string, config: Config, version: string): string {

@@ -1,5 +1,5 @@
 import { SECRETS, SETTINGS } from "../config.ts";
-import { nameOf } from "../store/opening.ts";
+import { nameOf } from "../store/store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Every setting as it is in force here, and where it comes from. Secrets stay secret. */

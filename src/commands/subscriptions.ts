@@ -2,7 +2,7 @@ import { EarmarkError, type ImportEntry, NetworkError } from "../../client/src/i
 import { readFeedUrl } from "../feed-url.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
-import { StartFailure } from "../store/opening.ts";
+import { UserError } from "../user-error.ts";
 import { type Library, openLibrary, type Place, shorten } from "./library.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -18,14 +18,14 @@ async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: 
     return await work(library);
   } catch (error) {
     if (error instanceof EarmarkError && error.status === 401)
-      throw new StartFailure(
+      throw new UserError(
         "The server does not know the token. Put a valid one into EARMARK_TOKEN, or into a file that EARMARK_TOKEN_FILE names (401).",
       );
     if (error instanceof EarmarkError)
-      throw new StartFailure(`The server answered: ${shorten(error.message.replace(/\.$/, ""))}.`);
+      throw new UserError(`The server answered: ${shorten(error.message.replace(/\.$/, ""))}.`);
     if (error instanceof NetworkError) {
       const isTimeout = error.cause instanceof Error && error.cause.name === "TimeoutError";
-      throw new StartFailure(`${place.server}: ${isTimeout ? "The request timed out." : error.message}`);
+      throw new UserError(`${place.server}: ${isTimeout ? "The request timed out." : error.message}`);
     }
     throw error;
   } finally {
@@ -147,7 +147,7 @@ export async function importFile(
       );
     });
   } catch (error) {
-    if (error instanceof NotOpml) throw new StartFailure(`${path}: ${error.message}. Nothing was imported.`);
+    if (error instanceof NotOpml) throw new UserError(`${path}: ${error.message}. Nothing was imported.`);
     throw error;
   }
 }
@@ -157,7 +157,7 @@ export async function exportFile(terminal: Terminal, place: Place): Promise<numb
     const opml = await library.exportOpml();
     // The file may be shown or imported anywhere later, and a server is free to answer with anything.
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
-      throw new StartFailure("The answer of the server is not an OPML file. Nothing was exported.");
+      throw new UserError("The answer of the server is not an OPML file. Nothing was exported.");
     await terminal.writeFile(opml);
     return ALL;
   });

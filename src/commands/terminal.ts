@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters, stripControlCharacters, stripFromLines } from "../control-characters.ts";
 import { drained } from "../http/respond.ts";
-import { StartFailure } from "../store/opening.ts";
+import { UserError } from "../user-error.ts";
 import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
@@ -90,7 +90,7 @@ export class Terminal {
     if (isSaid) return;
     const shown = stripControlCharacters(question);
     if (stdin.isTTY !== true) throw new WrongUsage(`${shown} Say so with --yes`);
-    if (!(await askYesOrNo(shown, stdin, stderr))) throw new StartFailure("Nothing was done.");
+    if (!(await askYesOrNo(shown, stdin, stderr))) throw new UserError("Nothing was done.");
   }
 
   /** The bytes of a file, or of standard input where that is `-`. */
@@ -100,7 +100,7 @@ export class Terminal {
       try {
         return readFile(path);
       } catch (error) {
-        throw new StartFailure(`${path} cannot be read: ${(error as Error).message}.`);
+        throw new UserError(`${path} cannot be read: ${(error as Error).message}.`);
       }
     }
     if (stdin.isTTY === true) this.say("Reading from the terminal; end with Ctrl-D.");
@@ -109,7 +109,7 @@ export class Terminal {
     for await (const chunk of stdin) {
       chunks.push(Buffer.from(chunk));
       length += chunk.length;
-      if (length > maxBytes) throw new StartFailure(`Standard input has more than ${maxBytes} bytes.`);
+      if (length > maxBytes) throw new UserError(`Standard input has more than ${maxBytes} bytes.`);
     }
     return Buffer.concat(chunks);
   }

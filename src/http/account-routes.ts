@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { type Credential, isAlive, isNotDone, MAX_TOKENS, type NotDone, SESSION_MS } from "../accounts.ts";
+import { type Credential, isAlive } from "../account-store.ts";
+import { type AccountRefusal, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import {
   accountResource,
@@ -41,7 +42,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
     return readJson(request, response, MAX_BODY_BYTES);
   };
   const listOf = async ({ user }: Principal, kind: "token" | "session") => {
-    const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
+    const all = (await accounts?.listCredentials(user, kind)) ?? [];
     const now = clock();
     return all.filter((credential) => isAlive(credential, now));
   };
@@ -50,9 +51,9 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   const show = (credential: Credential, who: Principal) =>
     credentialResource(credential, basePath, credential.kind === "session" ? isCurrent(credential, who) : {});
   const accountOf = async ({ user }: { readonly user: UserId }) => {
-    const found = await accounts?.store.get(user);
-    if (found === undefined && accounts !== undefined) throw failure("invalid-credentials");
-    return found?.account ?? { user, name: "local", issuer: "", createdAt: undefined };
+    const account = await accounts?.get(user);
+    if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
+    return account ?? { user, name: "local", issuer: "", createdAt: undefined };
   };
 
   const deleting =
@@ -80,7 +81,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           if (clock().getTime() - who.since.getTime() > FRESH_MS) throw failure("recent-sign-in-required");
-          if (!(await accounts.store.delete(who, clock()))) throw failure("invalid-credentials");
+          if (!(await accounts.delete(who, clock()))) throw failure("invalid-credentials");
           respondEmpty(response, forget(request.raw));
         },
       ],
@@ -152,7 +153,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         const wish = readSignUp(await readDocument(request, response));
         const { networks } = readClient(request.raw);
         const opened = await accounts.signUp({ ...wish, networks, label: agentOf(request) }, clock());
-        if (isNotDone(opened)) throw explain(opened, "password");
+        if (isRefused(opened)) throw explain(opened, "password");
         const data = accountResource(await accountOf(opened.credential), basePath);
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
       },
@@ -175,7 +176,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         const { name, password } = readSignIn(await readDocument(request, response));
         const { networks } = readClient(request.raw);
         const opened = await accounts.signIn({ name, password, networks, label: agentOf(request) }, clock());
-        if (isNotDone(opened)) throw explain(opened, "password");
+        if (isRefused(opened)) throw explain(opened, "password");
         const data = credentialResource(opened.credential, basePath, { current: true });
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
       },
@@ -197,7 +198,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       async (request, response, who) => {
         const wish = readNewToken(await readDocument(request, response), clock());
         const opened = await accounts.createToken(who, wish, clock());
-        if (isNotDone(opened)) throw explain(opened, "password");
+        if (isRefused(opened)) throw explain(opened, "password");
         const data = credentialResource(opened.credential, basePath, { token: opened.secret });
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self });
       },
@@ -223,7 +224,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
           const id = idOf(request);
-          if (!(await accounts.store.removeCredential(who, kind, id, clock()))) throw notFound(kind);
+          if (!(await accounts.removeCredential(who, kind, id, clock()))) throw notFound(kind);
           respondEmpty(response, id === who.credential?.id ? forget(request.raw) : {});
         },
       ],
@@ -232,7 +233,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
 }
 
 /** `secret` is the member that has the password. */
-function explain(refusal: NotDone, secret: "password" | "current_password"): RequestFailure {
+function explain(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
   switch (refusal.refused) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.wait));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/harness.ts";
-import { Accounts, hashSecret, SESSION_IDLE_MS, SESSION_MS } from "../accounts.ts";
+import { SESSION_IDLE_MS } from "../account-store.ts";
+import { Accounts, hashSecret, SESSION_MS } from "../accounts.ts";
 import { asUser } from "../subscriptions.ts";
 
 const PASSWORD = "correct horse battery";
@@ -277,11 +278,11 @@ describe("who may sign up", () => {
   test("nobody can choose a name that stands for a user of the identity provider", async () => {
     const { accounts, now } = await start();
     const issuer = "https://id.example";
-    const vouched = await accounts.vouchedFor(issuer, "alice", true, now());
+    const vouched = await accounts.findOrCreateOidcUser(issuer, "alice", true, now());
     const made = await accounts.create("alice", PASSWORD, now());
-    assert.equal((await accounts.named("oidc:alice", issuer))?.user, vouched);
-    assert.equal((await accounts.named("Alice", issuer))?.user, "user" in made && made.user);
-    assert.equal(await accounts.named("oidc:alice"), undefined);
+    assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, vouched);
+    assert.equal((await accounts.findByName("Alice", issuer))?.user, "user" in made && made.user);
+    assert.equal(await accounts.findByName("oidc:alice"), undefined);
     assert.ok("refused" in (await accounts.create("oidc:alice", PASSWORD, now())));
   });
 

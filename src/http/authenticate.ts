@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import { type Accounts, hashSecret, NOBODY, type Soon, TOKEN_PREFIX, type Verified } from "../accounts.ts";
+import { NOBODY } from "../account-store.ts";
+import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
-import type { Rate } from "../limits.ts";
+import { type Rate, RateLimiter } from "../limits.ts";
 import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
@@ -24,12 +25,12 @@ export interface Principal extends Caller {
   /** When the user last proved to be there in person. */
   readonly since: Date;
   /** Counts operations; throws 429 when there were too many in the last minute. */
-  readonly spend: (operations: number) => Soon<void>;
+  readonly spend: (operations: number) => void;
   /** Throws 401 when the request would not be accepted any more: for long reads, between two pieces. */
-  readonly requireAccess: () => Soon<void>;
+  readonly requireAccess: () => void | Promise<void>;
 }
 
-export type Authenticate = (request: IncomingMessage, access: Access) => Soon<Principal>;
+export type Authenticate = (request: IncomingMessage, access: Access) => Principal | Promise<Principal>;
 
 /** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
 const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
@@ -90,18 +91,20 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const operations = perMinute(config.operationsPerMinute);
   const requireMetricsToken = createMetricsCheck(options.metricsToken);
 
-  const spend = (what: string, user: UserId, cost: number, rate: Rate, now: Date): Soon<void> => {
-    const wait = accounts.store.spend(`${what} ${user}`, cost, rate, now);
-    return typeof wait === "number" ? refuseToWait(wait, what, rate) : wait.then((ms) => refuseToWait(ms, what, rate));
+  const limiter = new RateLimiter();
+
+  const spend = (what: string, user: UserId, cost: number, rate: Rate, now: Date): void => {
+    const wait = limiter.spend(`${what} ${user}`, cost, rate, now.getTime());
+    if (wait > 0) throw failure("rate-limited", { limit: rate.perMinute, unit: what, ...retryAfter(wait) });
   };
 
   /** Undefined when what they show opens nothing. */
-  const recognise = (request: IncomingMessage, now: Date): Soon<Known | undefined> => {
+  const verifyRequest = async (request: IncomingMessage, now: Date): Promise<Known | undefined> => {
     const { authorization } = request.headers;
-    if (authorization === undefined) return recogniseSession(request, now);
+    if (authorization === undefined) return verifySession(request, now);
     const text = BEARER.exec(authorization)?.[1];
     if (text === undefined) return undefined;
-    return text.startsWith(TOKEN_PREFIX) ? accounts.recognise(text, "token", now) : recogniseVouched(text, now);
+    return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
   };
 
   /** What cookies of our name hold, each once; throws when there are none. */
@@ -120,19 +123,17 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   };
 
   /** The one valid session of the cookies. With two it is unclear who is meant, and one may be somebody else's. */
-  const recogniseSession = (request: IncomingMessage, now: Date): Soon<Known | undefined> => {
-    const [secret = "", ...others] = readSessions(request);
-    if (others.length === 0) return accounts.recognise(secret, "session", now);
-    return Promise.all([secret, ...others].map((each) => accounts.recognise(each, "session", now))).then((found) => {
-      const [valid, another] = found.filter((session) => session !== undefined);
-      return another === undefined ? valid : undefined;
-    });
+  const verifySession = async (request: IncomingMessage, now: Date): Promise<Known | undefined> => {
+    const secrets = readSessions(request);
+    const found = await Promise.all(secrets.map((secret) => accounts.verifyCredential(secret, "session", now)));
+    const [valid, another] = found.filter((session) => session !== undefined);
+    return another === undefined ? valid : undefined;
   };
 
-  const recogniseVouched = async (text: string, now: Date): Promise<Known | undefined> => {
+  const verifyJwt = async (text: string, now: Date): Promise<Known | undefined> => {
     const vouched = await verify?.(text, now);
     if (vouched === undefined || config.oidc === undefined) return undefined;
-    const user = await accounts.vouchedFor(config.oidc.issuer, vouched.subject, config.oidc.signUp, now);
+    const user = await accounts.findOrCreateOidcUser(config.oidc.issuer, vouched.subject, config.oidc.signUp, now);
     return user === undefined ? undefined : { kind: "vouched", user, createdAt: vouched.issuedAt };
   };
 
@@ -144,10 +145,10 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       return nobody;
     }
     const now = clock();
-    const known = await recognise(request, now);
+    const known = await verifyRequest(request, now);
     if (known === undefined) throw failure("invalid-credentials");
     const { user } = known;
-    await spend("requests", user, 1, requests, now);
+    spend("requests", user, 1, requests, now);
     if (known.kind === "token") {
       if (access === "account") throw failure("session-required");
       if (access === "write" && known.scope === "read") throw failure("insufficient-scope");
@@ -161,14 +162,10 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       since: known.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
-        if ((await recognise(request, clock()))?.user !== user) throw failure("invalid-credentials");
+        if ((await verifyRequest(request, clock()))?.user !== user) throw failure("invalid-credentials");
       },
     };
   };
-}
-
-function refuseToWait(ms: number, what: string, { perMinute: count }: Rate): void {
-  if (ms > 0) throw failure("rate-limited", { limit: count, unit: what, ...retryAfter(ms) });
 }
 
 function perMinute(count: number): Rate {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/harness.ts";
-import type { AccountStore, Store } from "../accounts.ts";
+import type { AccountStore, Store } from "../account-store.ts";
 import { readConfig } from "../config.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";

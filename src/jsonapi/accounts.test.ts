@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Credential } from "../accounts.ts";
+import type { Credential } from "../account-store.ts";
 import { RequestFailure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
 import {

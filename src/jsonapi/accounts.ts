@@ -1,4 +1,4 @@
-import type { Account, Credential, Scope } from "../accounts.ts";
+import type { Account, Credential, Scope } from "../account-store.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";

@@ -2,21 +2,18 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { fc } from "../../test/properties.ts";
 import {
   type Account,
   type AccountStore,
-  Accounts,
   type Credential,
-  hashSecret,
   isAlive,
   type NewAccount,
   type NewCredential,
   NOBODY,
   SESSION_IDLE_MS,
   type Store,
-} from "../accounts.ts";
-import { type Rate, spendAt } from "../limits.ts";
+} from "../account-store.ts";
+import { Accounts, hashSecret } from "../accounts.ts";
 import {
   AccessRevoked,
   asUser,
@@ -83,13 +80,14 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
   assert.equal(await store.remove(asUser(user), draft(1).id, NOW), true);
 }
 
-/** Whatever `here` takes away opens nothing when it is answered, though it was used `there` all the time. */
+/** What `here` has confirmed as revoked is refused `there`, though it was in use there all the time. */
 export async function requireEnds(here: AccountStore, there: AccountStore): Promise<void> {
-  const doors = new Accounts(there, { signUp: false });
-  const ends: readonly ((user: UserId, id: string) => Promise<boolean>)[] = [
-    (user, id) => here.removeCredential(asUser(user), "session", id, NOW),
-    (user) => here.setPassword(asUser(user), { password: "another hash" }, NOW),
-    (user) => here.delete(asUser(user), NOW),
+  const changing = new Accounts(here, { signUp: false });
+  const verifying = new Accounts(there, { signUp: false });
+  const ends: readonly ((user: UserId, id: string) => Promise<unknown>)[] = [
+    (user, id) => changing.removeCredential(asUser(user), "session", id, NOW),
+    async (user) => changing.setPassword({ user, name: "", issuer: "", createdAt: NOW }, "correct horse battery", NOW),
+    (user) => changing.delete(asUser(user), NOW),
   ];
   for (const [index, end] of ends.entries()) {
     const user = await here.create(2 ** 41 + index, wish(`ends-${index}`), NOW);
@@ -97,22 +95,21 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
     assert.equal(await here.addCredential(SERVER, session), "added");
-    const open = () => doors.recognise(secret, "session", NOW);
-    assert.equal((await open())?.id, session.credential.id);
+    const verify = () => verifying.verifyCredential(secret, "session", NOW);
+    assert.equal((await verify())?.id, session.credential.id);
     let isEnded = false;
     const using = (async () => {
-      let seen = 0;
-      for (; !isEnded; seen += 1) {
-        await open();
+      let uses = 0;
+      for (; !isEnded; uses += 1) {
+        await verify();
         await setImmediate();
       }
-      return seen;
+      return uses;
     })();
-    await sleep(50);
-    assert.equal(await end(user, session.credential.id), true);
-    assert.equal(await open(), undefined);
+    await end(user, session.credential.id);
+    assert.equal(await verify(), undefined);
     isEnded = true;
-    assert.ok((await using) > 10, "it was used all the time");
+    assert.ok((await using) > 10, "it was in use all the time");
   }
 }
 
@@ -1067,99 +1064,45 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       });
     });
 
-    describe("limits", () => {
-      const newKey = () => `key ${randomUUID()}`;
-      const TEN_SECONDS_EACH: Rate = { burst: 3, perMinute: 6 };
-
-      test("a burst may be spent at once, and more as time goes by", async () => {
-        const key = newKey();
-        const spend = (ms: number) => accounts.spend(key, 1, TEN_SECONDS_EACH, later(ms));
-        assert.deepEqual([await spend(0), await spend(0), await spend(0)], [0, 0, 0]);
-        assert.equal(await spend(0), 10_000);
-        assert.equal(await spend(4_000), 6_000);
-        assert.equal(await spend(9_999), 1);
-        assert.equal(await spend(10_000), 0, "what was refused has cost nothing");
-        assert.equal(await spend(10_000), 10_000);
-        assert.deepEqual([await spend(100_000), await spend(100_000), await spend(100_000)], [0, 0, 0]);
-        assert.equal(await spend(100_000), 10_000);
+    describe("shared limits", () => {
+      test("limits: a key without state → undefined, then whatever replaced it", async () => {
+        if (accounts.sharedLimits === undefined) return;
+        const { read, replace } = accounts.sharedLimits;
+        const key = `key ${randomUUID()}`;
+        assert.equal(await read(key), undefined);
+        assert.equal(await replace(key, undefined, NOW.getTime() + 0.1), true);
+        assert.equal(await read(key), NOW.getTime() + 0.1);
+        assert.equal(await read(`${key} `), undefined);
+        assert.equal(await replace(key, NOW.getTime() + 0.1, NOW.getTime() + 1 / 3), true);
+        assert.equal(await read(key), NOW.getTime() + 1 / 3);
       });
 
-      test("each key is counted apart", async () => {
-        const id = randomUUID();
-        for (const key of [`guess ${id}`, `guess ${id} `, `Guess ${id}`, `guess ${id} 192.0.2.1 ann`, id]) {
-          for (let count = 0; count < 3; count += 1)
-            assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW), 0);
-          assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW), 10_000);
-        }
+      test("limits: the state is not the expected one → not replaced", async () => {
+        if (accounts.sharedLimits === undefined) return;
+        const { read, replace } = accounts.sharedLimits;
+        const key = `key ${randomUUID()}`;
+        assert.equal(await replace(key, undefined, 1), true);
+        assert.equal(await replace(key, undefined, 2), false);
+        assert.equal(await replace(key, 3, 2), false);
+        assert.equal(await read(key), 1);
       });
 
-      test("what costs more than a burst is allowed when nothing was spent, and takes longer to be forgotten", async () => {
-        const rate: Rate = { burst: 10, perMinute: 60 };
-        const key = newKey();
-        assert.equal(await accounts.spend(key, 25, rate, NOW), 0);
-        assert.equal(await accounts.spend(key, 1, rate, NOW), 16_000);
-        assert.equal(await accounts.spend(key, 1, rate, later(15_999)), 1);
-        assert.equal(await accounts.spend(key, 1, rate, later(16_000)), 0);
-        assert.equal(await accounts.spend(key, 25, rate, later(16_000)), 10_000);
-        assert.equal(await accounts.spend(key, 25, rate, later(26_000)), 0);
+      test("limits: many replace the same state at once → one of them does", async () => {
+        if (accounts.sharedLimits === undefined) return;
+        const { replace } = accounts.sharedLimits;
+        const key = `key ${randomUUID()}`;
+        const outcomes = await Promise.all(times(20, (index) => replace(key, undefined, index)));
+        assert.equal(countOf(outcomes, true), 1);
       });
 
-      test("no more is let through when many spend at once", async () => {
-        const key = newKey();
-        const waits = await Promise.all(times(50, () => accounts.spend(key, 1, { burst: 10, perMinute: 1 }, NOW)));
-        assert.equal(countOf(waits, 0), 10);
-        assert.equal(countOf(waits, 60_000), 40);
-      });
-
-      test("of a large burst no more than all can be spent, and nearly all", async () => {
-        // An engine may take some of it in advance: at most a fiftieth.
-        const rate: Rate = { burst: 200, perMinute: 1 };
-        const key = newKey();
-        const waits: number[] = [];
-        for (let round = 0; round < 12; round += 1)
-          waits.push(...(await Promise.all(times(20, () => accounts.spend(key, 1, rate, NOW)))));
-        const allowed = countOf(waits, 0);
-        assert.ok(allowed <= 200 && allowed >= 196, `${allowed} were allowed`);
-      });
-
-      test("sweeping does not forget what still counts", async () => {
-        const key = newKey();
-        for (let count = 0; count < 3; count += 1) await accounts.spend(key, 1, TEN_SECONDS_EACH, NOW);
+      test("limits: a sweep → removes what has expired and keeps the rest", async () => {
+        if (accounts.sharedLimits === undefined) return;
+        const { read, replace } = accounts.sharedLimits;
+        const [expired, current] = [`key ${randomUUID()}`, `key ${randomUUID()}`];
+        await replace(expired, undefined, later(8_000).getTime());
+        await replace(current, undefined, later(10_000).getTime());
         await accounts.sweep(later(9_000));
-        assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, later(9_000)), 1_000);
-        await accounts.sweep(later(400 * 86_400_000));
-        assert.equal(await accounts.spend(key, 3, TEN_SECONDS_EACH, later(400 * 86_400_000)), 0);
-        assert.equal(await accounts.spend(key, 1, TEN_SECONDS_EACH, later(400 * 86_400_000)), 10_000);
-      });
-
-      test("whatever is spent, the answers are those of the model", async () => {
-        const steps = fc.array(
-          fc.record({
-            // Clocks may be set back a little.
-            ms: fc.oneof(fc.constant(0), fc.integer({ min: -100, max: 1_000 }), fc.nat({ max: 200_000 })),
-            cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 60 })),
-          }),
-          { maxLength: 30 },
-        );
-        // Of these, one takes a whole number of milliseconds: nothing is left to rounding.
-        const rates = fc.record({
-          burst: fc.integer({ min: 1, max: 49 }),
-          perMinute: fc.constantFrom(1, 2, 5, 6, 20, 60, 600),
-        });
-        await fc.assert(
-          fc.asyncProperty(rates, steps, async (rate, commands) => {
-            const key = newKey();
-            let now = NOW.getTime();
-            let moment: number | undefined;
-            for (const { ms, cost } of commands) {
-              now += ms;
-              const { next, wait } = spendAt(moment, cost, rate, now);
-              assert.equal(await accounts.spend(key, cost, rate, new Date(now)), wait);
-              if (wait === 0) moment = next;
-            }
-          }),
-          { numRuns: 40 },
-        );
+        assert.deepEqual([await read(expired), await read(current)], [undefined, later(10_000).getTime()]);
       });
     });
   });

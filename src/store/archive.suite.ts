@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { openArchive } from "./archive.ts";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
+import { engineFor } from "./engines.ts";
 import { type Row, TABLES, type Table, type Value } from "./tables.ts";
 
 const key = (number: number) => number.toString(16).padStart(32, "0");
@@ -13,7 +13,9 @@ function rowOf({ columns }: Table, number: number): Row {
 }
 
 export async function fill(url: string, rows: number): Promise<void> {
-  const target = await openArchive(url).then((archive) => archive.replaceEmpty());
+  const target = await engineFor(url)
+    .archive(url)
+    .then((archive) => archive.replaceEmpty());
   for (const table of TABLES) {
     await target.write(
       table,
@@ -25,7 +27,9 @@ export async function fill(url: string, rows: number): Promise<void> {
 }
 
 export async function readAll(url: string): Promise<Record<string, Row[]>> {
-  const source = await openArchive(url).then((archive) => archive.read());
+  const source = await engineFor(url)
+    .archive(url)
+    .then((archive) => archive.read());
   const all: Record<string, Row[]> = {};
   for (const table of TABLES) {
     const rows: Row[] = [];
@@ -64,7 +68,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
 
     test("reads a table of more rows than it reads at a time whole and in order", async () => {
       const url = await newUrl();
-      const target = await (await openArchive(url)).replaceEmpty();
+      const target = await (await engineFor(url).archive(url)).replaceEmpty();
       const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
       const rows = Array.from({ length: 12_000 }, (_, index) => [1 + Math.floor(index / 6_000), index, key(1), index]);
       await target.write(removals, rows);
@@ -75,17 +79,17 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
     test("overwrites nothing", async () => {
       const url = await newUrl();
       await fill(url, 1);
-      const archive = await openArchive(url);
+      const archive = await engineFor(url).archive(url);
       await assert.rejects(
         archive.replaceEmpty(),
-        (error: Error) => error instanceof StartFailure && error.message.includes("is not empty; nothing was copied."),
+        (error: Error) => error instanceof UserError && error.message.includes("is not empty; nothing was copied."),
       );
       assert.equal((await readAll(url))["lists"]?.length, 1);
     });
 
     test("leaves nothing when it is broken off", async () => {
       const url = await newUrl();
-      const target = await (await openArchive(url)).replaceEmpty();
+      const target = await (await engineFor(url).archive(url)).replaceEmpty();
       for (const table of TABLES) await target.write(table, [rowOf(table, 1)]);
       await target.close();
       for (const rows of Object.values(await readAll(url))) assert.deepEqual(rows, []);

@@ -4,18 +4,17 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
+import { UserError } from "../user-error.ts";
 import { describeArchive, fill, readAll } from "./archive.suite.ts";
-import { Checksum, openArchive } from "./archive.ts";
-import { examine } from "./examine.ts";
-import { prepareStore } from "./open.ts";
-import { StartFailure } from "./opening.ts";
+import { Checksum } from "./checksum.ts";
+import { engineFor, inspectDatabase } from "./engines.ts";
 import { makeSingleFile, replaceFile } from "./sqlite-archive.ts";
 import { backUpFile, checkFile, readBackup } from "./sqlite-backup.ts";
 import { type Row, TABLES } from "./tables.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 
-const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 
 /** Restores a backup as the command does. Returns where the old database is now. */
 async function restore(file: string, backup: string): Promise<string | undefined> {
@@ -35,7 +34,7 @@ describeArchive("SQLite", async () => `file:${newFile()}`);
 
 test("a file that is not there is not read, nor made", async () => {
   const missing = newFile();
-  const archive = await openArchive(`file:${missing}`);
+  const archive = await engineFor(`file:${missing}`).archive(`file:${missing}`);
   await assert.rejects(archive.read(), refuses(`There is no database at ${missing}.`));
   assert.equal(existsSync(missing), false);
 });
@@ -43,7 +42,7 @@ test("a file that is not there is not read, nor made", async () => {
 test("a copy stands beside the file until it is whole, and then alone", async () => {
   const file = newFile();
   writeFileSync(`${file}-copying`, "left by one that was killed");
-  const target = await (await openArchive(`file:${file}`)).replaceEmpty();
+  const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).replaceEmpty();
   assert.equal(existsSync(`${file}-copying`), true);
   await target.close();
   assert.equal(existsSync(`${file}-copying`), false);
@@ -158,8 +157,8 @@ test("schema: a trigger, view, table, index or changed table → refused by star
     database.close();
     const words = `${file} has a ${name} that Earmark did not create.`;
     assert.throws(() => checkFile(file), refuses(words));
-    await assert.rejects(prepareStore(`file:${file}`, { distribute: false }), refuses(words));
-    const found = (await examine(`file:${file}`)).filter(({ state }) => state === "wrong");
+    await assert.rejects(engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }), refuses(words));
+    const found = (await inspectDatabase(`file:${file}`)).filter(({ state }) => state === "error");
     assert.deepEqual(
       found.map(({ what }) => what),
       [`The database has a ${name} that Earmark did not create`],
@@ -218,7 +217,7 @@ test("restore: interrupted at any point → the path has the old database or the
   writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));
   await broken.close();
   writeFileSync(`${file}-restoring`, readFileSync(`${file}-left-by-kill`));
-  await prepareStore(`file:${file}`, { distribute: false });
+  await engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false });
   assert.equal((await readAll(`file:${file}`))["subscriptions"]?.length, 1);
   // When the old one has its second name, it is still at the path.
   let atKeeping: number | undefined;
@@ -240,7 +239,7 @@ test("restore: interrupted where no database was → a start refuses to create a
   await fill(`file:${backup}`, 3);
   writeFileSync(`${file}-restoring`, "left by a kill");
   await assert.rejects(
-    prepareStore(`file:${file}`, { distribute: false }),
+    engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }),
     refuses(`A restore to ${file} was interrupted.`),
   );
   assert.equal(existsSync(file), false);
@@ -254,14 +253,14 @@ test("no file stays open, whatever is done with it", async () => {
   const before = opened();
   await fill(`file:${file}`, 1);
   await readAll(`file:${file}`);
-  await assert.rejects(fill(`file:${file}`, 1), StartFailure);
-  const target = await (await openArchive(`file:${newFile()}`)).replaceEmpty();
+  await assert.rejects(fill(`file:${file}`, 1), UserError);
+  const target = await (await engineFor(`file:${newFile()}`).archive(`file:${newFile()}`)).replaceEmpty();
   await target.close();
   await backUpFile(file, backup, () => undefined);
   makeSingleFile(backup);
   checkFile(backup);
   await restore(file, backup);
-  await examine(`file:${file}`);
+  await inspectDatabase(`file:${file}`);
   assert.equal(opened(), before);
 });
 
@@ -292,10 +291,12 @@ test("what is not a whole backup is refused, with what to do", async () => {
 test("a file is looked at without changing it", async () => {
   const file = newFile();
   const url = `file:${file}`;
-  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  /** Without the findings about the disk. */
+  const inspect = async () => (await inspectDatabase(url)).filter(({ what }) => !/disk|file system|machine/.test(what));
+  const states = async () => (await inspect()).map(({ state, what }) => `${state}: ${what}`);
   assert.deepEqual(await states(), [`ok: There is no database at ${file} yet; the first start makes it`]);
   assert.equal(existsSync(file), false);
-  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.deepEqual(await states(), [
     "ok: The database is of this version (schema 3)",
     "ok: The database is whole",
@@ -303,18 +304,21 @@ test("a file is looked at without changing it", async () => {
   ]);
   makeSingleFile(file);
   assert.equal((await states())[2], "ok: The next start keeps it safely: journal_mode wal instead of delete");
-  await assert.rejects(prepareStore(url, { distribute: true }), refuses("A file cannot be spread over a cluster"));
+  await assert.rejects(
+    engineFor(url).migrate(url, { distribute: true }),
+    refuses("A SQLite file cannot be distributed."),
+  );
   const database = new DatabaseSync(file);
   database.exec("drop table erasures; pragma user_version = 2");
   assert.equal((await states())[0], "ok: The next start brings the database from schema 2 to 3");
   database.exec("pragma user_version = 4");
   database.close();
-  const [finding] = await examine(url);
-  assert.equal(finding?.state, "wrong");
-  assert.match(finding?.what ?? "", /^The database at .*earmark\.db cannot be used: .*was written by a newer Earmark/);
-  assert.equal(finding?.advice, "Check DATABASE_URL, and that this user may open it.");
+  const [finding] = await inspectDatabase(url);
+  assert.equal(finding?.state, "error");
+  assert.match(finding?.what ?? "", /^The database at .*earmark\.db is unavailable: .*was written by a newer Earmark/);
+  assert.equal(finding?.advice, "Check DATABASE_URL and that this user has access.");
   writeFileSync(file, "x".repeat(200));
-  assert.deepEqual(await examine(url), [
-    { state: "wrong", what: `${file} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+  assert.deepEqual(await inspect(), [
+    { state: "error", what: `${file} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
   ]);
 });

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { startPostgres } from "../../test/postgres.ts";
 import { asUser } from "../subscriptions.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 
 const server = await startPostgres();
 

@@ -1,6 +1,7 @@
-import { nameOf, StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { nameOf } from "./store-options.ts";
 import {
   type Archive,
   keyBeforeAll,
@@ -22,7 +23,7 @@ export function openPostgresArchive(url: string): Archive {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
       if (await isNewest(connection)) return readTables(connection, close);
       await close("rollback");
-      throw new StartFailure(`There is no Earmark of this version at ${name}.`);
+      throw new UserError(`There is no Earmark of this version at ${name}.`);
     },
     async replaceEmpty() {
       const postgres = new Postgres(url, 1);
@@ -37,7 +38,7 @@ export function openPostgresArchive(url: string): Archive {
       for (const table of TABLES) counts.push(await target.count(table));
       if (counts.every((count) => count === 0)) return fillTables(target, connection, close);
       await close("rollback");
-      throw new StartFailure(`The database at ${name} is not empty; nothing was copied. Name another.`);
+      throw new UserError(`The database at ${name} is not empty; nothing was copied. Name another.`);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Finding, StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { type Connection, codeOf, Postgres } from "./postgres-connection.ts";
+import type { Finding } from "./store-options.ts";
 
 /**
  * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other
@@ -119,10 +120,10 @@ export async function prepareDatabase(
         return warnings;
       });
     } catch (error) {
-      if (error instanceof StartFailure) throw error;
+      if (error instanceof UserError) throw error;
       // Anything else may be a server that is still starting, or another process that makes the same tables.
       if (FINAL.test(codeOf(error) ?? "") || performance.now() > deadline) {
-        throw new StartFailure(
+        throw new UserError(
           `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server runs and lets this user in.`,
         );
       }
@@ -137,7 +138,7 @@ async function checkDurability(connection: Connection): Promise<string[]> {
     "select current_setting('fsync', true) as fsync, current_setting('synchronous_commit', true) as commit",
   );
   if (rows[0]?.fsync === "off") {
-    throw new StartFailure(
+    throw new UserError(
       "PostgreSQL runs with fsync=off: what is answered could be lost. Set fsync=on in its configuration.",
     );
   }
@@ -190,7 +191,7 @@ function describeVersion(schema: number): Finding {
   if (schema < MIGRATIONS.length)
     return { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` };
   return {
-    state: "wrong",
+    state: "error",
     what: `The database was made by a newer Earmark (schema ${schema}, this one knows ${MIGRATIONS.length})`,
     advice: "Install that version or a later one.",
   };
@@ -207,13 +208,23 @@ async function migrate(connection: Connection): Promise<void> {
   const { rows } = await connection.query("select version from earmark.schema where one for update");
   const version = Number(rows[0]?.version);
   if (version > MIGRATIONS.length) {
-    throw new StartFailure(
+    throw new UserError(
       `The database was made by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). Install that version or a later one.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);
   await connection.query("update earmark.schema set version = $1 where one", [MIGRATIONS.length]);
   await connection.query("commit");
+}
+
+/** Whether a database has the tables of Earmark, of any version. */
+export async function hasSchema(url: string): Promise<boolean> {
+  const postgres = new Postgres(url, 1);
+  try {
+    return await postgres.use(async (connection) => (await readVersion(connection)) > 0);
+  } finally {
+    await postgres.close();
+  }
 }
 
 async function readVersion(connection: Connection): Promise<number> {
@@ -232,7 +243,7 @@ export async function isNewest(connection: Connection): Promise<boolean> {
 export async function distribute(connection: Connection): Promise<readonly string[]> {
   const { rows } = await connection.query("select 1 from pg_extension where extname = 'citus'");
   if (rows.length === 0) {
-    throw new StartFailure(
+    throw new UserError(
       "This database has no Citus extension, so its tables stay on one server. To spread them, add it on every node (create extension citus) and try again.",
     );
   }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
 import { startProxy, type Wire } from "../../test/proxy.ts";
-import type { Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
 import {
   AccessRevoked,
   asUser,
@@ -15,12 +15,11 @@ import {
   StoreUnavailable,
   type SubscriptionStore,
 } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
-import { openArchive } from "./archive.ts";
 import { describeStore } from "./contract.suite.ts";
-import { examine } from "./examine.ts";
-import { openStore, prepareStore } from "./open.ts";
-import { StartFailure, type StoreOptions } from "./opening.ts";
+import { engineFor, inspectDatabase, openStore } from "./engines.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { TABLES } from "./tables.ts";
 
 const NOW = new Date();
@@ -65,7 +64,7 @@ const wordOf = (outcome: Outcome | undefined) =>
   outcome === undefined || isRefusal(outcome) ? outcome?.refused : "added";
 const total = async (store: SubscriptionStore) => (await store.page(USER, { offset: 0, size: 1 })).total;
 const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
-const isNotDone = (error: unknown) => error instanceof StoreUnavailable && !error.unknown;
+const isRefused = (error: unknown) => error instanceof StoreUnavailable && !error.unknown;
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 describeStore("PostgreSQL", await open(await suiteDatabase(server)));
@@ -85,7 +84,7 @@ test("a database of a newer version is refused", async () => {
   await server.query("update earmark.schema set version = 99", new URL(url).pathname.slice(1));
   await assert.rejects(
     open(url),
-    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+    (error: Error) => error instanceof UserError && error.message.includes("newer Earmark"),
   );
 });
 
@@ -95,7 +94,7 @@ test("a database that is not there, or a wrong password, is named without the pa
       () => assert.fail("should be refused"),
       (reason: unknown) => reason,
     );
-    assert.ok(error instanceof StartFailure, String(error));
+    assert.ok(error instanceof UserError, String(error));
     assert.match(error.message, /Check DATABASE_URL/);
     assert.doesNotMatch(error.message, /canary/);
   };
@@ -107,7 +106,7 @@ test("a server that does not sync is refused, one that syncs late is warned abou
   const reckless = await startPostgres(["fsync=off"]);
   await assert.rejects(
     open(await reckless.database()),
-    (error: Error) => error instanceof StartFailure && error.message.includes("fsync=off"),
+    (error: Error) => error instanceof UserError && error.message.includes("fsync=off"),
   );
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
@@ -119,13 +118,13 @@ test("a server that does not sync is refused, one that syncs late is warned abou
 
 test("a database is looked at without changing it", async () => {
   const url = await server.database();
-  const states = async () => (await examine(url)).map(({ state, what }) => `${state}: ${what}`);
+  const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
   assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
   assert.equal(schema, "ok: The next start brings the database from schema 0 to 3");
   assert.equal(clock, "ok: Its clock agrees with ours");
   assert.match(free ?? "", /^ok: \d+ more connections are free$/);
-  assert.deepEqual(await prepareStore(url, { distribute: false }), { distributed: undefined });
+  assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.equal((await states())[1], "ok: The database is of this version (schema 3)");
   const name = new URL(url).pathname.slice(1);
   await server.query("update earmark.schema set version = 4", name);
@@ -141,7 +140,7 @@ test("a clock that is off, and too few connections, are warned about", async (t)
   t.mock.method(Date, "now", () => now() + 5_000);
   const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
   const hogs = await occupy(url, Number(row?.["free"]) - 5);
-  const findings = (await examine(url)).slice(2);
+  const findings = (await inspectDatabase(url)).slice(2);
   await Promise.all(hogs.map((hog) => hog.end()));
   assert.deepEqual(findings[0], {
     state: "warning",
@@ -156,14 +155,16 @@ test("a clock that is off, and too few connections, are warned about", async (t)
 test("nobody stays connected to a database that was prepared, looked at, or holds nothing to copy", async () => {
   const url = await server.database();
   await assert.rejects(
-    openArchive(url).then((archive) => archive.read()),
+    engineFor(url)
+      .archive(url)
+      .then((archive) => archive.read()),
     (error: Error) =>
-      error instanceof StartFailure &&
+      error instanceof UserError &&
       error.message.startsWith("There is no Earmark of this version at ") &&
       error.message.endsWith(`/${nameOf(url)}.`),
   );
-  await prepareStore(url, { distribute: false });
-  await examine(url);
+  await engineFor(url).migrate(url, { distribute: false });
+  await inspectDatabase(url);
   const connected = `select 1 from pg_stat_activity where datname = '${nameOf(url)}'`;
   for (let tries = 0; tries < 200 && (await server.query(connected)).length > 0; tries += 1) await sleep(10);
   assert.deepEqual(await server.query(connected), []);
@@ -171,7 +172,7 @@ test("nobody stays connected to a database that was prepared, looked at, or hold
 
 test("while a database is filled nobody else writes to it, and what is copied bears no mark", async () => {
   const url = await server.database();
-  const target = await (await openArchive(url)).replaceEmpty();
+  const target = await (await engineFor(url).archive(url)).replaceEmpty();
   for (const { name } of TABLES) {
     const write = `lock table earmark.${name} in row exclusive mode nowait`;
     await assert.rejects(server.query(`begin; ${write}`, nameOf(url)), /could not obtain lock/, name);
@@ -212,9 +213,10 @@ test("what waits is counted, is written before the store closes, and nothing is 
 });
 
 test("a database that is no cluster is not spread, and it is said why", async () => {
+  const url = await server.database();
   await assert.rejects(
-    prepareStore(await server.database(), { distribute: true }),
-    (error: Error) => error instanceof StartFailure && error.message.includes("create extension citus"),
+    engineFor(url).migrate(url, { distribute: true }),
+    (error: Error) => error instanceof UserError && error.message.includes("create extension citus"),
   );
 });
 
@@ -528,7 +530,7 @@ test("a commit that never reached the server and is then refused is known not to
   const { store, proxy, url } = await openOverProxy();
   await store.add(asUser(USER), drafts(0), NOW);
   const cut = proxy.cutAtCommit("before", () => troubleAdditions(url, "at once", fails(FINAL)));
-  await assert.rejects(store.add(asUser(USER), drafts(1), NOW), isNotDone);
+  await assert.rejects(store.add(asUser(USER), drafts(1), NOW), isRefused);
   await cut;
 });
 
@@ -539,7 +541,7 @@ test("what the server refuses for good is not tried again", async () => {
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
-    return statementsOf(proxy, () => assert.rejects(store.add(asUser(user), drafts(1), NOW), isNotDone));
+    return statementsOf(proxy, () => assert.rejects(store.add(asUser(user), drafts(1), NOW), isRefused));
   };
   assert.equal(await refused(USER), UNREAD - 1);
   assert.equal(await refused(2), READ + 2 + READ_FIRST, "the first of a user");
@@ -727,29 +729,6 @@ test("removals: more than 100,000 changes → only those among the latest are re
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],
   );
-});
-
-test("those who ask at once who they are share a question, and what is spent in small parts takes few", async () => {
-  const { store, proxy, url } = await openOverProxy();
-  const { accounts } = store;
-  const hashes = Array.from({ length: 20 }, (_, index) => Buffer.alloc(32, index).toString("base64url"));
-  await accounts.isEmpty();
-  const asking = () => Promise.all(hashes.map((hash) => accounts.findCredential(hash)));
-  assert.equal(await statementsOf(proxy, asking), 1);
-  const rate = { burst: 500, perMinute: 1 };
-  const spending = (cost: number, ms: number) =>
-    statementsOf(proxy, async () => accounts.spend("key", cost, rate, new Date(NOW.getTime() + ms)));
-  assert.equal(await spending(4, 0), 1);
-  assert.equal(await spending(6, 0), 0, "the rest of a fiftieth");
-  assert.equal(await spending(1, 0), 1);
-  assert.equal(await spending(1, 59_999), 0);
-  assert.equal(await spending(1, 60_000), 1, "it is given back after a minute");
-  assert.equal(await spending(10, 60_000), 1, "as much as is taken at a time");
-  assert.equal(await spending(9, 60_000), 0);
-  const limits = () => server.query("select 1 from earmark.limits", nameOf(url));
-  assert.equal((await limits()).length, 1);
-  await accounts.sweep(new Date(NOW.getTime() + 400 * 86_400_000));
-  assert.deepEqual(await limits(), [], "what no longer counts is forgotten");
 });
 
 test("when another process takes the place of a lost commit, only that one is told that it added the feed", async () => {
@@ -980,7 +959,7 @@ for (const [what, code] of [
     assert.equal(wordOf((await store.add(asUser(USER), drafts(1), NOW))[0]), "added");
     if (!isCalm) await store.add(asUser(USER), drafts(0), NOW);
     await server.query("alter sequence tries minvalue -1000000 restart with -1000000", nameOf(url));
-    await assert.rejects(store.add(asUser(USER), drafts(2), NOW), isNotDone);
+    await assert.rejects(store.add(asUser(USER), drafts(2), NOW), isRefused);
     await server.query("drop trigger trouble on earmark.subscriptions", nameOf(url));
     assert.equal(wordOf((await store.add(asUser(USER), drafts(2), NOW))[0]), "added");
     assert.equal(await total(store), 3);
@@ -1025,5 +1004,5 @@ test("the connection can be encrypted, and the server's certificate checked", as
     assert.deepEqual(row, { encrypted: true, connections: 1 });
     await store.close();
   }
-  await assert.rejects(open(`${url}?sslmode=verify-full`), StartFailure, "a certificate that nobody vouches for");
+  await assert.rejects(open(`${url}?sslmode=verify-full`), UserError, "a certificate that nobody vouches for");
 });

@@ -1,4 +1,4 @@
-import type { AccountStore, Store } from "../accounts.ts";
+import type { AccountStore, Store } from "../account-store.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -12,13 +12,13 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
-import { nameOf, type StoreOptions } from "./opening.ts";
 import type { Answer, Job } from "./plan.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { ListWriter } from "./postgres-writer.ts";
 import { Recent } from "./recent.ts";
+import { nameOf, type StoreOptions } from "./store-options.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 

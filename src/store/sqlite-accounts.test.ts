@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryFolder } from "../../test/harness.ts";
 import { cleanEnvironment, EARMARK } from "../../test/process.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 
 const folder = temporaryFolder();
 let files = 0;

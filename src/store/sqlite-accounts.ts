@@ -4,49 +4,47 @@ import {
   type Account,
   type AccountStore,
   type Credential,
+  decideNewAccount,
   type NewAccount,
   type NewCredential,
   type NewPassword,
   NOBODY,
   SESSION_IDLE_MS,
-} from "../accounts.ts";
-import { forgottenByAll } from "../known.ts";
-import { Meter, type Rate } from "../limits.ts";
+  type StoredAccount,
+} from "../account-store.ts";
 import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
+import { tablesDeleted } from "./tables.ts";
 
-/** A change of accounts as the writer is told of it. Its answer is one of the numbers below. */
+/** A change of accounts, as sent to the writer thread, which answers with one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
   | { readonly kind: "delete"; readonly user: UserId }
-  /** Erases one piece of a deleted list. */
+  /** Erases one step of a deleted list. */
   | { readonly kind: "erase"; readonly user: UserId }
   | ({ readonly kind: "open" } & NewCredential)
   | { readonly kind: "close"; readonly user: UserId; readonly of: Credential["kind"]; readonly id: string }
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
-/** The changes by which a credential ends. */
-const TAKING_AWAY: ReadonlySet<AccountChange["kind"]> = new Set(["password", "delete", "close"]);
-
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
-/** Of a deletion: the account is gone, and more of its list is to be erased. */
+/** Of a deletion: the account is gone, but not yet all of its list. */
 const MORE = 8;
 
-/** Between two pieces of an erasure. Another process that waits for the file looks for its turn every millisecond. */
+/** Pause between two steps of an erasure, in which another process that polls for the lock every millisecond gets it. */
 const ERASING_PAUSE_MS = 3;
 
-/** Whether all of an account is gone by this change. */
+/** Whether this change completed the deletion of an account. */
 export function isErased({ kind }: AccountChange, answer: number | undefined): boolean {
   return (kind === "delete" || kind === "erase") && answer === DONE;
 }
 
-/** A credential that never ends, or was never used. */
+/** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
 
-/** Carries out changes of accounts inside the transaction of the writer. What is not done leaves nothing behind. */
+/** Applies changes of accounts inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -55,7 +53,7 @@ export class AccountWriter {
     this.#database = database;
   }
 
-  carryOut(change: AccountChange): number {
+  apply(change: AccountChange): number {
     switch (change.kind) {
       case "create":
         return this.#create(change);
@@ -91,18 +89,26 @@ export class AccountWriter {
   }
 
   #create(change: AccountChange & { kind: "create" }): number {
-    const { user: wished, name, issuer, password, isOwner, invitation, at } = change;
-    const isFirst = !this.#has("select 1 from accounts limit 1");
-    if (invitation !== undefined) {
-      const kind = this.#get("select kind from credentials where hash = ?", bytesOf(invitation))?.["kind"];
-      if (kind !== "invitation" && !(kind === "setup" && isFirst)) return NOT_INVITED;
-    }
+    const { user: wished, name, issuer, password, invitation, at } = change;
     const key = identityKey(name, issuer);
-    if (this.#has("select 1 from identities where key = ?", key)) return NAME_TAKEN;
-    const isLocal =
-      isOwner &&
-      !this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) &&
-      !this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED);
+    const decision = decideNewAccount(change, {
+      hasAccounts: this.#has("select 1 from accounts limit 1"),
+      isNameTaken: this.#has("select 1 from identities where key = ?", key),
+      isLocalUserTaken:
+        this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) ||
+        this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED),
+      invitationKind:
+        invitation === undefined
+          ? undefined
+          : (
+              this.#get("select kind from credentials where hash = ?", bytesOf(invitation)) as
+                | Pick<Credential, "kind">
+                | undefined
+            )?.kind,
+    });
+    if (decision === "not-invited") return NOT_INVITED;
+    if (decision === "name-taken") return NAME_TAKEN;
+    const isLocal = decision.becomesLocalUser;
     const user = isLocal ? LOCAL_USER : wished;
     if (
       this.#has("select 1 from accounts where user_id = ?", user) ||
@@ -110,8 +116,7 @@ export class AccountWriter {
     )
       return USER_TAKEN;
     if (invitation !== undefined) this.#run("delete from credentials where hash = ?", bytesOf(invitation));
-    // There may be several links for the first account; no other is to be made by them.
-    if (isFirst) this.#run("delete from credentials where kind = 'setup'");
+    if (decision.endsSetup) this.#run("delete from credentials where kind = 'setup'");
     this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
     this.#run(
       "insert into accounts (user_id, name, issuer, password, created_at) values (?, ?, ?, ?, ?)",
@@ -138,10 +143,10 @@ export class AccountWriter {
   }
 
   #delete(user: UserId): number {
-    const row = this.#get("delete from accounts where user_id = ? returning name, issuer", user);
+    const row = this.#get("select name, issuer from accounts where user_id = ?", user);
     if (row === undefined) return NOTHING;
     this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
-    for (const table of ["credentials", "gaps"]) this.#run(`delete from ${table} where user_id = ?`, user);
+    for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     this.#run("insert into erasures select user_id, sequence from lists where user_id = ?", user);
     this.#run(
       `insert into lists (user_id, sequence, total) values (?, ${DELETED}, 0)
@@ -151,12 +156,12 @@ export class AccountWriter {
     return this.#erase(user);
   }
 
-  /** Erases the piece with the highest sequence numbers. */
+  /** Erases the step with the highest sequence numbers. */
   #erase(user: UserId): number {
     const row = this.#get("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
     const remaining = Number(row["remaining"]) - ERASED_AT_ONCE;
-    for (const table of ["subscriptions", "removals"])
+    for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {
       this.#run("update erasures set remaining = ? where user_id = ?", remaining, user);
@@ -228,11 +233,10 @@ type CredentialRow = [
 const ACCOUNT = "user_id, name, issuer, created_at, password";
 const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
-/** Accounts in the file: read here, written by the thread that writes everything. */
+/** Accounts in SQLite: read here, written by the writer thread. */
 export class SqliteAccounts implements AccountStore {
   readonly #write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>;
-  /** There is one server per file, so what was spent is kept in its memory. */
-  readonly #meter = new Meter();
+  readonly sharedLimits = undefined;
   readonly #any: StatementSync;
   readonly #byIdentity: StatementSync;
   readonly #byUser: StatementSync;
@@ -245,11 +249,7 @@ export class SqliteAccounts implements AccountStore {
     database: DatabaseSync,
     write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>,
   ) {
-    this.#write = async (change, credentialHash, at) => {
-      const answer = await write(change, credentialHash, at);
-      if (TAKING_AWAY.has(change.kind)) await forgottenByAll();
-      return answer;
-    };
+    this.#write = write;
     const prepare = (sql: string) => {
       const statement = database.prepare(sql);
       statement.setReturnArrays(true);
@@ -278,16 +278,16 @@ export class SqliteAccounts implements AccountStore {
     if (answer === DONE_AS_LOCAL_USER) return LOCAL_USER;
     if (answer === NAME_TAKEN) return "name-taken";
     if (answer === NOT_INVITED) return "not-invited";
-    throw new StoreUnavailable("the number of a new user was taken");
+    throw new StoreUnavailable("the new user id is taken");
   }
 
-  async find(name: string, issuer: string): Promise<{ account: Account; password: string } | undefined> {
+  async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
     return reading(() =>
       toAccount(this.#byIdentity.get(identityKey(name, issuer)) as unknown as AccountRow | undefined),
     );
   }
 
-  async get(user: UserId): Promise<{ account: Account; password: string } | undefined> {
+  async get(user: UserId): Promise<StoredAccount | undefined> {
     return reading(() => toAccount(this.#byUser.get(user) as unknown as AccountRow | undefined));
   }
 
@@ -304,7 +304,7 @@ export class SqliteAccounts implements AccountStore {
     const answer = await this.#write({ kind: "delete", user }, credentialHash, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, and its list is not erased yet", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but not yet all of its list", { cause, unknown: true });
       });
     }
     return answer !== NOTHING;
@@ -345,13 +345,9 @@ export class SqliteAccounts implements AccountStore {
     const unfinished = reading(() => this.#erasures.all()) as unknown as [user: number][];
     for (const [user] of unfinished) await this.#eraseRest(user, at);
   }
-
-  spend(key: string, cost: number, rate: Rate, at: Date): number {
-    return this.#meter.spend(key, cost, rate, at.getTime());
-  }
 }
 
-function toAccount(row: AccountRow | undefined): { account: Account; password: string } | undefined {
+function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
   if (row === undefined) return undefined;
   const [user, name, issuer, createdAt, password] = row;
   return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };

@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { claimFile, claimPath, RESTORING, realPath, refuseForeignFile, syncFile } from "./sqlite-file.ts";
 import { createSchema } from "./sqlite-schema.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
@@ -11,7 +11,7 @@ const ROWS = 5_000;
 export function openSqliteArchive(path: string): Archive {
   return {
     async read() {
-      if (!existsSync(path)) throw new StartFailure(`There is no database at ${path}.`);
+      if (!existsSync(path)) throw new UserError(`There is no database at ${path}.`);
       const release = claimFile(path);
       return readFile(new DatabaseSync(path, { readOnly: true }), release);
     },
@@ -22,7 +22,7 @@ export function openSqliteArchive(path: string): Archive {
         const counts = await Promise.all(TABLES.map((table) => present.count(table)));
         await present.close();
         if (counts.some((count) => count > 0))
-          throw new StartFailure(`${path} is not empty; nothing was copied. Name another file.`);
+          throw new UserError(`${path} is not empty; nothing was copied. Name another file.`);
         return buildFile(path, `${path}-copying`, release);
       } catch (error) {
         release();

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { readFile } from "./sqlite-archive.ts";
 import { isOurs, shareFile } from "./sqlite-file.ts";
 import { createSchema, isNewest, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
@@ -22,7 +22,7 @@ export async function backUpFile(
   target: string,
   onProgress: (done: number, total: number) => void,
 ): Promise<void> {
-  if (!existsSync(path)) throw new StartFailure(`There is no database at ${path}.`);
+  if (!existsSync(path)) throw new UserError(`There is no database at ${path}.`);
   shareFile(path);
   const total = liveBytes(path);
   const worker = new Worker(new URL("./sqlite-vacuum.ts", import.meta.url), { workerData: { path, target } });
@@ -50,9 +50,9 @@ function liveBytes(path: string): number {
 
 /** Throws unless the file is a whole database of ours. Returns how many subscriptions it has. */
 export function checkFile(path: string): number {
-  if (!statSync(path).isFile() || !isOurs(path)) throw new StartFailure(`${path} is not a database of Earmark.`);
+  if (!statSync(path).isFile() || !isOurs(path)) throw new UserError(`${path} is not a database of Earmark.`);
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
-    throw new StartFailure(
+    throw new UserError(
       `${path} is not a backup but a database with a log beside it (${path}-wal), which would be left out. Make a backup of it first: DATABASE_URL=file:${path} earmark backup FILE`,
     );
   }
@@ -60,7 +60,7 @@ export function checkFile(path: string): number {
   try {
     refuseForeignSchema(database, readVersion(database, path), path);
     const [finding] = Object.values(database.prepare("pragma integrity_check(1)").get() ?? {});
-    if (finding !== "ok") throw new StartFailure(`${path} is damaged (${finding}).`);
+    if (finding !== "ok") throw new UserError(`${path} is damaged (${finding}).`);
     const { rows } = database.prepare("select count(*) as rows from subscriptions").get() as { rows: number };
     return rows;
   } finally {

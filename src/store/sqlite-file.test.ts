@@ -7,12 +7,12 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import { claimFile, examineFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { isNewest } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
-const refuses = (words: string) => (error: Error) => error instanceof StartFailure && error.message.includes(words);
+const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 
@@ -143,7 +143,7 @@ test("a damaged file is refused, and a place where none can be is named", () => 
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
   assert.throws(() => claimFile(file), refuses("It was left as it is; put a backup in its place."));
   const [, whole] = examineFile(file);
-  assert.equal(whole?.state, "wrong");
+  assert.equal(whole?.state, "error");
   assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
   assert.equal(whole?.advice, "Put a backup in its place: earmark restore FILE");
 

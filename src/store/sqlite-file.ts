@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpa
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreUnavailable } from "../subscriptions.ts";
-import { type Finding, StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 import {
   APPLICATION_ID,
   createSchema,
@@ -13,6 +13,7 @@ import {
   readVersion,
   refuseForeignSchema,
 } from "./sqlite-schema.ts";
+import type { Finding } from "./store-options.ts";
 
 /** How long a statement waits for a lock that another program holds on the file, such as a backup tool's. */
 const BUSY_MS = 5_000;
@@ -58,9 +59,9 @@ export function claimPath(path: string): () => void {
   return lockFilePatiently(realPath(path));
 }
 
-export function cannotOpen(path: string, error: unknown): StartFailure {
-  if (error instanceof StartFailure) return error;
-  return new StartFailure(
+export function cannotOpen(path: string, error: unknown): UserError {
+  if (error instanceof UserError) return error;
+  return new UserError(
     `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
   );
 }
@@ -105,7 +106,7 @@ function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: str
 function refuseDamagedFile(database: DatabaseSync, path: string): void {
   const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
   if (finding !== "ok") {
-    throw new StartFailure(`${path} is damaged (${finding}). It was left as it is; put a backup in its place.`);
+    throw new UserError(`${path} is damaged (${finding}). It was left as it is; put a backup in its place.`);
   }
 }
 
@@ -126,7 +127,7 @@ export function syncFile(path: string): void {
 
 export function refuseForeignFile(path: string): void {
   if (existsSync(path) && statSync(path).size > 0 && !isOurs(path)) {
-    throw new StartFailure(
+    throw new UserError(
       `${path} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`,
     );
   }
@@ -138,7 +139,7 @@ export const RESTORING = "-restoring";
 /** A restore that was interrupted must not end as an empty database. */
 function refuseUnfinishedRestore(path: string): void {
   if (existsSync(path) || !existsSync(path + RESTORING)) return;
-  throw new StartFailure(
+  throw new UserError(
     `A restore to ${path} was interrupted. Run "earmark restore FILE" again, or delete ${path}${RESTORING} to start with an empty database.`,
   );
 }
@@ -174,7 +175,7 @@ function setDurability(database: DatabaseSync): void {
   const level = readNumber(database, "pragma synchronous");
   const erasing = readNumber(database, "pragma secure_delete");
   if (mode !== "wal" || level !== 2 || erasing !== 1) {
-    throw new StartFailure(
+    throw new UserError(
       `SQLite would not keep its promise here (journal_mode ${mode}, synchronous ${level}, secure_delete ${erasing}; wal, 2 and 1 are needed). Is the file on a network drive?`,
     );
   }
@@ -204,7 +205,7 @@ function lockFile(path: string): () => void {
   }
 }
 
-class FileInUse extends StartFailure {}
+class FileInUse extends UserError {}
 
 /** A command beside us may hold it for a moment, to bring the file up to date. */
 function lockFilePatiently(path: string): () => void {
@@ -232,7 +233,7 @@ export function shareFile(path: string): () => void {
     } catch (error) {
       if (!(error instanceof FileInUse)) throw error;
       if (!isUpToDate(path))
-        throw new StartFailure(`The Earmark that is running on ${path} is of another version. Stop it first.`);
+        throw new UserError(`The Earmark that is running on ${path} is of another version. Stop it first.`);
     }
   }
   return () => undefined;
@@ -254,7 +255,7 @@ export function examineFile(path: string): readonly Finding[] {
     return [{ state: "ok", what: `There is no database at ${path} yet; the first start makes it` }];
   if (!isOurs(path))
     return [
-      { state: "wrong", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+      { state: "error", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
     ];
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   try {
@@ -272,7 +273,7 @@ export function examineFile(path: string): readonly Finding[] {
         ? []
         : [
             {
-              state: "wrong",
+              state: "error",
               what: `The database has ${difference}`,
               advice: "Put a backup in its place: earmark restore FILE",
             } as const,
@@ -280,7 +281,7 @@ export function examineFile(path: string): readonly Finding[] {
       finding === "ok"
         ? { state: "ok", what: "The database is whole" }
         : {
-            state: "wrong",
+            state: "error",
             what: `The database is damaged (${finding})`,
             advice: "Put a backup in its place: earmark restore FILE",
           },

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { StartFailure } from "./opening.ts";
+import { UserError } from "../user-error.ts";
 
 /** "EARM", in the header of every file that is ours. */
 export const APPLICATION_ID = 0x4541524d;
@@ -91,7 +91,7 @@ export const NEWEST_VERSION = MIGRATIONS.length;
 export function readVersion(database: DatabaseSync, path: string): number {
   const version = readNumber(database, "pragma user_version");
   if (version <= NEWEST_VERSION) return version;
-  throw new StartFailure(
+  throw new UserError(
     `${path} was written by a newer Earmark (schema ${version}, this one knows ${NEWEST_VERSION}). It was left as it is; install that version or a later one.`,
   );
 }
@@ -146,7 +146,7 @@ export function findForeignSchema(database: DatabaseSync, version: number): stri
 export function refuseForeignSchema(database: DatabaseSync, version: number, path: string): void {
   const difference = findForeignSchema(database, version);
   if (difference === undefined) return;
-  throw new StartFailure(`${path} has ${difference}. It was left as it is; restore a backup, or use another file.`);
+  throw new UserError(`${path} has ${difference}. It was left as it is; restore a backup, or use another file.`);
 }
 
 export function readNumber(database: DatabaseSync, pragma: string): number {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
-import type { Store } from "../accounts.ts";
+import type { Store } from "../account-store.ts";
 import { asUser, type Draft } from "../subscriptions.ts";
-import { openStore } from "./open.ts";
+import { openStore } from "./engines.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const MARKER = /MARK[0-9a-f]{16}/g;

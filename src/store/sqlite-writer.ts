@@ -106,7 +106,7 @@ class Writer {
     this.#scrubber = new Scrubber(this.#database);
   }
 
-  carryOut(jobs: readonly Job[]): Answers {
+  apply(jobs: readonly Job[]): Answers {
     const answers = new Uint8Array(jobs.reduce((sum, job) => sum + operationsOf(job), 0));
     let at = 0;
     this.#beginTransaction();
@@ -126,7 +126,7 @@ class Writer {
       if (job.kind === "account") {
         expiries.clear();
         this.#writeLists(lists);
-        answers[at] = this.#accounts.carryOut(job.change);
+        answers[at] = this.#accounts.apply(job.change);
         this.#scrubber.note(job, answers[at]);
         at += 1;
         continue;
@@ -253,7 +253,7 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
     let answer: GroupAnswer;
     try {
       writer ??= new Writer(path);
-      answer = { answers: writer.carryOut(jobs) };
+      answer = { answers: writer.apply(jobs) };
     } catch (error) {
       answer = { failure: error as Error, inDoubt: writer?.isInDoubt(error) ?? false };
       writer?.close();

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
-import { openStore } from "./open.ts";
-import { StartFailure, type StoreOptions } from "./opening.ts";
+import { openStore } from "./engines.ts";
+import type { StoreOptions } from "./store-options.ts";
 
 const NOW = new Date();
 const USER = 1;
@@ -103,7 +104,7 @@ test("a second server on the same file is refused, until the first is gone", asy
   const first = await open(file);
   await assert.rejects(
     open(file),
-    (error: Error) => error instanceof StartFailure && error.message.includes("Another Earmark is running"),
+    (error: Error) => error instanceof UserError && error.message.includes("Another Earmark is running"),
   );
   await first.close();
   await open(file);
@@ -124,7 +125,7 @@ test("a file that is not ours is refused and left as it is", async () => {
     const [bytes, { mtimeMs }] = [readFileSync(file), statSync(file)];
     await assert.rejects(
       open(file),
-      (error: Error) => error instanceof StartFailure && error.message.includes("not a database of Earmark"),
+      (error: Error) => error instanceof UserError && error.message.includes("not a database of Earmark"),
     );
     assert.deepEqual(readFileSync(file), bytes);
     assert.equal(statSync(file).mtimeMs, mtimeMs);
@@ -140,10 +141,7 @@ test("a damaged file is refused at start, and never looks like a shorter list", 
   const bytes = readFileSync(file);
   bytes.fill("X", 4_100, 4_128);
   writeFileSync(file, bytes);
-  await assert.rejects(
-    open(file),
-    (error: Error) => error instanceof StartFailure && error.message.includes("damaged"),
-  );
+  await assert.rejects(open(file), (error: Error) => error instanceof UserError && error.message.includes("damaged"));
 
   // One that is too large to be looked through at start, or is damaged later.
   const other = newFile();
@@ -251,7 +249,7 @@ test("a file of a newer version is refused", async () => {
   database.close();
   await assert.rejects(
     open(file),
-    (error: Error) => error instanceof StartFailure && error.message.includes("newer Earmark"),
+    (error: Error) => error instanceof UserError && error.message.includes("newer Earmark"),
   );
 });
 
@@ -260,7 +258,7 @@ test("a place where no file can be is named, with what to do", async () => {
   writeFileSync(join(folder, "file"), "");
   mkdirSync(join(folder, "folder"));
   for (const path of [join(folder, "file", "earmark.db"), join(folder, "folder")]) {
-    await assert.rejects(open(path), (error: Error) => error instanceof StartFailure && error.message.includes(path));
+    await assert.rejects(open(path), (error: Error) => error instanceof UserError && error.message.includes(path));
   }
 });
 

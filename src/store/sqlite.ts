@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { type AccountStore, NOBODY, type Store } from "../accounts.ts";
+import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -15,7 +15,6 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
-import type { StoreOptions } from "./opening.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { isNewest } from "./sqlite-schema.ts";
@@ -30,6 +29,7 @@ import {
   QUOTA_EXCEEDED,
   REMOVED,
 } from "./sqlite-writer.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { requireWhole } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 

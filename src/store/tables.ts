@@ -7,6 +7,13 @@ export interface Table {
   readonly columns: readonly (readonly [name: string, kind: "number" | "text" | "key" | "bytes"])[];
   /** How many of the columns, from the first, make up the primary key. */
   readonly keyColumns: number;
+  /** How an account's rows are deleted with it: all at once, in steps, or by a rule of their own. */
+  readonly deletion: "at-once" | "in-steps" | "own-rule";
+}
+
+/** The names of the tables whose rows are deleted in this way. */
+export function tablesDeleted(deletion: Table["deletion"]): readonly string[] {
+  return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
 
 /** Everything there is to keep, in an order in which it can be written. */
@@ -19,6 +26,7 @@ export const TABLES: readonly Table[] = [
       ["total", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "subscriptions",
@@ -31,6 +39,7 @@ export const TABLES: readonly Table[] = [
       ["subscribed_at", "number"],
     ],
     keyColumns: 2,
+    deletion: "in-steps",
   },
   {
     name: "removals",
@@ -41,6 +50,7 @@ export const TABLES: readonly Table[] = [
       ["removed_at", "number"],
     ],
     keyColumns: 2,
+    deletion: "in-steps",
   },
   {
     name: "gaps",
@@ -49,6 +59,7 @@ export const TABLES: readonly Table[] = [
       ["counts", "bytes"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
   {
     name: "erasures",
@@ -57,6 +68,7 @@ export const TABLES: readonly Table[] = [
       ["remaining", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "accounts",
@@ -68,6 +80,7 @@ export const TABLES: readonly Table[] = [
       ["created_at", "number"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
   {
     name: "identities",
@@ -76,6 +89,7 @@ export const TABLES: readonly Table[] = [
       ["user_id", "number"],
     ],
     keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "credentials",
@@ -91,6 +105,7 @@ export const TABLES: readonly Table[] = [
       ["expires_at", "number"],
     ],
     keyColumns: 1,
+    deletion: "at-once",
   },
 ];
 
@@ -117,6 +132,6 @@ export interface Target extends Source {
 
 export interface Archive {
   read(): Promise<Source>;
-  /** Throws `StartFailure` when there is something in it already. */
+  /** Throws `UserError` when there is something in it already. */
   replaceEmpty(): Promise<Target>;
 }

@@ -1,0 +1,146 @@
+import type { Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
+
+export interface Account {
+  readonly user: UserId;
+  /** Normalised by `readName`, or the identity provider's subject. */
+  readonly name: string;
+  /** The identity provider that authenticates the user; empty for an account with a password. */
+  readonly issuer: string;
+  readonly createdAt: Date;
+}
+
+/** A secret that is accepted instead of a password. Only the hash of the secret is stored. */
+export interface Credential {
+  readonly id: string;
+  readonly kind: "token" | "session" | "invitation" | "setup";
+  /** `NOBODY` for an invitation or a set-up link. */
+  readonly user: UserId;
+  readonly scope: Scope;
+  readonly label: string;
+  readonly createdAt: Date;
+  readonly usedAt: Date | undefined;
+  readonly expiresAt: Date | undefined;
+}
+
+export type Scope = "read" | "write";
+
+export const NOBODY: UserId = 0;
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** A session expires when it has not been used for this long. */
+export const SESSION_IDLE_MS = 14 * DAY_MS;
+
+export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
+  if (expiresAt !== undefined && expiresAt <= at) return false;
+  return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
+}
+
+export interface NewAccount {
+  readonly name: string;
+  readonly issuer: string;
+  /** The hash of the password; empty for an account without one. */
+  readonly password: string;
+  /** Created by the operator: such an account may take over the list of the local user. */
+  readonly isOwner: boolean;
+  /** The hash of the invitation's secret, which is used up; undefined when none is needed. */
+  readonly invitation: string | undefined;
+}
+
+/** What an engine reads in the transaction that creates an account. */
+export interface NewAccountState {
+  readonly hasAccounts: boolean;
+  readonly isNameTaken: boolean;
+  /** The local user has an account, or had one that was deleted. */
+  readonly isLocalUserTaken: boolean;
+  /** The kind of the credential whose hash is `NewAccount.invitation`. */
+  readonly invitationKind: Credential["kind"] | undefined;
+}
+
+/** The rules for a new account, the same on every engine. All set-up links end with the first account. */
+export function decideNewAccount(
+  { isOwner, invitation }: NewAccount,
+  { hasAccounts, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,
+): "not-invited" | "name-taken" | { readonly becomesLocalUser: boolean; readonly endsSetup: boolean } {
+  const isInvited = invitationKind === "invitation" || (invitationKind === "setup" && !hasAccounts);
+  if (invitation !== undefined && !isInvited) return "not-invited";
+  if (isNameTaken) return "name-taken";
+  return { becomesLocalUser: isOwner && !isLocalUserTaken, endsSetup: !hasAccounts };
+}
+
+export interface NewPassword {
+  /** The hash of the password. */
+  readonly password: string;
+  /** The id of the session that does not end. */
+  readonly keepSession?: string | undefined;
+  /** Set the password only while this is still the stored hash. */
+  readonly expectedHash?: string | undefined;
+}
+
+export interface NewCredential {
+  readonly credential: Credential;
+  readonly hash: string;
+  /** Add it only while the user has fewer of its kind. */
+  readonly atMost: number;
+  /** Add it only while this is still the hash of the user's password. */
+  readonly password?: string;
+}
+
+/**
+ * Stores accounts beside the lists. Every engine guarantees:
+ * - what it has confirmed is durable and visible to every process;
+ * - a name belongs to at most one account of its issuer, and an invitation creates at most one account;
+ * - deleting an account deletes everything that belongs to it, and no concurrent write brings any of it back;
+ * - a caller's change is applied only if the caller's credential is neither revoked nor expired in the same
+ *   transaction; otherwise it rejects with `AccessRevoked` and changes nothing;
+ * - it rejects with `StoreUnavailable` when it cannot do its work.
+ */
+export interface AccountStore {
+  isEmpty(): Promise<boolean>;
+  /** Creates the account of `user`, or of the local user, whose list it then takes over (`decideNewAccount`). */
+  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
+  find(name: string, issuer: string): Promise<StoredAccount | undefined>;
+  get(user: UserId): Promise<StoredAccount | undefined>;
+  /** In the order of their users: those after `after`, at most `size`. */
+  list(after: UserId, size: number): Promise<readonly Account[]>;
+  /** Ends all sessions but `keepSession`. False if there is no such account, or its hash is not `expectedHash`. */
+  setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
+  /**
+   * Deletes the account at once and then its list, in steps between which others can write. If it rejects as unknown,
+   * the account may be gone already; `sweep` deletes the rest. False if there is no such account.
+   */
+  delete(caller: Caller, at: Date): Promise<boolean>;
+
+  addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
+  findCredential(hash: string): Promise<Credential | undefined>;
+  /** Oldest first. */
+  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
+  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean>;
+  /** Records when a credential was last used. */
+  touchCredential(hash: string, at: Date): Promise<void>;
+  /**
+   * Deletes expired credentials and limits, finishes interrupted deletions of accounts, and removes deleted data from
+   * the database files as far as the engine can.
+   */
+  sweep(at: Date): Promise<void>;
+
+  /** Undefined where a single process serves the database. */
+  readonly sharedLimits: SharedLimits | undefined;
+}
+
+export interface StoredAccount {
+  readonly account: Account;
+  /** The hash of the password. */
+  readonly password: string;
+}
+
+/** One number per key that all processes share; see `limits.ts` for its meaning. */
+export interface SharedLimits {
+  read(key: string): Promise<number | undefined>;
+  /** False, without a change, if the number is no longer `expected`. */
+  replace(key: string, expected: number | undefined, next: number): Promise<boolean>;
+}
+
+/** Everything an engine stores. */
+export interface Store extends SubscriptionStore {
+  readonly accounts: AccountStore;
+}

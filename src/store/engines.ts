@@ -1,0 +1,92 @@
+import type { Store } from "../account-store.ts";
+import { UserError } from "../user-error.ts";
+import { type Finding, nameOf, type StoreOptions } from "./store-options.ts";
+import type { Archive, Target } from "./tables.ts";
+
+/** A database engine. Each loads its driver when it is used: an unneeded one would double the time to start. */
+export interface Engine {
+  readonly matches: (url: string) => boolean;
+  /** Whether there is a database of Earmark, of any version. Creates nothing. */
+  readonly exists: (url: string) => Promise<boolean>;
+  /** Opens the database, which is created or migrated if necessary. */
+  readonly open: (url: string, options: StoreOptions) => Promise<Store>;
+  /** Creates or migrates the database. With `distribute`, returns the tables that were distributed over a cluster. */
+  readonly migrate: (
+    url: string,
+    options: { readonly distribute: boolean },
+  ) => Promise<{ readonly distributed: readonly string[] | undefined }>;
+  /** Checks the database without changing it. */
+  readonly inspect: (url: string) => Promise<readonly Finding[]>;
+  readonly archive: (url: string) => Promise<Archive>;
+  /** Writes everything to a new SQLite file while others write; undefined if a backup is made by copying rows. */
+  readonly backUp: ((url: string, file: string, onProgress: OnProgress) => Promise<void>) | undefined;
+  /** Replaces the database and keeps the old one; undefined if a restore needs an empty database. */
+  readonly replace: ((url: string, keptAs: (path: string) => string) => Promise<Target>) | undefined;
+}
+
+type OnProgress = (done: number, total: number) => void;
+
+const FILE = "file:";
+const pathOf = (url: string) => url.slice(FILE.length);
+
+const sqlite: Engine = {
+  matches: (url) => url.startsWith(FILE),
+  exists: async (url) => (await import("node:fs")).existsSync(pathOf(url)),
+  open: async (url, options) => (await import("./sqlite.ts")).openSqlite(pathOf(url), options),
+  async migrate(url, { distribute }) {
+    if (distribute)
+      throw new UserError("A SQLite file cannot be distributed. Set DATABASE_URL to a PostgreSQL database.");
+    (await import("./sqlite-file.ts")).claimFile(pathOf(url))();
+    return { distributed: undefined };
+  },
+  async inspect(url) {
+    const [{ inspectDisk }, { examineFile }] = await Promise.all([
+      import("./sqlite-disk.ts"),
+      import("./sqlite-file.ts"),
+    ]);
+    return [...examineFile(pathOf(url)), ...inspectDisk(pathOf(url))];
+  },
+  archive: async (url) => (await import("./sqlite-archive.ts")).openSqliteArchive(pathOf(url)),
+  backUp: async (url, file, onProgress) =>
+    (await import("./sqlite-backup.ts")).backUpFile(pathOf(url), file, onProgress),
+  replace: async (url, keptAs) => (await import("./sqlite-archive.ts")).replaceFile(pathOf(url), keptAs),
+};
+
+const postgres: Engine = {
+  matches: (url) => /^postgres(ql)?:\/\//.test(url),
+  exists: async (url) => (await import("./postgres-schema.ts")).hasSchema(url),
+  open: async (url, options) => (await import("./postgres.ts")).openPostgres(url, options),
+  migrate: async (url, { distribute }) => (await import("./postgres.ts")).preparePostgres(url, distribute),
+  inspect: async (url) => (await import("./postgres-schema.ts")).examineDatabase(url),
+  archive: async (url) => (await import("./postgres-archive.ts")).openPostgresArchive(url),
+  backUp: undefined,
+  replace: undefined,
+};
+
+const ENGINES = [sqlite, postgres];
+
+/** The engine follows from the URL alone. */
+export function engineFor(url: string): Engine {
+  const engine = ENGINES.find(({ matches }) => matches(url));
+  if (engine === undefined) throw new UserError(`No database engine supports ${nameOf(url)}.`);
+  return engine;
+}
+
+export function openStore(url: string, options: StoreOptions): Promise<Store> {
+  return engineFor(url).open(url, options);
+}
+
+/** Like `Engine.inspect`, with a finding for a database that cannot be inspected. */
+export async function inspectDatabase(url: string): Promise<readonly Finding[]> {
+  try {
+    return await engineFor(url).inspect(url);
+  } catch (error) {
+    return [
+      {
+        state: "error",
+        what: `The database at ${nameOf(url)} is unavailable: ${(error as Error).message}`,
+        advice: "Check DATABASE_URL and that this user has access.",
+      },
+    ];
+  }
+}

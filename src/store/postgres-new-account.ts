@@ -1,0 +1,108 @@
+import { type Credential, decideNewAccount, type NewAccount, type NewAccountState } from "../account-store.ts";
+import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { bytesOf, DELETED, identityKey } from "./keys.ts";
+import { type Connection, LOCK_MS } from "./postgres-connection.ts";
+
+type Outcome = UserId | "name-taken" | "not-invited" | "retry";
+
+/** Creates an account in a transaction. `retry` if a concurrent transaction got in the way. */
+export async function createAccount(
+  connection: Connection,
+  requested: UserId,
+  account: NewAccount,
+  at: Date,
+): Promise<Outcome> {
+  await connection.query("begin");
+  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
+  const outcome = await createInTransaction(connection, requested, account, at);
+  const { command } = await connection.query(typeof outcome === "number" ? "commit" : "rollback");
+  if (typeof outcome === "number" && command !== "COMMIT") throw new Error("PostgreSQL rolled back");
+  return outcome;
+}
+
+async function createInTransaction(
+  connection: Connection,
+  requested: UserId,
+  account: NewAccount,
+  at: Date,
+): Promise<Outcome> {
+  const { name, issuer, password, invitation } = account;
+  const key = identityKey(name, issuer).toString("hex");
+  const existing = await findIdentity(connection, key);
+  // No two hashes are alike: the same one means that an attempt whose answer was lost has created this account.
+  if (existing !== undefined && password !== "" && existing.password === password) return existing.user;
+  const state = await readState(connection, invitation);
+  const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
+  if (typeof decision === "string") return decision;
+  if (state.invitationKind === "invitation" && invitation !== undefined) {
+    const { rowCount } = await connection.query("delete from earmark.credentials where hash = $1", [
+      bytesOf(invitation),
+    ]);
+    if (rowCount !== 1) return "not-invited";
+  }
+  const user = decision.becomesLocalUser ? LOCAL_USER : requested;
+  if (!decision.becomesLocalUser) {
+    const { rows } = await connection.query("select 1 from earmark.lists where user_id = $1", [user]);
+    if (rows.length > 0) throw new StoreUnavailable("the new user id is taken");
+  }
+  const { rowCount: named } = await connection.query(
+    "insert into earmark.identities (key, user_id) values ($1, $2) on conflict do nothing",
+    [key, user],
+  );
+  if (named !== 1) return "retry";
+  const { rowCount: created } = await connection.query(
+    `insert into earmark.accounts (user_id, created_at, name, issuer, password) values ($1, $2, $3, $4, $5)
+     on conflict do nothing`,
+    [user, at.getTime(), name, issuer, password],
+  );
+  if (created !== 1) {
+    if (!decision.becomesLocalUser) throw new StoreUnavailable("the new user id is taken");
+    // A concurrent transaction has created the account of the local user.
+    return "retry";
+  }
+  // Last, since two concurrent set-ups would otherwise deadlock.
+  if (decision.endsSetup) await connection.query("delete from earmark.credentials where kind = 'setup'");
+  return user;
+}
+
+async function findIdentity(
+  connection: Connection,
+  key: string,
+): Promise<{ readonly user: UserId; readonly password: string | undefined } | undefined> {
+  const { rows } = await connection.query<{ user_id: string }>(
+    "select user_id from earmark.identities where key = $1",
+    [key],
+  );
+  if (rows[0] === undefined) return undefined;
+  const user = Number(rows[0].user_id);
+  const { rows: accounts } = await connection.query<{ password: string }>(
+    "select password from earmark.accounts where user_id = $1",
+    [user],
+  );
+  return { user, password: accounts[0]?.password };
+}
+
+async function readState(
+  connection: Connection,
+  invitation: string | undefined,
+): Promise<Omit<NewAccountState, "isNameTaken">> {
+  // One statement, so that both see a concurrent first account or neither does.
+  const { rows: accounts } = await connection.query<{ any: boolean; local: boolean }>(
+    `select exists (select 1 from earmark.accounts) as any,
+       exists (select 1 from earmark.accounts where user_id = $1) as local`,
+    [LOCAL_USER],
+  );
+  const { rows: deleted } = await connection.query("select 1 from earmark.lists where user_id = $1 and sequence = $2", [
+    LOCAL_USER,
+    DELETED,
+  ]);
+  const { rows: invitations } = await connection.query<Pick<Credential, "kind">>(
+    "select kind from earmark.credentials where hash = $1",
+    [invitation === undefined ? null : bytesOf(invitation)],
+  );
+  return {
+    hasAccounts: accounts[0]?.any === true,
+    isLocalUserTaken: accounts[0]?.local === true || deleted.length > 0,
+    invitationKind: invitations[0]?.kind,
+  };
+}
