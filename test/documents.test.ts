@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { SETTINGS } from "../src/config.ts";
@@ -135,37 +135,10 @@ for (const [name, least, settings] of [
   });
 }
 
-test("README.md: settings → all of them, with default and meaning", () => {
-  const rows = [...read("README.md").matchAll(/^\| `([A-Z_]+)` \| (?:`([^`]*)`)? *\| (.*) \|$/gm)].map(
-    ([, name, standard = "", meaning]) => [name, [standard, meaning]],
-  );
-  assert.deepEqual(Object.fromEntries(rows), SETTINGS);
-});
-
 test("docs/api.md: settings that are limits → all named there or in docs/accounts.md", () => {
   const page = read("docs/api.md") + read("docs/accounts.md");
   for (const name of Object.keys(SETTINGS).filter((setting) => /_MAX_|_TIMEOUT_|_PER_/.test(setting)))
     assert.ok(page.includes(`\`${name}\``), name);
-});
-
-test("documents: relative links → existing files", () => {
-  for (const name of [
-    "README.md",
-    "docs/accounts.md",
-    "docs/api.md",
-    "docs/performance.md",
-    "docs/scaling.md",
-    "client/README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "DECISIONS.md",
-    "SECURITY.md",
-    "CHANGELOG.md",
-  ]) {
-    for (const [, target = ""] of read(name).matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
-      assert.ok(existsSync(new URL(`..${new URL(target, `file:///${name}`).pathname}`, import.meta.url)), target);
-    }
-  }
 });
 
 /** Decodes the entities that the page uses. */
