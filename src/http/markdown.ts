@@ -59,7 +59,13 @@ function renderDocument(
       },
     },
   });
-  return marked.parse(text, { async: false });
+  return (
+    marked
+      .parse(text, { async: false })
+      // Wide tables scroll, so the keyboard must reach them.
+      .replaceAll("<table>", '<table tabindex="0">')
+      .replaceAll("<th></th>", "<td></td>")
+  );
 }
 
 /** Undefined for a link to a file that the server does not serve. */
