@@ -10,6 +10,7 @@ const NEWEST_FIRST = ["three.example", "two.example", "one.example"];
 const nameOf = (host: string) => `${host}/${host.startsWith("pod-") ? "feed.xml" : "feed"}`;
 const removeLabel = (host: string) => en.list.remove(nameOf(host));
 const removeButton = (page: Page, host: string) => button(page, removeLabel(host));
+const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
 const isAt = (page: Page, title: string) => page.getByRole("heading", { level: 1, name: title }).waitFor();
 
 /** Whether the focused element is in the window and not covered. */
@@ -47,6 +48,51 @@ describe("keyboard", { concurrency: 3 }, () => {
     await page.getByLabel(en.add.label).focus();
     await page.keyboard.type("a/l?u");
     assert.equal(await page.getByLabel(en.add.label).inputValue(), "a/l?u");
+    await finish();
+  });
+
+  test("keyboard: / and fast typing → everything typed is in the search, from any view", async () => {
+    const { page, finish } = await visit({ feeds: [...THREE, "https://megaphone.example/feed"] });
+    await rows(page).first().waitFor();
+    /** All keys in one go, faster than any timer of the page. */
+    const type = (text: string) =>
+      page.evaluate(`(async () => {
+        for (const key of ${JSON.stringify(text)}) {
+          const options = { key, bubbles: true, cancelable: true };
+          const isTyped = document.activeElement.dispatchEvent(new KeyboardEvent("keydown", options));
+          if (isTyped) document.execCommand("insertText", false, key);
+          await new Promise((resolve) => { const { port1, port2 } = new MessageChannel(); port2.onmessage = resolve; port1.postMessage(0); });
+        }
+      })()`);
+    await type("/mega?al");
+    assert.equal(await search(page).inputValue(), "mega?al");
+    await isAt(page, en.list.title);
+    await search(page).fill("");
+    await page.getByRole("navigation").getByRole("link", { name: en.views.import }).click();
+    await isAt(page, en.import.title);
+    await type("/mega");
+    await isAt(page, en.list.title);
+    assert.equal(await search(page).inputValue(), "mega");
+    await until(() => hosts(page), ["megaphone.example"]);
+    await until(() => focused(page), "search");
+    await finish();
+  });
+
+  test("keyboard: ↓ in the search → the first control of the first row, also after scrolling", async () => {
+    const { page, finish } = await visit({ feeds: numberedFeeds(200) });
+    await rows(page).first().waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.press("ArrowDown");
+    await until(() => focused(page), en.list.copyUrl(nameOf("pod-200.example")));
+    await page.keyboard.press("ArrowDown");
+    await until(() => focused(page), en.list.copyUrl(nameOf("pod-199.example")));
+    await page.mouse.move(600, 400);
+    await page.mouse.wheel(0, 6_000);
+    await until(async () => (await hosts(page)).includes("pod-110.example"), true);
+    await search(page).fill("pod-1");
+    await page.keyboard.press("ArrowDown");
+    await until(() => focused(page), en.list.copyUrl(nameOf("pod-199.example")));
+    await until(() => isFocusVisible(page), true);
     await finish();
   });
 

@@ -47,11 +47,16 @@ function showView(view: ViewName): void {
   currentView.set(view);
 }
 
+const focusSearch = () => document.getElementById("search")?.focus();
+/** Called instead of focusing the content when the next view is rendered. */
+let focusNext: (() => void) | undefined;
+
 const SHORTCUTS: Readonly<Record<string, () => void>> = {
   "?": () => isSettingsOpen.set(true),
   "/": () => {
+    if (currentView.value === "list") return focusSearch();
+    focusNext = focusSearch;
     showView("list");
-    setTimeout(() => document.getElementById("search")?.focus(), 50);
   },
   l: () => showView("list"),
   a: () => showView("add"),
@@ -92,7 +97,9 @@ export function App() {
 
   const isFirst = useRef(true);
   useLayoutEffect(() => {
-    if (!isFirst.current) focusContent();
+    const focus = focusNext ?? focusContent;
+    focusNext = undefined;
+    if (!isFirst.current) focus();
     isFirst.current = false;
   }, [view]);
 

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
 import { CopyButton, Icon, IconButton, MiddleEllipsis, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
@@ -63,6 +63,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   const isNarrow = useNarrow();
   const text = useValue(search);
   const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
+  const focusFirst = useRef<(() => void) | undefined>(undefined);
 
   const query = text.trim().toLowerCase();
   const visible = useMemo(() => {
@@ -90,7 +91,10 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
 
   return (
     <>
-      <Toolbar found={query === "" ? undefined : found} />
+      <Toolbar
+        found={query === "" ? undefined : found}
+        onArrowDown={() => visible.length > 0 && focusFirst.current?.()}
+      />
       {visible.length === 0 ? (
         <div class="message">
           <p>{words.list.noMatches(isolate(text.trim()))}</p>
@@ -103,6 +107,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
           count={visible.length}
           label={words.list.title}
           height={isNarrow ? 6.5 : 4.25}
+          focusFirst={focusFirst}
           row={(index) => (
             <Row
               subscription={visible[index]}
@@ -116,7 +121,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   );
 }
 
-function Toolbar({ found }: { found: string | undefined }) {
+function Toolbar({ found, onArrowDown }: { found: string | undefined; onArrowDown: () => void }) {
   const { list } = useWords();
   const text = useValue(search);
   const order = useValue(isNewestFirst) ? "newest" : "oldest";
@@ -133,6 +138,11 @@ function Toolbar({ found }: { found: string | undefined }) {
           spellcheck={false}
           value={text}
           onInput={({ currentTarget }) => search.set(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "ArrowDown" || event.isComposing) return;
+            event.preventDefault();
+            onArrowDown();
+          }}
         />
       </label>
       {found && <span class="muted">{found}</span>}

@@ -7,6 +7,8 @@ interface VirtualListProps {
   /** Height of a row in rem, so that it grows with the font size. */
   readonly height: number;
   readonly row: (index: number) => ComponentChildren;
+  /** Set to a function that moves the focus to the first row. */
+  readonly focusFirst?: { current: (() => void) | undefined };
 }
 
 interface FocusTarget {
@@ -20,7 +22,7 @@ const OVERSCAN = 4;
 const FOCUSABLE = "a[href], button, input";
 
 /** A list of any length that renders only its visible rows. The page itself scrolls; arrow keys move between rows. */
-export function VirtualList({ count, label, height, row }: VirtualListProps) {
+export function VirtualList({ count, label, height, row, focusFirst }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   /** The focused row stays rendered, wherever the page is scrolled to. */
   const [focused, setFocused] = useState(-1);
@@ -54,6 +56,7 @@ export function VirtualList({ count, label, height, row }: VirtualListProps) {
     const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
     if (!isVisible) scrollTo({ top: top - innerHeight / 2 });
   };
+  if (focusFirst) focusFirst.current = () => moveTo({ index: 0, control: Number.POSITIVE_INFINITY });
 
   const onKeyDown = (event: KeyboardEvent) => {
     const { target: element, key } = event;
