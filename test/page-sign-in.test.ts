@@ -150,6 +150,7 @@ describe("sign-in", { concurrency: 3 }, () => {
     await fill(page, { name: "newcomer", password: PASSWORD });
     await button(page, account.join).click();
     await heading(page, list.emptyTitle).waitFor();
+    await page.getByRole("status").getByText(account.welcome("newcomer")).waitFor();
     await showView(page, "account");
     await page.getByText("newcomer", { exact: true }).waitFor();
     await finish();
@@ -254,6 +255,8 @@ async function join(server: Pick<TestServer, "url">, link: string, base: string)
   await fill(page, { name: "first", password: PASSWORD });
   await button(page, account.join).click();
   await heading(page, list.emptyTitle).waitFor();
+  await page.getByRole("status").getByText(account.welcome("first")).waitFor();
+  assert.equal(await page.getByText(account.alreadySignedIn("first")).count(), 0);
   await page.reload();
   await heading(page, list.emptyTitle).waitFor();
   assert.equal(page.url(), `${server.url}${base}/`);

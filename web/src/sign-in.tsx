@@ -99,7 +99,9 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
     try {
       if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
       else await anonymousClient.signIn(credentials);
+      isInvitationOpen = false;
       await finishSignIn();
+      if (isNew) showNotice(account.welcome(isolate(credentials.name)));
     } catch (cause) {
       setError(explainFormError(cause));
     }

@@ -173,6 +173,7 @@ export const de: Words = {
     joinTitle: "Erstelle dein Konto",
     joinLead: "Wähle einen Benutzernamen und ein Passwort. Deine Liste ist von allen anderen getrennt.",
     join: "Mein Konto erstellen",
+    welcome: (name) => `Willkommen bei Earmark, ${name}. Dein Konto ist bereit.`,
     tooManyAttempts: (seconds) => `Zu viele Versuche. Versuch es in ${seconds} s noch einmal.`,
     codeForApp: "Dieser Code ist für eine Podcast-App. Scanne ihn mit der App.",
     alreadySignedIn: (name) =>

@@ -172,6 +172,7 @@ export const en = {
     joinTitle: "Create your account",
     joinLead: "Choose a username and a password. Your list is separate from everyone else’s.",
     join: "Create my account",
+    welcome: (name: string) => `Welcome to Earmark, ${name}. Your account is ready.`,
     tooManyAttempts: (seconds: string) => `Too many attempts. Try again in ${seconds} s.`,
     codeForApp: "This code is for a podcast app. Scan it with the app.",
     alreadySignedIn: (name: string) =>

@@ -172,6 +172,7 @@ export const es: Words = {
     joinTitle: "Crea tu cuenta",
     joinLead: "Elige un usuario y una contraseña. Tu lista es independiente de las demás.",
     join: "Crear mi cuenta",
+    welcome: (name) => `Te damos la bienvenida a Earmark, ${name}. Tu cuenta está lista.`,
     tooManyAttempts: (seconds) => `Demasiados intentos. Vuelve a probar en ${seconds} s.`,
     codeForApp: "Este código es para una app de pódcast. Escanéalo con la app.",
     alreadySignedIn: (name) =>

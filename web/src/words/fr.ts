@@ -175,6 +175,7 @@ export const fr: Words = {
     joinTitle: "Créez votre compte",
     joinLead: "Choisissez un nom d’utilisateur et un mot de passe. Votre liste est séparée de celles des autres.",
     join: "Créer mon compte",
+    welcome: (name) => `Bienvenue sur Earmark, ${name}. Votre compte est prêt.`,
     tooManyAttempts: (seconds) => `Trop de tentatives. Réessayez dans ${seconds} s.`,
     codeForApp: "Ce code est destiné à une appli de podcasts. Scannez-le avec elle.",
     alreadySignedIn: (name) =>

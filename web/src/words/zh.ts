@@ -169,6 +169,7 @@ export const zh: Words = {
     joinTitle: "创建你的账户",
     joinLead: "请设置用户名和密码。你的列表与其他人的相互独立。",
     join: "创建我的账户",
+    welcome: (name) => `欢迎使用 Earmark，${name}。你的账户已准备就绪。`,
     tooManyAttempts: (seconds) => `尝试次数过多，请在 ${seconds} 秒后重试。`,
     codeForApp: "此二维码供播客应用使用，请在应用中扫描。",
     alreadySignedIn: (name) => `你已登录为 ${name}。要使用邀请，请先退出登录，再重新打开链接。`,
