@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
+import { guid } from "../client/src/index.ts";
 import { en } from "../web/src/words/en.ts";
 import { longTasks } from "./browser.ts";
-import { startServer } from "./harness.ts";
+import { add, startServer } from "./harness.ts";
 import {
   advanceUntil,
   button,
@@ -68,6 +69,18 @@ describe("import", { concurrency: 3 }, () => {
     await status(page, en.import.nothingNew).waitFor();
     await until(() => counts(page), [`${outcome["already-subscribed"]} 2`]);
     assert.equal(await page.getByRole("main").getByRole("button").first().textContent(), en.import.chooseAnother);
+    await finish();
+  });
+
+  test("import: the usual id of a feed is taken → the import adds what the preview says", async () => {
+    const [feed, other] = ["https://moved.example/feed", "https://other.example/feed"];
+    const { page, server, finish } = await visitImport();
+    await server.operate([add(guid(feed), other)]);
+    await chooseFile(page, opml([feed]));
+    await start(page, 1);
+    await isDone(page);
+    await until(() => counts(page), [`${outcome.added} 1`]);
+    assert.deepEqual(await feedsOf(server), [other, feed]);
     await finish();
   });
 

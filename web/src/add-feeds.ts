@@ -25,7 +25,10 @@ export async function addFeeds(
   const current = [...lines];
   const waiting = current.flatMap(({ outcome }, index) => (outcome === "waiting" ? [index] : []));
   let done = 0;
-  const feeds = waiting.map((index) => current[index]?.feed ?? "");
+  const feeds = waiting.map((index) => {
+    const { feed = "", id } = current[index] ?? {};
+    return { url: feed, id };
+  });
   const onProgress = ({ results }: Progress) => {
     append(results.flatMap((result) => (result.outcome === "added" ? [result.subscription] : [])));
     for (const result of results) {

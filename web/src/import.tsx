@@ -56,9 +56,10 @@ export async function previewImport(file: File): Promise<void> {
   }
 }
 
-function toLine({ feedUrl, title, outcome, code, detail }: ImportEntry): Line {
+function toLine({ feedUrl, title, outcome, code, detail, subscriptionId }: ImportEntry): Line {
   return {
     feed: feedUrl,
+    id: subscriptionId ?? undefined,
     title,
     outcome: outcome === "added" ? "new" : outcome,
     error: detail === null ? undefined : { code: code ?? undefined, detail },

@@ -10,6 +10,8 @@ import { formatNumber, useWords } from "./words/index.ts";
 /** A feed to add, and its outcome. */
 export interface Line {
   readonly feed: string;
+  /** The id from the preview of an import, which must get the same one. */
+  readonly id?: string | undefined;
   readonly title?: string | null;
   readonly outcome: Outcome;
   readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
