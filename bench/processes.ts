@@ -34,7 +34,7 @@ interface Tracked {
 
 /** With accounts the limits are counted, but high enough to be out of the way. */
 const WITH_ACCOUNTS = {
-  EARMARK_ACCOUNTS: "on",
+  EARMARK_ACCOUNTS: "true",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "100000000",
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "1000000000",

@@ -162,7 +162,7 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
 
 /** What is wrong after a start that nothing disturbs: the list, the accounts, the tables. */
 async function startAgain(run: Run, place: Place, expected: readonly string[]): Promise<string[]> {
-  const server = await serve(run, { DATABASE_URL: place.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
+  const server = await serve(run, { DATABASE_URL: place.url, EARMARK_ACCOUNTS: "true" }).catch((error: Error) => error);
   if (server instanceof Error) return [`${place.engine}, started again after a kill: ${server.message}`];
   const ready = await call(server.port, "GET", "/readyz");
   const rows = await place.look();

@@ -54,8 +54,8 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
 }
 
 const { url: serverUrl, port: serverPort } = await startServer({
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "1000000",
 });
@@ -468,8 +468,8 @@ test("a proxy that takes less gets less, and a feed that is too long keeps no ot
 });
 
 const limited = startServer({
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_BASE_PATH: "/pods",
   EARMARK_OPERATIONS_PER_MINUTE: "900",
 });
@@ -881,7 +881,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 let aheadMs = 0;
 /** Below a base path, and with a clock that the tests put forward. */
 const { url: houseUrl, port: housePort } = await startServer(
-  { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_BASE_PATH: "/pods" },
+  { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_BASE_PATH: "/pods" },
   () => new Date(Date.now() + aheadMs),
 );
 const house = `${houseUrl}/pods`;
@@ -924,7 +924,7 @@ test("a name that is taken and a password that is wrong are refused, with the re
 });
 
 test("an invitation makes one account", async () => {
-  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "closed" });
+  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "false" });
   const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
   assert.ok(!isRefused(opened));
   const invitation = opened.secret;

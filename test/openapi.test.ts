@@ -28,7 +28,7 @@ const ORIGIN = "https://app.example";
 
 /** Settings that change what the document says. */
 const COMMON = {
-  EARMARK_METRICS: "1",
+  EARMARK_METRICS: "true",
   EARMARK_METRICS_TOKEN: METRICS_TOKEN,
   EARMARK_CORS_ORIGINS: ORIGIN,
   EARMARK_ALLOWED_HOSTS: "earmark.example",
@@ -40,8 +40,8 @@ const COMMON = {
 };
 const WITH_ACCOUNTS = {
   ...COMMON,
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_TRUSTED_PROXIES: "127.0.0.1",
   EARMARK_BASE_PATH: "/ear.mark",
 };
@@ -49,7 +49,7 @@ const VARIANTS = {
   "for one person": COMMON,
   "with accounts, below a base path": WITH_ACCOUNTS,
   "with an identity provider": {
-    EARMARK_ACCOUNTS: "on",
+    EARMARK_ACCOUNTS: "true",
     EARMARK_OIDC_ISSUER: "https://id.example/",
     EARMARK_OIDC_AUDIENCE: "earmark",
   },

@@ -26,8 +26,8 @@ const LOOKS: readonly (PageOptions & { readonly name: string })[] = (["phone", "
 const SIGNED_OUT = /^answer: 401 GET \S+\/v1\/(me|subscriptions)\b/;
 
 const browser = await launch();
-const open = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" });
-const closed = await startServer({ EARMARK_ACCOUNTS: "on" });
+const open = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
+const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
 
 let people = 0;
 let turn = 0;
@@ -330,7 +330,7 @@ async function join(server: Pick<TestServer, "url">, link: string, base: string)
 describe("a link with a secret", () => {
   test("that the server prints at its start makes the first account, once, below a base path", async () => {
     const { url, output } = await start({
-      EARMARK_ACCOUNTS: "on",
+      EARMARK_ACCOUNTS: "true",
       EARMARK_BASE_PATH: "/pods",
       DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
     });

@@ -47,10 +47,10 @@ test("everything that is wrong with the settings is named in one message", async
   assert.deepEqual([code, stdout], [78, ""]);
   for (const word of [
     "PORT=99999",
-    "EARMARK_MAX_OPERATION: there is no such setting; did you mean EARMARK_MAX_OPERATIONS?",
+    "EARMARK_MAX_OPERATION: unknown setting; did you mean EARMARK_MAX_OPERATIONS?",
     "EARMARK_METRICS=yes",
     "DATABASE_URL",
-    "EARMARK_OPEN=1",
+    "EARMARK_ALLOW_ANONYMOUS=true",
   ]) {
     assert.ok(stderr.includes(word), `${word} in ${stderr}`);
   }
@@ -90,7 +90,7 @@ test("a port that is taken, and a file that is in use, are named with what to do
   const first = await run(["serve"], { PORT: String(port), DATABASE_URL: `file:${folder}/1.db` });
   taken.close();
   assert.equal(first.code, 1);
-  assert.match(first.stderr, /^earmark: Port \d+ is taken\..* set PORT .*\n$/);
+  assert.match(first.stderr, /^earmark: Port \d+ is in use\..* set PORT .*\n$/);
   await start({ DATABASE_URL: `file:${folder}/2.db` });
   const second = await run(["serve"], { PORT: "0", DATABASE_URL: `file:${folder}/2.db` });
   assert.equal(second.code, 1);
@@ -232,7 +232,7 @@ test("the log holds no address, no body and no query", async () => {
 
 test("metrics are there when they are switched on", async () => {
   const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "1" });
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "true" });
   await post(server.port, [...batch(2), add("x", "y")]);
   await callServer(server.port, "GET", "/v1/subscriptions");
   await callServer(server.port, "GET", `/v1/subscriptions/${newId()}`);
@@ -270,6 +270,6 @@ test("start: a deletion was interrupted → the server finishes it", async (t) =
       ),
     );
   assert.deepEqual(left(), [1, 1, 1]);
-  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "on" });
+  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "true" });
   while (left().some((rows) => rows > 0)) await sleep(10);
 });

@@ -504,14 +504,14 @@ const METRICS_TOKEN = keep(`metrics.${randomBytes(16).toString("hex")}`, "the to
 
 async function startVerbose(settings: Headers): Promise<RunningServer> {
   return start({
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_SIGN_UP: "open",
-    EARMARK_FIRST_USER: canary("EARMARK_FIRST_USER"),
-    EARMARK_FIRST_PASSWORD: canary("EARMARK_FIRST_PASSWORD"),
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_SIGN_UP: "true",
+    EARMARK_ADMIN_USER: canary("EARMARK_ADMIN_USER"),
+    EARMARK_ADMIN_PASSWORD: canary("EARMARK_ADMIN_PASSWORD"),
     EARMARK_LOG_LEVEL: "debug",
     // Some requests are slow, and have another line.
     EARMARK_SLOW_REQUEST_MS: "20",
-    EARMARK_METRICS: "1",
+    EARMARK_METRICS: "true",
     EARMARK_METRICS_TOKEN: METRICS_TOKEN,
     EARMARK_TRUSTED_PROXIES: "127.0.0.1",
     EARMARK_CORS_ORIGINS: "https://app.example",
@@ -598,7 +598,7 @@ test("what is secret is in no line of the log, in no metric, and in no answer bu
     DATABASE_URL: `file:${folder}/earmark.db`,
     EARMARK_OIDC_ISSUER: provider.issuer,
     EARMARK_OIDC_AUDIENCE: "earmark",
-    EARMARK_OIDC_SIGN_UP: "open",
+    EARMARK_OIDC_SIGN_UP: "true",
   });
   const { port } = server;
   const person = await makePerson(port);
@@ -785,7 +785,7 @@ test("whoever has the file has no password, token, session or invitation, and no
   const folder = temporaryFolder();
   const settings = {
     DATABASE_URL: `file:${folder}/earmark.db`,
-    EARMARK_ACCOUNTS: "on",
+    EARMARK_ACCOUNTS: "true",
     EARMARK_TRUSTED_PROXIES: "127.0.0.1",
   };
   const server = await start(settings);

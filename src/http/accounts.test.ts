@@ -13,7 +13,7 @@ const JSONAPI = { "Content-Type": PLAIN };
 async function start(settings: Readonly<Record<string, string>> = {}) {
   let now = Date.now();
   const server = await startServer(
-    { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_TRUSTED_PROXIES: "127.0.0.1", ...settings },
+    { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1", ...settings },
     () => new Date(now),
   );
   const accounts = new Accounts(server.store.accounts, { signUp: true });
@@ -228,14 +228,14 @@ describe("signing up and in", async () => {
 
 describe("who may sign up", () => {
   test("sign-up is closed unless opened", async () => {
-    const server = await start({ EARMARK_SIGN_UP: "closed" });
+    const server = await start({ EARMARK_SIGN_UP: "false" });
     const answer = await signUp(server, "stranger");
     assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign-Up Closed"]);
     assert.equal((await signIn(server, "stranger")).status, 401);
   });
 
   test("an invitation makes one account, until it ends", async () => {
-    const server = await start({ EARMARK_SIGN_UP: "closed" });
+    const server = await start({ EARMARK_SIGN_UP: "false" });
     const invite = async () => {
       const opened = await server.accounts.invite(7, server.now());
       assert.ok(!("refused" in opened));
@@ -252,7 +252,7 @@ describe("who may sign up", () => {
   });
 
   test("the set-up link makes the first account, and no other", async () => {
-    const server = await start({ EARMARK_SIGN_UP: "closed" });
+    const server = await start({ EARMARK_SIGN_UP: "false" });
     const [first, second] = [await server.accounts.setUp(server.now()), await server.accounts.setUp(server.now())];
     assert.ok(first !== undefined && second !== undefined);
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: first.secret })).status, 201);

@@ -35,7 +35,7 @@ describeArchive("SQLite", async () => `file:${newFile()}`);
 test("a file that is not there is not read, nor made", async () => {
   const missing = newFile();
   const archive = await engineFor(`file:${missing}`).archive(`file:${missing}`);
-  await assert.rejects(archive.read(), refuses(`There is no database at ${missing}.`));
+  await assert.rejects(archive.read(), refuses(`No database at ${missing}.`));
   assert.equal(existsSync(missing), false);
 });
 
@@ -73,7 +73,7 @@ test("a backup is one file that is whole, and is put in the place of another tha
   const [file, backup, other, empty] = [newFile(), newFile(), newFile(), newFile()];
   await assert.rejects(
     backUpFile(file, backup, () => undefined),
-    refuses(`There is no database at ${file}.`),
+    refuses(`No database at ${file}.`),
   );
   await fill(`file:${file}`, 3);
   const progress: (readonly number[])[] = [];
@@ -267,8 +267,8 @@ test("no file stays open, whatever is done with it", async () => {
 test("what is not a whole backup is refused, with what to do", async () => {
   const file = newFile();
   writeFileSync(file, "x".repeat(200));
-  assert.throws(() => checkFile(file), refuses(`${file} is not a database of Earmark.`));
-  assert.throws(() => checkFile(join(file, "..")), refuses("is not a database of Earmark."));
+  assert.throws(() => checkFile(file), refuses(`${file} is not an Earmark database.`));
+  assert.throws(() => checkFile(join(file, "..")), refuses("is not an Earmark database."));
   const good = newFile();
   await fill(`file:${good}`, 1);
   writeFileSync(`${good}-wal`, "");

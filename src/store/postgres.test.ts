@@ -160,7 +160,7 @@ test("nobody stays connected to a database that was prepared, looked at, or hold
       .then((archive) => archive.read()),
     (error: Error) =>
       error instanceof UserError &&
-      error.message.startsWith("There is no Earmark of this version at ") &&
+      error.message.startsWith("No Earmark database of this version at ") &&
       error.message.endsWith(`/${nameOf(url)}.`),
   );
   await engineFor(url).migrate(url, { distribute: false });

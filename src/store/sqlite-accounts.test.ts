@@ -29,7 +29,7 @@ test("what was revoked is refused when it is answered, however soon it is used a
 test("what a command has revoked beside a server is refused there when the command has its answer", async (t) => {
   const url = `file:${join(folder, "beside.db")}`;
   const server = await openStore(url, { maxWaiting: 50_000, connections: 1 });
-  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, beside: true });
+  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await requireEnds(command.accounts, server.accounts);
 });
@@ -44,7 +44,7 @@ test("access: a revocation in this process is answered → no write under it app
 test("access: a revocation by a command is answered → no write of the server under it appears later", async (t) => {
   const url = `file:${join(folder, "late-beside.db")}`;
   const server = await openStore(url, { maxWaiting: 50_000, connections: 1 });
-  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, beside: true });
+  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await requireNoLateWrites(
     { accounts: command.accounts, subscriptions: command },

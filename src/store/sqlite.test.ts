@@ -223,7 +223,7 @@ test("when the writer cannot be started nothing is done, and a store whose write
 test("one who works beside a server shares its file, and a file that is of another version meanwhile is not ready", async () => {
   const file = newFile();
   const store = await open(file);
-  const beside = await open(file, { beside: true });
+  const beside = await open(file, { allowRunningServer: true });
   await beside.add(asUser(USER), drafts(0, 2), NOW);
   const removing = store.remove(asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(store.waiting, 1);
