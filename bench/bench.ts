@@ -6,23 +6,22 @@ import type { Bound, Measurement, MeasureOrder } from "./load.ts";
 import { PostgresServer } from "./postgres.ts";
 import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } from "./processes.ts";
 
-/** How long and how often: what a line does is the same in all of them. */
+/** Durations and repetitions; the work of a benchmark is the same in every plan. */
 export interface Plan {
-  /** Rounds that do not count, before those that do: some ten thousand requests until everything is compiled. */
+  /** Uncounted rounds before the measured ones: it takes about ten thousand requests until the JIT settles. */
   readonly warmUpRounds: number;
   readonly rounds: number;
-  /** How many processes share the rounds, one after another: one in ten or so is slower than others as long as it lives. */
+  /** Successive processes that share the rounds: about one process in ten is slower for its whole life. */
   readonly lives: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
-  /** How often each page of a long list is asked for in a round. */
+  /** Requests for each page of a long list per round. */
   readonly turns: number;
-  /** Rows of the small and the large file. */
+  /** Rows in the small and the large database. */
   readonly rows: readonly [small: number, large: number];
   readonly sizeRounds: number;
   readonly sizeRequests: number;
   readonly bulkMs: number;
-  readonly startRows: number;
 }
 
 export const FULL: Plan = {
@@ -36,7 +35,6 @@ export const FULL: Plan = {
   sizeRounds: 5,
   sizeRequests: 700,
   bulkMs: 60_000,
-  startRows: 1_000_000,
 };
 
 export const QUICK: Plan = {
@@ -50,15 +48,14 @@ export const QUICK: Plan = {
   sizeRounds: 3,
   sizeRequests: 60,
   bulkMs: 3_000,
-  startRows: 100_000,
 };
 
-/** No bound; a number that JSON can carry to the load. */
+/** No bound, as a number that survives JSON. */
 export const ANY = Number.MAX_SAFE_INTEGER;
 
 export type Work = Pick<MeasureOrder, "connections" | "workload">;
 
-/** Servers that do some work together, and how they did. */
+/** Servers that share one workload, and their measurements. */
 export interface Contender {
   readonly servers: readonly Server[];
   readonly runs: Measurement[];
@@ -67,24 +64,24 @@ export interface Contender {
 export interface BenchOptions {
   /** A folder for CPU profiles of Earmark's threads. */
   readonly profile?: string | undefined;
-  readonly say?: (words: string) => void;
+  readonly logProgress?: (message: string) => void;
 }
 
-/** What all lines share: a folder, the engines, and the processes that put load on servers. */
+/** Shared by all benchmarks: a temporary folder, the engines and the load generators. */
 export class Bench {
   readonly plan: Plan;
   readonly sqlite: Engine;
   readonly postgres: Engine;
   readonly postgresServer: PostgresServer;
   readonly folder: string;
-  readonly say: (words: string) => void;
+  readonly logProgress: (message: string) => void;
   readonly #profile: string | undefined;
   #load: Load | undefined;
   #otherLoad: Load | undefined;
 
-  constructor(plan: Plan, { profile, say = () => undefined }: BenchOptions = {}) {
+  constructor(plan: Plan, { profile, logProgress = () => undefined }: BenchOptions = {}) {
     this.plan = plan;
-    this.say = say;
+    this.logProgress = logProgress;
     this.#profile = profile;
     this.folder = mkdtempSync(join(tmpdir(), "earmark-bench-"));
     this.sqlite = createSqlite(this.folder);
@@ -97,7 +94,7 @@ export class Bench {
     return this.#load;
   }
 
-  /** For a second kind of work at the same time. */
+  /** For a second workload at the same time. */
   get otherLoad(): Load {
     this.#otherLoad ??= startLoad(2 ** 31);
     return this.#otherLoad;
@@ -119,17 +116,18 @@ export class Bench {
     const databasePid = servers.some(({ onPostgres }) => onPostgres) ? this.postgresServer.pid : undefined;
     const order = { kind: "measure", servers: addresses, databasePid, ...work, warmUp, measure: bound } as const;
     const measurement = await load.run(order);
-    if (measurement.loadShare > 0.9) this.say("    the load took a whole core: it may have measured itself");
+    if (measurement.loadShare > 0.9)
+      this.logProgress("    the load generator used a whole core: the result may show its own limit");
     return measurement;
   }
 
-  /** The same by another process, until it is told to finish. */
+  /** Runs on the other load generator until told to finish. */
   measureBeside(servers: readonly Server[], work: Work): Promise<Measurement> {
     const warmUp = { ms: this.plan.warmUpMs, requests: ANY };
     return this.measure(servers, work, { ms: ANY, requests: ANY }, warmUp, this.otherLoad);
   }
 
-  /** Each in every round. */
+  /** Measures every contender once per round. */
   async takeTurns(contenders: readonly Contender[], work: Work, rounds = this.plan.rounds): Promise<void> {
     for (let round = 1 - this.plan.warmUpRounds; round <= rounds; round += 1) {
       for (const { servers, runs } of inTurns(contenders, round)) {
@@ -140,7 +138,7 @@ export class Bench {
   }
 
   async fillList(servers: readonly Server[], length: number): Promise<void> {
-    // The first answer ends the warm-up, and is one of the list's thousands all the same.
+    // The response that ends the warm-up adds to the list as well.
     const bound = { ms: ANY, requests: length / 1_000 - 1 };
     await this.measure(servers, { connections: 1, workload: adding(1_000) }, bound, { ms: 0, requests: 0 });
   }
@@ -151,7 +149,7 @@ export class Bench {
     this.kill();
   }
 
-  /** What can be done at once, when there is no time for more. */
+  /** Synchronous cleanup, for process exit. */
   kill(): void {
     killAll();
     this.postgresServer.kill();
@@ -159,7 +157,7 @@ export class Bench {
   }
 }
 
-/** Forth in one round and back in the next: what one leaves to the disk should not always burden the same other. */
+/** Reverses the order every other round, so that pending disk writes of one do not always burden the same other. */
 export function inTurns<T>(contenders: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? contenders : contenders.toReversed();
 }
@@ -176,7 +174,7 @@ export function paging(size: number, total: number): Work["workload"] {
   return { kind: "pages", size, total };
 }
 
-/** Operations of an addition, items of a page. */
+/** Operations per add request, or items per page. */
 export function partsOf({ workload }: Work): number {
   return workload.kind === "add" ? workload.operations : workload.size;
 }

@@ -3,20 +3,19 @@ import type { PostgresServer } from "./postgres.ts";
 import { fillPostgres, pickIds, pickIdsFromPostgres, prefill, settlePostgres } from "./prefill.ts";
 import type { FloorMode } from "./processes.ts";
 
-/** Where the data lies that a line measures. A place is a path or the URL of a database. */
+/** A database engine under test. A place is a file path or a database URL. */
 export interface Engine {
   readonly name: "SQLite" | "PostgreSQL";
-  /** How the floor adds that Earmark is held against. */
+  /** How the floor writes unless a benchmark says otherwise. */
   readonly floor: FloorMode;
-  /** A place with nothing in it. */
+  /** Returns an empty place. */
   create(): Promise<string>;
-  /** For what is no longer measured. */
   drop(place: string): Promise<void>;
-  /** Fills the local user's list, which Earmark has made and let go of. */
+  /** Fills the local user's list, after Earmark has created the schema and stopped. */
   fill(place: string, length: number): Promise<void>;
-  /** For what is only read from now on. */
+  /** Runs pending maintenance before a read-only measurement. */
   settle(place: string): Promise<void>;
-  /** Ids of the local user's list, in no order. */
+  /** Random ids of the local user's list. */
   pickIds(place: string, count: number): Promise<string[]>;
 }
 
@@ -24,7 +23,7 @@ export function createSqlite(folder: string): Engine {
   let files = 0;
   return {
     name: "SQLite",
-    floor: "groups",
+    floor: "grouped",
     async create() {
       files += 1;
       return join(folder, `${files}.db`);
@@ -39,7 +38,7 @@ export function createSqlite(folder: string): Engine {
 export function createPostgres(server: PostgresServer): Engine {
   return {
     name: "PostgreSQL",
-    floor: "side by side",
+    floor: "parallel",
     create: () => server.create(),
     drop: (url) => server.drop(url),
     fill: fillPostgres,

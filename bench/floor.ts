@@ -6,12 +6,11 @@ import { type Addition, FloorStore, type Item } from "./floor-store.ts";
 import { ATOMIC, PLAIN } from "./requests.ts";
 
 /**
- * What Earmark is measured against: the same bytes out and the same durability from bare node:http and node:sqlite, or
- * the same driver of PostgreSQL. It believes whatever it is sent, so no server that checks can be much faster.
+ * The floor: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
+ * PostgreSQL driver, without any checks. No server that validates its input can be much faster.
  *
- * `node floor.ts <file> groups` commits in groups, in a thread, as Earmark does; with `each` instead, every request is
- * a transaction of its own in the main thread, as a first draft would have it. With the URL of a PostgreSQL database
- * groups are inserted `one at a time` or `side by side`.
+ * `node floor.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups
+ * are inserted `serial` or `parallel`.
  */
 const [place = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
@@ -33,7 +32,7 @@ const { add, page } = place.startsWith("postgres") ? await openPostgres() : open
 
 /** A failure ends the process, and with it the run. */
 async function openPostgres(): Promise<Floor> {
-  const lanes = mode === "one at a time" ? 1 : SIDE_BY_SIDE;
+  const lanes = mode === "serial" ? 1 : SIDE_BY_SIDE;
   const store = await PostgresFloor.open(place, SIDE_BY_SIDE);
   return {
     add: gather((additions, done) => void store.add(additions).then(done), lanes),
@@ -44,7 +43,7 @@ async function openPostgres(): Promise<Floor> {
 function openSqlite(): Floor {
   const store = new FloorStore(place);
   return {
-    add: mode === "each" ? (addition, done) => done(store.add([addition])) : addInGroups(),
+    add: addInGroups(),
     page: (offset, size, done) => done(store.page(offset, size)),
   };
 }
@@ -60,7 +59,7 @@ function addInGroups(): Floor["add"] {
   return gather(write, 1);
 }
 
-/** What waits together is written together, in groups of one size, as Earmark does it; so many at a time. */
+/** Writes waiting requests as one group, with at most `lanes` groups in flight, as Earmark does. */
 function gather(
   write: (additions: readonly Addition[], done: (added: Uint8Array) => void) => void,
   lanes: number,

@@ -12,25 +12,25 @@ import {
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
 
 /**
- * A process of its own that puts load on a server and checks every answer. One order at a time comes in over IPC, and
- * one report for each goes out. Its operations are counted from the number it is started with.
+ * The load generator: a separate process that receives one order at a time over IPC, checks every response and sends one
+ * report per order. Its operations are numbered from its first argument.
  */
-export type Order = MeasureOrder | TimePagesOrder | RemoveOrder | HoldOrder;
+export type Order = MeasureOrder | TimePagesOrder | RemoveOrder;
 
-/** Ends the measurement that is under way; it has no report of its own. */
+/** Ends the current measurement; it has no report of its own. */
 export type Finish = "finish";
 
-/** As many requests as the connections can carry, one in flight on each. */
+/** As many requests as possible, one in flight per connection. */
 export interface MeasureOrder {
   readonly kind: "measure";
-  /** Processes that share the load, each by as many of the connections as the others. */
+  /** Connections are spread evenly over these processes. */
   readonly servers: readonly {
     readonly port: number;
     readonly pid: number;
-    /** What to show, one after another; none where nobody asks. */
+    /** API tokens, used in turn; empty without accounts. */
     readonly tokens: readonly string[];
   }[];
-  /** The process of a database, whose children work for it. */
+  /** PostgreSQL's main process, whose CPU time is measured with its children. */
   readonly databasePid: number | undefined;
   readonly connections: number;
   readonly workload:
@@ -46,7 +46,7 @@ export interface Bound {
   readonly requests: number;
 }
 
-/** Pages in turn over one connection, so that each is timed in the same weather. */
+/** Requests pages alternately on one connection, so that all are timed under the same conditions. */
 export interface TimePagesOrder {
   readonly kind: "time-pages";
   readonly port: number;
@@ -60,24 +60,16 @@ export interface RemoveOrder {
   readonly ids: readonly string[];
 }
 
-/** Connections that have asked once and then stay idle, until the next order of this kind. */
-export interface HoldOrder {
-  readonly kind: "hold";
-  readonly port: number;
-  readonly connections: number;
-}
-
 export interface Measurement {
   readonly requests: number;
   readonly seconds: number;
-  /** User and system time of the servers in that span; NaN where the system does not tell. */
+  /** User and system time of the servers; NaN where the operating system does not report it. */
   readonly cpuSeconds: number;
-  /** The same of the database's processes; NaN where there are none. */
+  /** CPU time of the database processes; NaN without a database. */
   readonly databaseSeconds: number;
-  /** How long an answer took: half of them at most the first, all but one in a hundred at most the second. */
   readonly medianMs: number;
   readonly p99Ms: number;
-  /** How much of one core the load itself took: near 1, it measured itself. */
+  /** Share of one core that the load generator used: near 1, the result shows its own limit. */
   readonly loadShare: number;
 }
 
@@ -158,7 +150,7 @@ function measure(order: MeasureOrder): Promise<Measurement> {
           fail(error);
           return;
         }
-        // What is under way is waited for, so that the next measurement starts on an idle server.
+        // Wait for requests in flight, so that the next measurement starts on an idle server.
         if (phase === "warming up" || (phase === "measuring" && sent < bound.requests)) send();
         else if (inFlight === 0 && result !== undefined) {
           for (const each of opened) each.close();
@@ -192,7 +184,7 @@ async function timePages({ port, pages, turns }: TimePagesOrder): Promise<number
   return times.map((each) => summarize(each).median);
 }
 
-/** Not timed, so by several at once, which share their commits. */
+/** Not timed, so in parallel to share commits. */
 async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
   const left = [...ids];
   const removeNext = async () => {
@@ -201,23 +193,6 @@ async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
     close();
   };
   await Promise.all(Array.from({ length: 16 }, removeNext));
-  return [];
-}
-
-const held: Connection[] = [];
-
-/** Those of an earlier order are let go of. Opened some at a time, as long as the queue of a listening socket is. */
-async function hold({ port, connections }: HoldOrder): Promise<number[]> {
-  for (const connection of held.splice(0)) connection.close();
-  const askOnce = async () => {
-    const connection = await Connection.open(port, () => undefined);
-    held.push(connection);
-    const answer = new Promise<Buffer>((resolve) => connection.exchange(pageRequest(1, 25), resolve));
-    requireStatus(await answer, 200);
-  };
-  for (let opened = 0; opened < connections; opened += 100) {
-    await Promise.all(Array.from({ length: Math.min(100, connections - opened) }, askOnce));
-  }
   return [];
 }
 
@@ -232,7 +207,7 @@ async function openSequence(port: number): Promise<[ask: (request: string) => Pr
   return [ask, () => connection.close()];
 }
 
-function carryOut(order: Order): Promise<Measurement | number[]> {
+function execute(order: Order): Promise<Measurement | number[]> {
   switch (order.kind) {
     case "measure":
       return measure(order);
@@ -240,8 +215,6 @@ function carryOut(order: Order): Promise<Measurement | number[]> {
       return timePages(order);
     case "remove":
       return remove(order);
-    case "hold":
-      return hold(order);
   }
 }
 
@@ -251,7 +224,7 @@ process.on("message", (order: Order | Finish) => {
     return;
   }
   const answer = (report: Report) => process.send?.(report);
-  carryOut(order).then(
+  execute(order).then(
     (value) => answer({ value }),
     (error) => answer({ failure: String(error) }),
   );

@@ -1,73 +1,55 @@
 import { parseArgs } from "node:util";
 import { Bench, FULL, QUICK } from "./bench.ts";
-import { drawBars } from "./chart.ts";
-import { postgresParts, sqliteParts } from "./lines.ts";
+import { postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
 import { describeMachine, type Machine } from "./machine.ts";
-import { drawLines, goalsOf, isReached, type Line, toRecord, writeMarkdown } from "./report.ts";
-import { fillIn, keep } from "./results.ts";
-import { measureScaling, SCALING_ROUNDS } from "./scaling.ts";
+import { drawLines, isReached, type Line, targetsOf, writeMarkdown } from "./report.ts";
 
-/**
- * How near Earmark comes to its floor, and whether it stays fast as it grows. Only what ran in turns in one run on one
- * machine is compared, so the ratios are what to read; the digits beside them are this machine's at this hour.
- */
+const USAGE = `Measures Earmark against a floor: a server that does the same work without any checks.
+Only ratios within one run are comparable; absolute figures depend on the machine.
+
+Usage: npm run bench -- [--quick] [--only TEXT] [--profile FOLDER]
+
+  --quick           3 minutes instead of 20, with rough figures
+  --only TEXT       run only benchmarks whose name contains TEXT, such as "postgres"
+  --profile FOLDER  write CPU profiles of Earmark's threads to FOLDER
+`;
+
 const { values: options } = parseArgs({
   options: {
-    /** Some minutes become one; the figures are rough. */
     quick: { type: "boolean", default: false },
-    /** Only the lines whose names hold this, such as `postgres`. */
     only: { type: "string", default: "" },
-    /** Cost as users, lists and requests grow, instead of the lines. */
-    scaling: { type: "boolean", default: false },
-    /** The most rows of a file in that; ten million take some minutes more. */
-    rows: { type: "string", default: "1000000" },
-    /** A folder for CPU profiles of Earmark's threads. */
     profile: { type: "string" },
-    /** A folder for the results. Without it only a run of everything is kept, in `bench/results`. */
-    results: { type: "string" },
+    help: { type: "boolean", default: false },
   },
 });
 
-function say(words: string): void {
-  process.stderr.write(`${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${words}\n`);
+function logProgress(message: string): void {
+  process.stderr.write(`${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${message}\n`);
 }
 
-const isWhole = !options.quick && options.only === "" && options.profile === undefined;
-const bench = new Bench(options.quick ? QUICK : FULL, { profile: options.profile, say });
-
-async function measureLines(machine: Machine): Promise<void> {
-  const parts = [...sqliteParts(), ...postgresParts()].filter(({ name }) =>
-    name.toLowerCase().includes(options.only.toLowerCase()),
+async function run(bench: Bench): Promise<void> {
+  const machine = describeMachine(bench.folder);
+  const wanted = options.only.toLowerCase();
+  const chosen = [...sqliteBenchmarks(), ...postgresBenchmarks()].filter(({ name }) =>
+    name.toLowerCase().includes(wanted),
   );
-  // Whether there is one is better known now than after the minutes of the other engine.
-  if (parts.some(({ name }) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();
+  if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);
+  // Started first so that a missing PostgreSQL fails now and not after minutes of SQLite.
+  if (chosen.some(({ name }) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();
   const versions = { ...machine.versions, postgresql: await bench.postgresServer.version() };
   const lines: Line[] = [];
   try {
-    for (const { name, measure } of parts) {
-      say(name);
-      lines.push(...(await measure(bench, name)));
+    for (const { name, measure } of chosen) {
+      logProgress(name);
+      lines.push(await measure(bench, name));
     }
   } finally {
-    // What was measured before something went wrong is still worth reading.
+    // Results up to a failure are still worth reading.
     process.stdout.write(drawLines(lines));
   }
-  process.stdout.write(`${describe({ ...machine, versions })}\n`);
-  const judged = goalsOf(lines).map(({ comparison }) => isReached(comparison));
-  const reached = judged.filter((each) => each === true).length;
-  const missed = judged.filter((each) => each === false).length;
-  process.stdout.write(`Targets reached: ${reached} of ${reached + missed}. Every answer was right.\n`);
-  const record = { ...machine, versions, plan: bench.plan, lines: toRecord(lines) };
-  const saved = keep("bench", record, drawBars(lines, describe(machine)), { isWhole, folder: options.results });
-  if (saved === "here") fillIn("bench", `${describe({ ...machine, versions })}\n\n${writeMarkdown(lines)}`);
-}
-
-async function measureGrowth(machine: Machine): Promise<void> {
-  const { text, record, chart, markdown } = await measureScaling(bench, options.quick ? 100_000 : Number(options.rows));
-  process.stdout.write(`${text}${describe(machine)}\n`);
-  const whole = { ...machine, ...record };
-  const saved = keep("scaling", whole, chart, { isWhole, folder: options.results });
-  if (saved === "here") fillIn("scaling", `${describe(machine)}\n\n${markdown}`);
+  const reached = targetsOf(lines).filter(({ comparison }) => isReached(comparison)).length;
+  process.stdout.write(`\n${describe({ ...machine, versions })}\n\n${writeMarkdown(lines)}\n\n`);
+  process.stdout.write(`Targets reached: ${reached} of ${targetsOf(lines).length}. Every response was correct.\n`);
 }
 
 function describe({ date, cpu, cores, memoryGiB, versions, syncMs, loadBefore }: Machine): string {
@@ -75,27 +57,30 @@ function describe({ date, cpu, cores, memoryGiB, versions, syncMs, loadBefore }:
     version === undefined ? [] : [`${name} ${version}`],
   );
   return [
-    `Medians of ${options.scaling ? SCALING_ROUNDS : bench.plan.rounds} rounds in turns, with least and most, on ${date.slice(0, 10)}.`,
-    `${cores} cores (${cpu}) and ${memoryGiB} GiB, shared by servers, database and load;`,
-    `a sync of the disk takes ${syncMs.median.toFixed(2)} ms; load before the run ${loadBefore.toFixed(2)}.`,
+    `Medians of alternating rounds (min..max), ${date.slice(0, 10)}.`,
+    `${cores} cores (${cpu}) and ${memoryGiB} GiB, shared by servers, database and load generator;`,
+    `fsync takes ${syncMs.median.toFixed(2)} ms; load average before the run: ${loadBefore.toFixed(2)}.`,
     `Versions: ${named.join(", ")}.`,
   ].join(" ");
 }
 
-process.once("exit", () => bench.kill());
-const interruption = new Promise<void>((resolve) => {
-  const interrupt = () => {
-    // A second one does not wait for what the first has begun to stop.
-    if (process.exitCode === 1) process.exit();
-    process.exitCode = 1;
-    resolve();
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
-});
-try {
-  const machine = describeMachine(bench.folder);
-  await Promise.race([options.scaling ? measureGrowth(machine) : measureLines(machine), interruption]);
-} finally {
-  await bench.close();
+if (options.help) process.stdout.write(USAGE);
+else {
+  const bench = new Bench(options.quick ? QUICK : FULL, { profile: options.profile, logProgress });
+  process.once("exit", () => bench.kill());
+  const interruption = new Promise<void>((resolve) => {
+    const interrupt = () => {
+      // A second signal does not wait for the shutdown that the first one started.
+      if (process.exitCode === 1) process.exit();
+      process.exitCode = 1;
+      resolve();
+    };
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
+  });
+  try {
+    await Promise.race([run(bench), interruption]);
+  } finally {
+    await bench.close();
+  }
+  process.exit();
 }
-process.exit();

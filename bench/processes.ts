@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { START_OPTIONS } from "../test/process.ts";
-import type { HoldOrder, Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
+import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
   readonly pid: number;
@@ -18,7 +18,7 @@ export interface Server {
 
 export interface Load {
   run(order: MeasureOrder): Promise<Measurement>;
-  run(order: TimePagesOrder | RemoveOrder | HoldOrder): Promise<number[]>;
+  run(order: TimePagesOrder | RemoveOrder): Promise<number[]>;
   /** Ends the measurement that is under way. */
   finish(): void;
 }
@@ -77,7 +77,7 @@ function isUrl(place: string): boolean {
   return place.startsWith("postgres");
 }
 
-export type FloorMode = "groups" | "each" | "one at a time" | "side by side";
+export type FloorMode = "grouped" | "serial" | "parallel";
 
 /** Its compiled code is kept between starts, as Earmark's is. */
 export async function startFloor(place: string, mode: FloorMode): Promise<Server> {

@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import { ANY, adding, type Bench, inTurns, partsOf, stopServers, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
@@ -8,28 +7,22 @@ import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from
 import { requireSameAnswers } from "./same-answers.ts";
 import { readCpuSeconds } from "./usage.ts";
 
-/** How fast it is, beside something that does the same work in the same run. */
-
 const LONG_LIST = 100_000;
 const REMOVED = 1_000;
 const LIST_LENGTH = 1_000;
-/** Users whose lists are added to in a large file, each request to another one. */
+/** Users in a large database; each request adds to the list of another one. */
 const USERS = 500;
-const MOST_PROCESSES = 4;
-/** So many cores let two processes, a database and the load run at the same time. */
-const CORES_FOR_TWO = 4;
-/** With a token and without are so much alike that it takes more rounds to tell them apart: single ones differ by a third. */
+/** The effect of a token is smaller than the noise of a round, so it takes more rounds to see. */
 const ROUNDS_FOR_TOKENS = 2;
-/** Rounds of single requests that do not count: it takes some hundreds of them until the server is compiled. */
+/** Uncounted rounds of single requests: it takes some hundreds until the JIT settles. */
 const WARM_UP_ROUNDS = 5;
 
-/** What was measured of somebody. */
 interface Measured {
   readonly name: string;
   readonly runs: readonly Measurement[];
 }
 
-/** Rate and CPU time of each beside those of the last one. */
+/** Compares rate and CPU time of each contender with the last one. */
 function rowsOf(
   contenders: readonly Measured[],
   work: Work,
@@ -46,25 +39,18 @@ function rowsOf(
   );
 }
 
-/** CPU time for a request. */
+/** CPU seconds per request. */
 function costsOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ cpuSeconds, databaseSeconds, requests }) => (cpuSeconds + (databaseSeconds || 0)) / requests);
 }
 
-/** Another way to do the same work without checks, which Earmark is held against besides its floor. */
-export interface OtherFloor {
-  readonly name: string;
-  readonly mode: FloorMode;
-  readonly target?: Target;
-}
-
-/** Who takes part in a comparison: each of its processes gets a place of its own. */
+/** A participant; each of its processes gets its own database. */
 interface Rival {
   readonly name: string;
   start(place: string): Promise<Server>;
 }
 
-/** Lets rivals do the same work in turns, in several lives. */
+/** Alternates between rivals doing the same work, over several processes of each. */
 async function measureRivals(
   bench: Bench,
   engine: Engine,
@@ -98,40 +84,29 @@ async function measureRivals(
   return rivals.map(({ name }, at) => ({ name, runs: runs[at] ?? [] }));
 }
 
-/** Earmark, its floor, and other ways to do the same. */
+/** Compares Earmark with its floor. */
 export async function compareWithFloor(
   bench: Bench,
   name: string,
   engine: Engine,
   work: Work,
-  { target, floor = engine.floor, others = [] }: { target?: Target; floor?: FloorMode; others?: readonly OtherFloor[] },
+  { target, floor = engine.floor }: { target?: Target; floor?: FloorMode },
 ): Promise<Line> {
-  const floors = [...others, { name: "floor", mode: floor }];
-  const rivals = floors.map(({ name: rival, mode }) => ({
-    name: rival,
-    start: (place: string) => startFloor(place, mode),
-  }));
-  const contenders = await measureRivals(
-    bench,
-    engine,
-    work,
-    [{ name: "Earmark", start: (place) => bench.earmark(place) }, ...rivals],
-    { check: (servers) => requireSameAnswers(servers.map(({ port }) => port)) },
-  );
-  const [earmark, ...rest] = contenders;
-  const own = earmark?.runs ?? [];
-  const comparisons = rest.toReversed().flatMap(({ name: rival, runs }) => {
-    const other = others.find((each) => each.name === rival);
-    if (other !== undefined) return [compare(`times ${other.name}`, ratesOf(own), ratesOf(runs), other.target)];
-    return [
-      compare("of the floor's rate", ratesOf(own), ratesOf(runs), target),
-      compare("times the floor's CPU", costsOf(own), costsOf(runs)),
-    ];
+  const rivals = [
+    { name: "Earmark", start: (place: string) => bench.earmark(place) },
+    { name: "floor", start: (place: string) => startFloor(place, floor) },
+  ];
+  const contenders = await measureRivals(bench, engine, work, rivals, {
+    check: (servers) => requireSameAnswers(servers.map(({ port }) => port)),
   });
-  return { name, rows: rowsOf(contenders, work, (contender) => (contender === earmark ? comparisons : [])) };
+  const compareWith = ({ runs }: Measured, base: Measured) => [
+    compare("of the floor's rate", ratesOf(runs), ratesOf(base.runs), target),
+    compare("times the floor's CPU", costsOf(runs), costsOf(base.runs)),
+  ];
+  return { name, rows: rowsOf(contenders, work, compareWith) };
 }
 
-/** What it costs to know who asks. */
+/** Measures the cost of authentication. */
 export async function compareAccounts(
   bench: Bench,
   name: string,
@@ -153,47 +128,7 @@ export async function compareAccounts(
   return { name, rows: rowsOf(contenders, work, compareWith) };
 }
 
-/** Whether more processes on one database do more. There is one user, so all of them write to one list. */
-export async function compareProcesses(
-  bench: Bench,
-  name: string,
-  engine: Engine,
-  work: Work,
-  target: Target,
-): Promise<Line> {
-  const place = await engine.create();
-  const servers: Server[] = [];
-  for (let count = 0; count < MOST_PROCESSES; count += 1) servers.push(await bench.earmark(place));
-  if (work.workload.kind === "pages") {
-    await bench.fillList(servers, work.workload.total);
-    await engine.settle(place);
-  }
-  // Those that have no load in a turn sleep through it.
-  const first = (count: number) => ({ servers: servers.slice(0, count), runs: [] as Measurement[] });
-  const two = { name: "2 processes", ...first(2) };
-  const contenders = [
-    { name: `${MOST_PROCESSES} processes`, ...first(MOST_PROCESSES) },
-    two,
-    { name: "1 process", ...first(1) },
-  ];
-  await bench.takeTurns(contenders, work);
-  await stopServers(servers);
-  await engine.drop(place);
-  const cores = availableParallelism();
-  const unjudged = cores < CORES_FOR_TWO ? `only ${cores} cores` : undefined;
-  const compareWith = (contender: Measured, base: Measured) => [
-    compare(
-      "of one process's rate",
-      ratesOf(contender.runs),
-      ratesOf(base.runs),
-      contender === two ? target : undefined,
-      unjudged,
-    ),
-  ];
-  return { name, rows: rowsOf(contenders, work, compareWith) };
-}
-
-/** Whether a page costs the same wherever it lies in a long list, also when the list has gaps. */
+/** Compares first, middle and last page of a long list, with and without gaps. */
 export async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const { rounds, turns } = bench.plan;
   const [whole, gapped] = [await engine.create(), await engine.create()];
@@ -253,8 +188,8 @@ function pagesOf(total: number): TimePagesOrder["pages"] {
 }
 
 /**
- * Whether additions stay fast in a large file. Each request is another user's, and each round starts all of them anew,
- * so that the lists are as long as they are said to be when it begins.
+ * Compares adds to a small and a large database. Each request is from another user, and every list is cut back to its
+ * initial length before each round.
  */
 export async function compareSizes(bench: Bench, name: string, target?: Target): Promise<Line> {
   const { sizeRounds, rows, sizeRequests } = bench.plan;
@@ -287,17 +222,17 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
   return { name, rows: rowsOf(contenders, work, compareWith) };
 }
 
-/** A file that Earmark has made, filled with lists. */
-export async function fillFile(bench: Bench, lists: Lists): Promise<string> {
+/** Creates a database by starting Earmark once, then fills it. */
+async function fillFile(bench: Bench, lists: Lists): Promise<string> {
   const path = await bench.sqlite.create();
   await (await bench.earmark(path)).stop();
-  bench.say(`    writing ${(lists.count * lists.length).toLocaleString("en")} rows`);
+  bench.logProgress(`    writing ${(lists.count * lists.length).toLocaleString("en")} rows`);
   prefill(path, lists);
   return path;
 }
 
-/** One whose first users have tokens. */
-export async function makeFile(
+/** The first users have tokens. */
+async function makeFile(
   bench: Bench,
   lists: Lists,
 ): Promise<{ readonly path: string; readonly tokens: readonly string[] }> {

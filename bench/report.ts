@@ -1,30 +1,27 @@
 import { drawTable, type Figure, ratios, show, showShort, summarize } from "./figures.ts";
 import type { Measurement } from "./load.ts";
 
-/** What a line has to reach. */
 export type Target = { readonly atLeast: number } | { readonly atMost: number };
 
-/** A figure that is held against something else, round by round. */
+/** Ratios or figures, one per round. */
 export interface Comparison {
-  /** What the number is, such as `of the floor's rate`. */
+  /** Unit of the number, such as `of the floor's rate`. */
   readonly what: string;
   readonly rounds: readonly number[];
   readonly target?: Target;
-  /** Why the target says nothing on this machine. */
-  readonly unjudged?: string | undefined;
 }
 
-/** One contender of a line. The arrays hold a figure for each round. */
+/** One contender. Arrays contain a figure per round. */
 export interface Row {
   readonly name: string;
-  /** Operations or items of a request. */
+  /** Operations or items per request. */
   readonly parts?: number;
   readonly requestsPerSecond?: readonly number[];
   readonly medianMs?: readonly number[];
   readonly p99Ms?: readonly number[];
-  /** CPU time of the server for each operation or item, or for what `what` says. */
+  /** CPU time of the server per operation or item. */
   readonly cpuMicroseconds?: readonly number[];
-  /** The same of the database's processes. */
+  /** CPU time of the database processes per operation or item. */
   readonly databaseMicroseconds?: readonly number[];
   readonly comparisons: readonly Comparison[];
 }
@@ -57,38 +54,30 @@ export function ratesOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ requests, seconds }) => requests / seconds);
 }
 
-/** Pair by pair, since two neighbours in time share what else the machine was doing. */
-export function compare(
-  what: string,
-  ours: readonly number[],
-  theirs: readonly number[],
-  target?: Target,
-  unjudged?: string,
-): Comparison {
+/** Divides round by round, because neighbouring rounds share the background load of the machine. */
+export function compare(what: string, ours: readonly number[], theirs: readonly number[], target?: Target): Comparison {
   const rounds = ratios(ours, theirs);
-  return target === undefined ? { what, rounds } : { what, rounds, target, unjudged };
+  return target === undefined ? { what, rounds } : { what, rounds, target };
 }
 
-/** Undefined where there is no target, or none that counts here. */
-export function isReached({ rounds, target, unjudged }: Comparison): boolean | undefined {
-  if (target === undefined || unjudged !== undefined || rounds.length === 0) return undefined;
+export function isReached({ rounds, target }: Comparison): boolean {
+  if (target === undefined || rounds.length === 0) return false;
   const { median } = summarize(rounds);
   return "atLeast" in target ? median >= target.atLeast : median <= target.atMost;
 }
 
-export function showTarget(target: Target): string {
-  return "atLeast" in target ? `>= ${target.atLeast}` : `<= ${target.atMost}`;
+function showTarget(target: Target): string {
+  return "atLeast" in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`;
 }
 
-export function verdictOf(comparison: Comparison): string {
+function verdictOf(comparison: Comparison): string {
   if (comparison.target === undefined) return "";
-  if (comparison.unjudged !== undefined) return comparison.unjudged;
-  return isReached(comparison) === true ? "yes" : "NO";
+  return isReached(comparison) ? "yes" : "NO";
 }
 
 export function drawLines(lines: readonly Line[]): string {
   const head = [
-    "line",
+    "benchmark",
     "server",
     "requests/s",
     "operations or items/s",
@@ -104,7 +93,7 @@ export function drawLines(lines: readonly Line[]): string {
   return drawTable(head, cells);
 }
 
-/** The first comparison stands in the row itself, the others below it. */
+/** The first comparison is in the row itself, the others in rows below. */
 function cellsOf(row: Row): string[][] {
   const [first, ...others] = row.comparisons.map((comparison) => [
     `${show(summarize(comparison.rounds))} ${comparison.what}`,
@@ -122,20 +111,20 @@ function cellsOf(row: Row): string[][] {
   return [[...figures, ...(first ?? ["", "", ""])], ...others.map((other) => ["", "", "", "", "", ...other])];
 }
 
-/** Nothing where the system does not tell. */
+/** Empty where the operating system does not report the figure. */
 function shown(rounds: readonly number[] | undefined, form: (figure: Figure) => string = showShort): string {
   if (rounds === undefined || rounds.length === 0 || rounds.some(Number.isNaN)) return "";
   return form(summarize(rounds));
 }
 
-export interface Goal {
+interface RowTarget {
   readonly line: string;
   readonly row: string;
   readonly comparison: Comparison;
 }
 
 /** The comparisons that have a target. */
-export function goalsOf(lines: readonly Line[]): Goal[] {
+export function targetsOf(lines: readonly Line[]): RowTarget[] {
   return lines.flatMap(({ name, rows }) =>
     rows.flatMap((row) =>
       row.comparisons
@@ -145,32 +134,17 @@ export function goalsOf(lines: readonly Line[]): Goal[] {
   );
 }
 
-/** For a page of the documentation. */
+/** The table of docs/performance.md. */
 export function writeMarkdown(lines: readonly Line[]): string {
-  const goals = goalsOf(lines).map(({ line, row, comparison }) => {
+  const rows = targetsOf(lines).map(({ line, row, comparison }) => {
     const { target } = comparison;
     const cells = [
       row === "Earmark" ? line : `${line}: ${row}`,
       `${show(summarize(comparison.rounds))} ${comparison.what}`,
-      target === undefined ? "" : showTarget(target).replace(">=", "≥").replace("<=", "≤"),
+      target === undefined ? "" : showTarget(target),
       verdictOf(comparison),
     ];
     return `| ${cells.join(" | ")} |`;
   });
-  return ["| line | median (least..most) | to reach | reached |", "|---|---|---|---|", ...goals].join("\n");
-}
-
-/** What is written to a file: every round, and what was made of them. */
-export function toRecord(lines: readonly Line[]): object[] {
-  return lines.map(({ name, rows }) => ({
-    name,
-    rows: rows.map((row) => ({
-      ...row,
-      comparisons: row.comparisons.map((comparison) => ({
-        ...comparison,
-        ...summarize(comparison.rounds),
-        reached: isReached(comparison),
-      })),
-    })),
-  }));
+  return ["| benchmark | median (min..max) | target | reached |", "|---|---|---|---|", ...rows].join("\n");
 }

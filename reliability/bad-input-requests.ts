@@ -1,28 +1,26 @@
 import fc from "fast-check";
 import { ATOMIC, PLAIN } from "../bench/requests.ts";
 import { oddBodies } from "../test/properties-documents.ts";
-import { mediaTypes } from "./fuzz/media.ts";
-import { type Material, mutate } from "./fuzz/mutate.ts";
-import { opmlFiles } from "./fuzz/opml.ts";
-import { queries } from "./fuzz/query.ts";
+import { MEDIA_TYPES, OPML_FILES, QUERIES } from "./fuzz/corpora.ts";
+import { inputs } from "./fuzz/inputs.ts";
 
-/** What the server of this proof takes at most: little, so that more is soon sent. */
+/** Low limits, so that they are exceeded often. */
 export const MAX_BODY_BYTES = 20_000;
 export const MAX_OPERATIONS = 50;
 
-/** A request as its bytes. */
+/** The bytes of a request. */
 export interface Hostile {
   readonly bytes: Buffer;
-  /** The document with operations, if it carries one: a 200 has a result for each. */
+  /** The body, if it is a document with operations: a 200 must have a result for each. */
   readonly document?: Buffer;
-  /** Whether it may be so broken that no answer can be given. */
+  /** Whether it may be too malformed to get a response. */
   readonly mayGoUnanswered?: boolean;
 }
 
-/** A kind of hostile request: as many different ones as wanted, the same row for the same seed. */
+/** A kind of hostile request, reproducible by seed. */
 export interface Kind {
   readonly name: string;
-  /** How many at once are no overload, where that is few. */
+  /** Maximum concurrency that is no overload, where it is low. */
   readonly atOnce?: number;
   make(count: number, seed: number, random: () => number): Iterable<Hostile>;
 }
@@ -48,24 +46,20 @@ const get = (target: string, headers = "") =>
   Buffer.from(`GET ${target} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`, "latin1");
 const operate = (document: Buffer): Hostile => ({ bytes: post(document), document });
 
-/** These, and then variants of them, each a few changes away. */
+/** The seeds first, then variants of them. */
 function variants(
   seeds: readonly string[],
   words: readonly string[],
   toRequest: (text: string) => Hostile,
 ): Kind["make"] {
-  return function* (count, _seed, random) {
-    const material: Material = { random, corpus: seeds, words, maxLength: 4_000, maxCharacter: 0xff };
-    for (let made = 0; made < count; made += 1) {
-      const seed = seeds[made % seeds.length] ?? "";
-      yield toRequest(made < seeds.length ? seed : mutate(seed, material));
-    }
-  };
+  const variant = inputs({ seeds, words, isBytes: true, maxLength: 4_000 });
+  return (count, seed) =>
+    [...seeds, ...fc.sample(variant, { numRuns: Math.max(1, count), seed })].slice(0, count).map(toRequest);
 }
 
 const toLine = (text: string) => text.replaceAll(/[\r\n]/g, " ");
 const HEADERS = [
-  ...mediaTypes.seeds.flatMap((seed) => [`Accept: ${seed}`, `Content-Type: ${seed}`]),
+  ...MEDIA_TYPES.seeds.flatMap((seed) => [`Accept: ${seed}`, `Content-Type: ${seed}`]),
   `Content-Type: ${ATOMIC}`,
   `Content-Type: ${PLAIN};ext="https://jsonapi.org/ext/atomic https://other.example"`,
   `Accept: ${PLAIN};q=0.5, */*;q=0`,
@@ -87,7 +81,7 @@ const HEADERS = [
   "Connection: keep-alive, Upgrade, close",
 ];
 const TARGETS = [
-  ...queries.seeds.map((query) => `/v1/subscriptions?${query}`),
+  ...QUERIES.seeds.map((query) => `/v1/subscriptions?${query}`),
   "/v1/subscriptions?page[number]=1&page[size]=25",
   "/v1/subscriptions?page%5Bnumber%5D=9007199254740991&fields[subscription]=feed_url",
   `/v1/subscriptions/${ID}?fields[subscription]=`,
@@ -110,7 +104,7 @@ const FRAMES = [
   Buffer.from("OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
 ].map((bytes) => bytes.toString("latin1"));
 
-/** Sizes around everything that has a limit, and beyond. */
+/** Sizes around every limit. */
 function large(random: () => number): Hostile {
   const any = <Item>(items: readonly Item[], otherwise: Item) =>
     items[Math.floor(items.length * random())] ?? otherwise;
@@ -212,7 +206,7 @@ export const KINDS: readonly Kind[] = [
   {
     name: "OPML files",
     atOnce: 2,
-    make: variants(opmlFiles.seeds, opmlFiles.words, (text) => ({
+    make: variants(OPML_FILES.seeds, OPML_FILES.words, (text) => ({
       bytes: post(Buffer.from(text, "latin1"), "Content-Type: text/x-opml\r\n", "/v1/imports?dryRun=true"),
     })),
   },

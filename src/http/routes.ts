@@ -1,4 +1,4 @@
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure, type RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
@@ -17,7 +17,7 @@ import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { queueFull, respond, respondContent, respondEmpty, respondInPieces, unavailable } from "./respond.ts";
+import { respond, respondContent, respondEmpty, respondInPieces } from "./respond.ts";
 
 /** What an operation takes as text, about. */
 const OPERATION_BYTES = 160;
@@ -55,9 +55,9 @@ export function addRoutes(
     place: Reservation,
   ): Promise<(Draft | Malformed)[]> => {
     // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
-    if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw queueFull();
+    if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw failure("queue-full");
     const bytes = await readBody(request, response, limits.maxBodyBytes);
-    if (!place.resize(charge(bytes.length))) throw queueFull();
+    if (!place.resize(charge(bytes.length))) throw failure("queue-full");
     const { maxOperations } = limits;
     if (bytes.length <= SHORT_BYTES) {
       const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
@@ -159,7 +159,7 @@ export function addRoutes(
     GET: [
       "open",
       async (_request, response) => {
-        if (state.draining) throw unavailable("The server is shutting down.");
+        if (state.draining) throw failure("shutting-down");
         await store.ready();
         respond(response, 200, PLAIN, writeStatus("ready"));
       },
@@ -180,11 +180,7 @@ export function addRoutes(
 }
 
 function notFound(): RequestFailure {
-  return new RequestFailure({
-    status: 404,
-    title: "Subscription not found",
-    detail: "The user has no subscription with this id.",
-  });
+  return failure("not-found", { resource: "Subscription" });
 }
 
 function writeStatus(status: string): string {
