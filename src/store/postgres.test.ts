@@ -128,7 +128,7 @@ test("a database is looked at without changing it", async () => {
   assert.equal((await states())[1], "ok: The database is of this version (schema 3)");
   const name = new URL(url).pathname.slice(1);
   await server.query("update earmark.schema set version = 4", name);
-  assert.equal((await states())[1], "wrong: The database was made by a newer Earmark (schema 4, this one knows 3)");
+  assert.equal((await states())[1], "error: The database was made by a newer Earmark (schema 4, this one knows 3)");
   await server.query("update earmark.schema set version = 3", name);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
