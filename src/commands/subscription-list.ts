@@ -4,7 +4,7 @@ import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
 import type { Terminal } from "./terminal.ts";
@@ -84,7 +84,7 @@ async function openLocalList(
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      return imported.map(({ wanted: { feedUrl }, outcome, error, id }) => {
+      return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
         return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
@@ -93,7 +93,10 @@ async function openLocalList(
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
     },
-    remove: (id) => store.remove(asUser(user), id, now()),
+    async remove(id) {
+      const { outcomes } = await store.change(asUser(user), [{ kind: "remove", id }], now());
+      return !outcomes.some(isRefusal);
+    },
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
       const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
@@ -106,7 +109,7 @@ async function openLocalList(
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ wanted: { feedUrl, title }, outcome, error, id }) => ({
+        entries: entries.map(({ feed: { feedUrl, title }, outcome, error, id }) => ({
           feedUrl,
           title: title ?? null,
           outcome,

@@ -6,7 +6,7 @@ import { readOperations, writeResultParts, writeResults } from "../jsonapi/opera
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { type Draft, isRefusal, type Malformed, subscribe } from "../subscriptions.ts";
+import { applyChanges, type Draft, isRefusal, type Malformed } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
 import type { Principal } from "./authenticate.ts";
 import { readBody, readJson } from "./body.ts";
@@ -78,7 +78,7 @@ export function addRoutes(
         const place = queue.reserve(request);
         try {
           const attempts = await readAttempts(request, response, who, place);
-          const outcomes = await subscribe(store, who, attempts, clock());
+          const outcomes = await applyChanges(store, who, attempts, clock());
           metrics?.countOutcomes(outcomes);
           if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
           else {
@@ -110,7 +110,7 @@ export function addRoutes(
         requireNoQuery(queryOf(request));
         const draft = readSubscription(await readJson(request, response, maxDocumentBytes));
         await who.spend(1);
-        const outcomes = await subscribe(store, who, [draft], clock());
+        const outcomes = await applyChanges(store, who, [draft], clock());
         metrics?.countOutcomes(outcomes);
         const [outcome] = outcomes;
         if (outcome === undefined) throw new Error("no outcome for the draft");
@@ -128,7 +128,7 @@ export function addRoutes(
       async (request, response, { user }) => {
         requireAccept(request.headers.accept, PLAIN);
         const fields = readFieldsQuery(queryOf(request));
-        const subscription = await store.find(user, idOf(request));
+        const [subscription] = await store.find(user, [{ id: idOf(request) }]);
         if (subscription === undefined) throw notFound();
         respond(response, 200, PLAIN, writeSubscription(subscription, basePath, fields));
       },
@@ -140,7 +140,8 @@ export function addRoutes(
         requireNoQuery(queryOf(request));
         const id = idOf(request);
         await who.spend(1);
-        if (!(await store.remove(who, id, clock()))) throw notFound();
+        const { outcomes } = await store.change(who, [{ kind: "remove", id }], clock());
+        if (outcomes.some(isRefusal)) throw notFound();
         respondEmpty(response);
       },
     ],

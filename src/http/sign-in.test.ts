@@ -14,6 +14,7 @@ import {
   start,
   titleOf,
 } from "../../test/http-accounts.ts";
+import { addTo } from "../../test/lists.ts";
 import { asUser } from "../subscriptions.ts";
 
 describe("signing up and in", async () => {
@@ -228,9 +229,10 @@ describe("who may sign up", () => {
 
   test("sign-up: an existing local list → not taken over", async () => {
     const server = await start();
-    await server.store.add(
+    await addTo(
+      server.store,
       asUser(1),
-      [{ id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
+      [{ kind: "add", id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
       server.now(),
     );
     const stranger = await signUp(server, "stranger");
