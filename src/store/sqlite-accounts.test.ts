@@ -13,20 +13,20 @@ import { openStore } from "./engines.ts";
 const folder = temporaryFolder();
 let files = 0;
 
-describeAccounts("SQLite", async () => {
+await describeAccounts("SQLite", async () => {
   files += 1;
   const store = await openStore(`file:${join(folder, `${files}.db`)}`, { maxWaiting: 50_000, connections: 1 });
   return { accounts: store.accounts, subscriptions: store };
 });
 
-test("what was revoked is refused when it is answered, however soon it is used again", async (t) => {
+test("access: a revocation is confirmed → refused at the next use", async (t) => {
   const url = `file:${join(folder, "revoked.db")}`;
   const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
   t.after(() => store.close());
   await requireEnds(store.accounts, store.accounts);
 });
 
-test("what a command has revoked beside a server is refused there when the command has its answer", async (t) => {
+test("access: a revocation by a command is confirmed → refused by the server", async (t) => {
   const url = `file:${join(folder, "beside.db")}`;
   const server = await openStore(url, { maxWaiting: 50_000, connections: 1 });
   const command = await openStore(url, { maxWaiting: 50_000, connections: 1, allowRunningServer: true });
