@@ -84,6 +84,17 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.equal(lines(from).length, 2);
     });
 
+    test("import: two feeds share a GUID → both are added, as previewed", async () => {
+      // The GUID of a feed leaves out trailing slashes, also those of a query.
+      const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
+      const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
+      const outcomes = async (...args: string[]) =>
+        lines(await run(["import", "-", ...args, ...place], settings, folder, opml)).map((line) => line.split("\t")[0]);
+      assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
+      assert.deepEqual(await outcomes(), ["added", "added"]);
+      assert.deepEqual(await outcomes(), ["already-subscribed", "already-subscribed"]);
+    });
+
     test("import: no file or not OPML → an error", async () => {
       assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
       const wrong = await run(["import", "-", ...place], settings, folder, "<html/>");
