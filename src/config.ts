@@ -24,6 +24,8 @@ export interface Config {
   /** The bearer token for metrics; undefined if none is needed. */
   readonly metricsToken: string | undefined;
   readonly maxQueuedOperations: number;
+  /** How long removed subscriptions are remembered. */
+  readonly removalRetentionDays: number;
   readonly limits: Limits;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
@@ -95,6 +97,7 @@ export function readConfig(given: Environment, folder: string, files?: ConfigFil
     metrics: reader.flag("EARMARK_METRICS"),
     metricsToken: reader.text("EARMARK_METRICS_TOKEN") || undefined,
     maxQueuedOperations: reader.number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
+    removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: readLimits(reader),
     accounts: readAccounts(reader),
     warnings: [...warnings, ...database.warnings],

@@ -27,6 +27,10 @@ export const SETTINGS = {
     "Maximum operations per account per minute in each process; beyond it the server returns 429.",
   ],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
+  EARMARK_REMOVAL_RETENTION_DAYS: [
+    "180",
+    "Days to remember removed subscriptions, so that other devices learn of them.",
+  ],
   EARMARK_ALLOWED_HOSTS: [
     "",
     "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",

@@ -113,6 +113,7 @@ async function openLocalList(
           feedUrl,
           title: title ?? null,
           outcome,
+          code: error?.code ?? null,
           detail: error?.detail ?? null,
           subscriptionId: id ?? null,
         })),
