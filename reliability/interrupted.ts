@@ -162,7 +162,7 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
 
 /** What is wrong after an undisturbed start: list, accounts, tables. */
 async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): Promise<string[]> {
-  const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
+  const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "true" }).catch((error: Error) => error);
   if (server instanceof Error) return [`${db.engine}, started again after a kill: ${server.message}`];
   const ready = await call(server.port, "GET", "/readyz");
   const rows = await db.inspect();

@@ -90,7 +90,7 @@ async function overloadServer(
   { fillMs, calmMs, stormMs, recoveryMs, afterMs }: Plan,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Weather> {
-  const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "1", ...settings });
+  const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "true", ...settings });
   const child = fork(new URL("./overload-load.ts", import.meta.url));
   run.later(() => child.kill("SIGKILL"));
   const load = (connections: number, rampMs: number, ms: number) =>

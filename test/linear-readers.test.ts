@@ -121,7 +121,7 @@ function requestOf(url: string, headers: IncomingMessage["headers"] = {}, method
 }
 
 const now = new Date();
-const config = readConfig({ EARMARK_ACCOUNTS: "on" }, "/");
+const config = readConfig({ EARMARK_ACCOUNTS: "true" }, "/");
 const readClient = createClientReader(["127.0.0.1"]);
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { maxWaiting: 1, connections: 1 });
 after(() => store.close());

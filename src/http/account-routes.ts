@@ -174,11 +174,14 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       "open",
       async (request, response) => {
         const { name, password } = readSignIn(await readDocument(request, response));
-        const { networks } = readClient(request.raw);
-        const opened = await accounts.signIn({ name, password, networks, label: agentOf(request) }, clock());
-        if (isRefused(opened)) throw explain(opened, "password");
-        const data = credentialResource(opened.credential, basePath, { current: true });
-        respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, opened.secret) });
+        const { address, networks } = readClient(request.raw);
+        const issued = await accounts.signIn({ name, password, networks, label: agentOf(request) }, clock());
+        if (isRefused(issued)) {
+          if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
+          throw explain(issued, "password");
+        }
+        const data = credentialResource(issued.credential, basePath, { current: true });
+        respond(response, 201, PLAIN, writeOne(data), { location: data.links.self, ...signIn(request, issued.secret) });
       },
     ],
   });

@@ -8,12 +8,12 @@ import { openStore } from "./engines.ts";
 
 const server = await startPostgres();
 
-describeAccounts("PostgreSQL", async () => {
+await describeAccounts("PostgreSQL", async () => {
   const store = await openStore(await server.database(), { maxWaiting: 50_000, connections: 10 });
   return { accounts: store.accounts, subscriptions: store };
 });
 
-test("what one process has taken away is known to no other when it is answered", async (t) => {
+test("access: a revocation in one process is confirmed → refused by the others", async (t) => {
   const url = await server.database();
   const [here, there] = await Promise.all([
     openStore(url, { maxWaiting: 50_000, connections: 2 }),

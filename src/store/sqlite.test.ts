@@ -217,7 +217,7 @@ test("writer thread: cannot be restarted → not done, and the store can be clos
 test("open: beside a server → shares its file; another schema version → not ready", async () => {
   const file = newFile();
   const store = await open(file);
-  const beside = await open(file, { beside: true });
+  const beside = await open(file, { allowRunningServer: true });
   await addTo(beside, asUser(USER), drafts(0, 2), NOW);
   const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(store.waiting, 1);

@@ -31,7 +31,7 @@ const CACHE_KIB = 16 * 1024;
 
 /** One thread writes, this one reads: with a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
-  const release = options.beside === true ? shareFile(path) : claimFile(path, options.onWarning);
+  const release = options.allowRunningServer === true ? shareFile(path) : claimFile(path, options.onWarning);
   let writer: WriterThread | undefined;
   try {
     writer = await WriterThread.start(path);
