@@ -101,6 +101,7 @@ export interface ImportEntry {
   /** Why the feed was refused. */
   readonly code: ErrorCode | null;
   readonly detail: string | null;
+  /** Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`. */
   readonly subscriptionId: string | null;
 }
 
