@@ -46,10 +46,12 @@ export function addImportRoutes(
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
-        const feeds = await parser.parse<Entry>(job, request.owner, who.spend, isWanted).catch((error) => {
-          if (error instanceof NotOpml) throw notOpml(error.message);
-          throw error;
-        });
+        const feeds = await parser
+          .parse(job, request.owner, who.spend, isWanted, (entries: Entry[]) => entries)
+          .catch((error) => {
+            if (error instanceof NotOpml) throw notOpml(error.message);
+            throw error;
+          });
         // A preview writes nothing, and so nothing else would notice that access was revoked while the file came in.
         if (dryRun) await who.requireAccess();
         let done = 0;

@@ -8,6 +8,7 @@ import { Parser } from "./parser.ts";
 const MIB = 2 ** 20;
 const free = () => undefined;
 const always = () => true;
+const asTheyAre = <Item>(items: Item[]) => items;
 const parser = new Parser(8 * MIB);
 
 const opml = (...urls: string[]) =>
@@ -15,14 +16,11 @@ const opml = (...urls: string[]) =>
     `<opml version="2.0"><body>${urls.map((url) => `<outline text="t" xmlUrl="${url}"/>`).join("")}</body></opml>`,
   );
 const readFile = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
-  parser.parse<Entry>({ kind: "opml", bytes }, owner, free, isWanted);
-const readDocument = (text: string, maxOperations = 10_000) =>
-  parser.parse<Draft | Malformed>(
-    { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" },
-    "ann",
-    free,
-    always,
-  );
+  parser.parse({ kind: "opml", bytes }, owner, free, isWanted, asTheyAre<Entry>);
+const readDocument = (text: string, maxOperations = 10_000) => {
+  const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
+  return parser.parse(job, "ann", free, always, asTheyAre<Draft | Malformed>);
+};
 const isRefused = (detail: RegExp) => (error: unknown) =>
   error instanceof RequestFailure && error.error.status === 400 && detail.test(error.error.detail ?? "");
 
@@ -84,20 +82,54 @@ test("parser: a client that has gone → its body is not read", async () => {
   const second = readFile(opml("https://a.example/2"), "ann", () => isThere);
   isThere = false;
   await first;
-  await assert.rejects(second, isRefused(/client has gone/));
+  await assert.rejects(second, isRefused(/client disconnected/));
 });
 
 test("parser: a long body → its length counts as operations before it is read, and its items afterwards", async () => {
   const spent: number[] = [];
   const spend = (operations: number) => void spent.push(operations);
-  await parser.parse({ kind: "opml", bytes: opml("https://a.example/1", "https://a.example/2") }, "ann", spend, always);
+  const parse = (bytes: Buffer, spendOn: (operations: number) => void) =>
+    parser.parse({ kind: "opml", bytes }, "ann", spendOn, always, asTheyAre);
+  await parse(opml("https://a.example/1", "https://a.example/2"), spend);
   assert.deepEqual(spent, [1, 1]);
   spent.length = 0;
   const padded = Buffer.concat([Buffer.from("<opml><!--"), Buffer.alloc(10_000, "x"), Buffer.from("--></opml>")]);
-  await parser.parse({ kind: "opml", bytes: padded }, "ann", spend, always);
+  await parse(padded, spend);
   assert.deepEqual(spent, [10]);
   const refuse = () => {
     throw new Error("too many operations");
   };
-  await assert.rejects(parser.parse({ kind: "opml", bytes: padded }, "ann", refuse, always), /too many operations/);
+  await assert.rejects(parse(padded, refuse), /too many operations/);
+});
+
+test("parser: parsed bodies are still in use → the next waits until one is done, even if its use fails", async () => {
+  const used: PromiseWithResolvers<void>[] = [];
+  let onUse = () => undefined;
+  const use = () => {
+    const one = Promise.withResolvers<void>();
+    used.push(one);
+    onUse();
+    return one.promise;
+  };
+  const isInUse = (count: number) =>
+    new Promise<void>((resolve) => {
+      onUse = () => void (used.length === count && resolve());
+    });
+  const parse = () => parser.parse({ kind: "opml", bytes: opml("https://a.example/1") }, "ann", free, always, use);
+  const eight = isInUse(8);
+  const results = Array.from({ length: 10 }, parse).map((result) => result.catch((error: Error) => error.message));
+  await eight;
+  // The other thread is free, and answers after anything that this one could have started meanwhile.
+  await parser
+    .parse({ kind: "opml", bytes: Buffer.alloc(MIB + 1, " ") }, "bob", free, always, use)
+    .catch(() => undefined);
+  assert.equal(used.length, 8);
+  const nine = isInUse(9);
+  used[0]?.reject(new Error("not written"));
+  await nine;
+  const ten = isInUse(10);
+  used[1]?.resolve();
+  await ten;
+  for (const one of used) one.resolve();
+  assert.deepEqual(await Promise.all(results), ["not written", ...Array(9).fill(undefined)]);
 });

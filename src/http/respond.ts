@@ -10,8 +10,11 @@ import type { Budget, Owner } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
-/** A body up to this length is read to its end after an early answer, so that its connection can go on. */
-const MAX_DISCARDED_BYTES = 64 * 1024;
+/**
+ * After an early response, a body up to this length is received to its end, so that the client can reuse its connection:
+ * accepting a new one for each retry costs an overloaded server more.
+ */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
 /** What is thrown away is received in pieces of 64 KiB, this far apart: many clients must not keep the server busy with it. */
 const DISCARDING_MS = 3;
 /** How long a client that is still sending gets to read the answer before its connection is closed. */

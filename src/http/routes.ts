@@ -6,7 +6,7 @@ import { readOperations, writeResultParts, writeResults } from "../jsonapi/opera
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { type Draft, isRefusal, type Malformed, subscribe } from "../subscriptions.ts";
+import { type Draft, isRefusal, type Malformed, type Outcome, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
 import type { Principal } from "./authenticate.ts";
 import { readBody, readJson } from "./body.ts";
@@ -47,25 +47,26 @@ export function addRoutes(
   const queue = new Budget(maxQueued, options.accounts === undefined ? maxQueued : maxQueued / 2);
   /** The longest body leaves room for long ones of others. */
   const charge = (bytes: number) => Math.min(bytes, maxQueued / 2);
-  /** Reads the operations of a request; long bodies in the parser's thread. */
-  const readAttempts = async (
+  /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
+  const applyOperations = async (
     request: Request,
     response: Response,
-    { spend }: Principal,
+    who: Principal,
     place: Reservation,
-  ): Promise<(Draft | Malformed)[]> => {
+  ): Promise<Outcome[]> => {
     // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
     if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw queueFull();
     const bytes = await readBody(request, response, limits.maxBodyBytes);
     if (!place.resize(charge(bytes.length))) throw queueFull();
     const { maxOperations } = limits;
+    const apply = (attempts: readonly (Draft | Malformed)[]) => subscribe(store, who, attempts, clock());
     if (bytes.length <= SHORT_BYTES) {
       const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
-      await spend(attempts.length);
-      return attempts;
+      await who.spend(attempts.length);
+      return apply(attempts);
     }
     const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
-    return parser.parse(job, request.owner, spend, () => !response.destroyed);
+    return parser.parse(job, request.owner, who.spend, () => !response.destroyed, apply);
   };
 
   resource("/v1/operations", ATOMIC, {
@@ -77,8 +78,7 @@ export function addRoutes(
         requireNoQuery(queryOf(request));
         const place = queue.reserve(request);
         try {
-          const attempts = await readAttempts(request, response, who, place);
-          const outcomes = await subscribe(store, who, attempts, clock());
+          const outcomes = await applyOperations(request, response, who, place);
           metrics?.countOutcomes(outcomes);
           if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
           else {

@@ -280,7 +280,7 @@ describe("the length of a body", () => {
     },
     {
       name: "a length above the limit is refused before any of the body is sent",
-      bytes: `${OPERATE}Content-Length: ${MAX_BODY_BYTES + 1}\r\n\r\n`,
+      bytes: `${OPERATE}Content-Length: ${2 * 1024 * 1024}\r\n\r\n`,
       status: 413,
       closes: true,
       media: ATOMIC,
