@@ -32,8 +32,8 @@ export interface ImportOptions {
   readonly isWanted?: () => boolean;
 }
 
-/** So many at a time: each is a transaction, and others get their turn in between. */
-const AT_A_TIME = 100;
+/** Each write is a transaction of its own, so that other requests are served in between. */
+export const FEEDS_PER_WRITE = 100;
 
 /**
  * Subscribes to each of the feeds; with `dryRun` only says what would happen. Entry N of the answer is what became of feed
@@ -48,8 +48,8 @@ export async function importFeeds(
 ): Promise<Imported[]> {
   const imported: Imported[] = [];
   const foresee = dryRun ? await createForesight(store, caller) : undefined;
-  for (let start = 0; start < feeds.length && isWanted(); start += AT_A_TIME) {
-    const some = feeds.slice(start, start + AT_A_TIME);
+  for (let start = 0; start < feeds.length && isWanted(); start += FEEDS_PER_WRITE) {
+    const some = feeds.slice(start, start + FEEDS_PER_WRITE);
     const drafts = some.map((wanted) => toDraft(wanted));
     const valid = drafts.filter((draft) => "feed" in draft);
     const answers = await (foresee?.(valid) ?? addAll(store, caller, valid, now));

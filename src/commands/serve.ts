@@ -35,7 +35,6 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     }),
     import("../http/server.ts"),
   ]);
-  metrics?.watchQueue(() => store.waiting);
   try {
     const server = createServer({ config, store, metrics, logStream: output, clock: () => new Date() });
     const invitation = config.accounts && (await prepareAccounts(store, config.accounts));

@@ -4,29 +4,29 @@ import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
 import { readOnInNextTurn, unavailable } from "./respond.ts";
 
-/** What is made of a body takes about twice its length besides the body itself: so it is charged three times. */
+/** What is parsed from a body takes about twice its length besides the body itself. */
 const CHARGE = 3;
 
 /** From this length on, a body is received piece by piece, with other requests in between. */
 const LONG_BYTES = 64 * 1024;
 
 /**
- * Reads a body of at most `maxBytes`. It counts in the memory that all requests share until the response is sent: when
- * that is used up, the request is rejected rather than the server brought down.
+ * Reads a body of at most `maxBytes`. It is charged to the memory that all requests share until the response is sent:
+ * when that is used up, the request is rejected.
  */
 export function readBody(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const { raw, memory } = request;
+    const { raw } = request;
     requireReadable(raw.headers, maxBytes);
     const declared = Number(raw.headers["content-length"] ?? 0);
-    if (!memory.fits(CHARGE * declared)) throw outOfMemory();
+    if (!request.fits("memory", CHARGE * declared)) throw outOfMemory();
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
-      memory.release();
+      request.charge("memory", 0);
       reject(failure);
     };
     // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
@@ -36,7 +36,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
         body.append(chunk);
         if (body.length > LONG_BYTES) readOnInNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
-        else if (!memory.resize(CHARGE * body.capacity)) fail(outOfMemory());
+        else if (!request.charge("memory", CHARGE * body.capacity)) fail(outOfMemory());
       })
       .on("end", () => {
         if (isSettled) return;

@@ -6,7 +6,7 @@ import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failu
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import type { Budget, Owner } from "./budget.ts";
+import type { Owner } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
 const RETRY_AFTER = { "retry-after": "1" };
@@ -119,21 +119,14 @@ async function writePiece(response: Response, piece: string): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Takes one of the places for requests that take long, until the request has ended. */
-export function admitLong(places: Budget, request: Request): void {
-  const place = places.reserve(request);
-  if (!place.resize(1)) throw unavailable("Too many exports and imports are running.");
-  request.hold(place);
-}
-
 /**
- * What the client has not read yet counts in the memory that requests share, and must be read at a minimum rate;
+ * Charges what the client has not read yet to the memory that requests share. The client must read at a minimum rate;
  * otherwise the connection is closed. To be called when a response is complete.
  */
-export function holdUnsent(request: Request, response: Response): void {
+export function chargeUnsent(request: Request, response: Response): void {
   const unsent = response.writableLength;
   if (unsent === 0 || response.closed) return;
-  if (!request.memory.resize(unsent)) {
+  if (!request.charge("memory", unsent)) {
     response.destroy();
     return;
   }

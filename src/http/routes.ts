@@ -8,19 +8,17 @@ import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
 import { type Draft, isRefusal, type Malformed, type Outcome, subscribe } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
+import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
 import type { Principal } from "./authenticate.ts";
 import { readBody, readJson } from "./body.ts";
-import { Budget, type Reservation } from "./budget.ts";
 import { addDocs } from "./docs-page.ts";
 import type { Logger, Request, Response } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { queueFull, respond, respondContent, respondEmpty, respondInPieces, unavailable } from "./respond.ts";
+import { respond, respondContent, respondEmpty, respondInPieces, unavailable } from "./respond.ts";
 
-/** What an operation takes as text, about. */
-const OPERATION_BYTES = 160;
 /** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;
 /** More results than this are written in pieces, with other requests in between. */
@@ -42,22 +40,11 @@ export function addRoutes(
   const { limits, basePath } = options.config;
   const maxDocumentBytes = Math.min(MAX_DOCUMENT_BYTES, limits.maxBodyBytes);
   const parser = new Parser(limits.maxBodyBytes);
-  const maxQueued = options.config.maxQueuedOperations * OPERATION_BYTES;
-  // Without accounts there is one owner, who has it all.
-  const queue = new Budget(maxQueued, options.accounts === undefined ? maxQueued : maxQueued / 2);
-  /** The longest body leaves room for long ones of others. */
-  const charge = (bytes: number) => Math.min(bytes, maxQueued / 2);
   /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
-  const applyOperations = async (
-    request: Request,
-    response: Response,
-    who: Principal,
-    place: Reservation,
-  ): Promise<Outcome[]> => {
-    // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
-    if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw queueFull();
+  const applyOperations = async (request: Request, response: Response, who: Principal): Promise<Outcome[]> => {
+    assertCapacity(request, Number(request.headers["content-length"] ?? 0));
     const bytes = await readBody(request, response, limits.maxBodyBytes);
-    if (!place.resize(charge(bytes.length))) throw queueFull();
+    admitOperations(request, operationsIn(bytes.length));
     const { maxOperations } = limits;
     const apply = (attempts: readonly (Draft | Malformed)[]) => subscribe(store, who, attempts, clock());
     if (bytes.length <= SHORT_BYTES) {
@@ -76,17 +63,12 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const place = queue.reserve(request);
-        try {
-          const outcomes = await applyOperations(request, response, who, place);
-          metrics?.countOutcomes(outcomes);
-          if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
-          else {
-            const headers = { "content-type": ATOMIC.contentType };
-            await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
-          }
-        } finally {
-          place.release();
+        const outcomes = await applyOperations(request, response, who);
+        metrics?.countOutcomes(outcomes);
+        if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+        else {
+          const headers = { "content-type": ATOMIC.contentType };
+          await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
         }
       },
     ],
