@@ -4,8 +4,18 @@ import { domainToUnicode } from "node:url";
 /** Longest address that is taken, in characters. */
 export const MAX_FEED_URL = 2048;
 
-/** A feed that an address leads to, or what is wrong with the address. */
-export type Reading = { readonly feed: string } | { readonly fault: string };
+/** Why a text is not a feed URL. */
+export type FeedUrlFault =
+  | "feed-url-missing"
+  | "feed-url-too-long"
+  | "feed-url-whitespace"
+  | "feed-url-not-http"
+  | "feed-url-invalid-host"
+  | "feed-url-invalid-port"
+  | "feed-url-invalid-characters";
+
+/** The feed that a URL leads to, or what is wrong with the URL. */
+export type Reading = { readonly feed: string } | { readonly fault: FeedUrlFault };
 
 const WHITE_SPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
@@ -17,13 +27,13 @@ const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
  * `new URL()` repairs what it is given: it trims, drops tabs and takes `https:host`. So the text is checked first.
  */
 export function readFeedUrl(text: string): Reading {
-  if (text === "") return { fault: "must not be empty" };
-  if (isTooLong(text)) return { fault: `must be at most ${MAX_FEED_URL} characters long` };
-  if (WHITE_SPACE_OR_CONTROL.test(text)) return { fault: "must not contain white space or control characters" };
-  if (!text.isWellFormed()) return { fault: "must not contain a lone surrogate" };
-  if (!SCHEME_AND_HOST.test(text)) return { fault: "must be an absolute http or https address with a host" };
-  if (text.includes("%00")) return { fault: "must not contain an encoded NUL (%00)" };
-  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { fault: "must not contain a backslash before its query" };
+  if (text === "") return { fault: "feed-url-missing" };
+  if (isTooLong(text)) return { fault: "feed-url-too-long" };
+  if (WHITE_SPACE_OR_CONTROL.test(text)) return { fault: "feed-url-whitespace" };
+  if (!text.isWellFormed()) return { fault: "feed-url-invalid-characters" };
+  if (!SCHEME_AND_HOST.test(text)) return { fault: "feed-url-not-http" };
+  if (text.includes("%00")) return { fault: "feed-url-invalid-characters" };
+  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { fault: "feed-url-invalid-characters" };
   const [authority, path, query] = split(text);
   const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
   if ("fault" in host) return host;
@@ -35,13 +45,13 @@ export function readFeedUrl(text: string): Reading {
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
 /** With the credentials before it, if there are any. */
-function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: string } {
+function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: FeedUrlFault } {
   const at = authority.lastIndexOf("@") + 1;
   const host = authority.slice(at);
   // Nothing but scheme, host and port can make a URL invalid.
   const url = isShort(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
-  if (url === null || !isHost(url.hostname)) return { fault: "must have a valid host" };
-  if (url.port === "0") return { fault: "must not use port 0" };
+  if (url === null || !isHost(url.hostname)) return { fault: "feed-url-invalid-host" };
+  if (url.port === "0") return { fault: "feed-url-invalid-port" };
   return { host: authority.slice(0, at) + url.host };
 }
 

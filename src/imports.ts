@@ -1,13 +1,7 @@
 import { setImmediate } from "node:timers/promises";
+import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
-import {
-  type Caller,
-  type Draft,
-  explainQuota,
-  isRefusal,
-  type Outcome,
-  type SubscriptionStore,
-} from "./subscriptions.ts";
+import { type Caller, type Draft, isRefusal, type Outcome, type SubscriptionStore } from "./subscriptions.ts";
 
 /** A feed that somebody brings along, as it was named there. */
 export interface Wanted {
@@ -20,7 +14,7 @@ export interface Imported {
   readonly wanted: Wanted;
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why it was refused. */
-  readonly detail: string | undefined;
+  readonly error: ErrorObject | undefined;
   /** The subscription that was made. */
   readonly id: string | undefined;
 }
@@ -59,12 +53,12 @@ export async function importFeeds(
       if ("feed" in draft) {
         const answer = answers[next] ?? "already-subscribed";
         next += 1;
-        if (typeof answer === "object") imported.push({ wanted, outcome: "added", detail: undefined, id: answer.id });
+        if (typeof answer === "object") imported.push({ wanted, outcome: "added", error: undefined, id: answer.id });
         else if (answer === "already-subscribed")
-          imported.push({ wanted, outcome: answer, detail: undefined, id: undefined });
+          imported.push({ wanted, outcome: answer, error: undefined, id: undefined });
         else
-          imported.push({ wanted, outcome: "refused", detail: explainQuota(caller.maxSubscriptions), id: undefined });
-      } else imported.push({ wanted, outcome: "refused", detail: draft.fault, id: undefined });
+          imported.push({ wanted, outcome: "refused", error: quotaExceeded(caller.maxSubscriptions), id: undefined });
+      } else imported.push({ wanted, outcome: "refused", error: draft.error, id: undefined });
     }
     onProgress?.(imported.length);
     // An engine may answer at once: others get their turn all the same.
@@ -75,11 +69,15 @@ export async function importFeeds(
 
 type Answer = { readonly id: string } | "already-subscribed" | "quota-exceeded";
 
-function toDraft({ feedUrl }: Wanted): Draft | { readonly fault: string } {
+function toDraft({ feedUrl }: Wanted): Draft | { readonly error: ErrorObject } {
   const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return { fault: `The address ${reading.fault}.` };
+  if ("fault" in reading) return { error: createError(reading.fault) };
   const id = guidOf(feedUrl);
   return { id, guid: id, feedUrl, feed: reading.feed };
+}
+
+function quotaExceeded(max: number): ErrorObject {
+  return createError("quota-exceeded", { max, meta: { max } });
 }
 
 async function addAll(

@@ -15,7 +15,7 @@ const NOW = new Date("2026-01-02T03:04:05.678Z");
 
 const CALLER = asUser(7);
 const draft = (id: string): Draft => ({ id, guid: id, feedUrl: `https://feeds.example/${id}`, feed: id });
-const refused = (detail: string): Malformed => ({ refused: "invalid-id", detail, at: "/id" });
+const refused = (reason: string): Malformed => ({ refused: "invalid-operation", reason, at: "" });
 const kept = ({ id, feedUrl }: Draft): Subscription => ({ id, feedUrl, subscribedAt: NOW });
 
 /** Only what is asked for here: the promises of a store are held by its own suite. */

@@ -1,3 +1,5 @@
+import type { FeedUrlFault } from "./feed-url.ts";
+
 /** Whose list it is. Every key and every query of a store leads with it. */
 export type UserId = number;
 
@@ -44,11 +46,12 @@ export interface Malformed {
   readonly refused:
     | "unsupported-operation"
     | "invalid-operation"
-    | "wrong-type"
-    | "no-type"
+    | "type-mismatch"
+    | "type-missing"
     | "invalid-id"
-    | "invalid-feed";
-  readonly detail: string;
+    | FeedUrlFault;
+  /** Only of an invalid operation. */
+  readonly reason?: string;
   /** JSON Pointer to the value at fault, from the resource object down. */
   readonly at: "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
 }
@@ -63,11 +66,6 @@ export interface Conflict {
 export interface QuotaExceeded {
   readonly refused: "quota-exceeded";
   readonly max: number;
-}
-
-/** The same words wherever a subscription is refused because the list is full. */
-export function explainQuota(max: number): string {
-  return `An account may have at most ${max} subscriptions. Remove some, or ask the operator of the server for a higher limit.`;
 }
 
 export type Refusal = Malformed | Conflict | QuotaExceeded;

@@ -214,7 +214,7 @@ test("a server for one person has no accounts, and whoever asks is that person",
       const body = way.body?.(matrix.personOf("ann"));
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);
-      assert.equal(JSON.parse(bodyOf(answer)).errors[0].detail, "There is nothing at this path.");
+      assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");
     }
   }
   for (const method of ["PATCH", "DELETE"]) {

@@ -289,7 +289,7 @@ test("browser.html opens a list, adds feeds and removes one, with nothing that a
     await element("add").act({ feeds: `${FEEDS[0]}\n\n <b>bold</b>\r\n${FEEDS[1]}\n` });
     assert.deepEqual(element("outcome").textContent.split("\n"), [
       `added: ${FEEDS[0]} `,
-      "refused: <b>bold</b> `feed_url` must be an absolute http or https address with a host.",
+      "refused: <b>bold</b> Invalid feed URL: it must start with http:// or https:// and a host.",
       `added: ${FEEDS[1]} `,
     ]);
     const [first] = element("list").children;

@@ -601,8 +601,9 @@ test("an answer that is not as the document has it is noticed", () => {
   const found = { status: 200, headers, text: JSON.stringify({ jsonapi, data }) };
   const error = {
     status: "404",
+    code: "not-found",
     title: "Subscription not found",
-    detail: "The user has no subscription with this id.",
+    detail: "Nothing with this id was found for this user.",
   };
   const missing = { status: 404, headers, text: JSON.stringify({ jsonapi, errors: [error] }) };
   const path = `/v1/subscriptions/${id}`;

@@ -702,10 +702,10 @@ test("what is secret is in no line of the log when the file fails, and in no ans
   const lines = await readLog(server);
   const failures = lines.filter(({ level }) => level >= 50);
   assert.ok(
-    failures.some(({ msg, err }) => msg === "the store is unavailable" && /no such table/.test(err?.message ?? "")),
+    failures.some(({ msg, err }) => msg === "database unavailable" && /no such table/.test(err?.message ?? "")),
   );
-  assert.ok(failures.some(({ msg, err }) => msg === "the store is unavailable" && /refused/.test(err?.message ?? "")));
-  assert.ok(failures.some(({ msg }) => msg === "unexpected failure"));
+  assert.ok(failures.some(({ msg, err }) => msg === "database unavailable" && /refused/.test(err?.message ?? "")));
+  assert.ok(failures.some(({ msg }) => msg === "unexpected error"));
 });
 
 test("what is secret is in no line of the log when PostgreSQL fails, and in no answer", async () => {
@@ -741,7 +741,7 @@ test("what is secret is in no line of the log when PostgreSQL fails, and in no a
 
   await assertMetricsWithout(port);
   const lines = await readLog(server);
-  const failures = lines.filter(({ msg }) => msg === "the store is unavailable");
+  const failures = lines.filter(({ msg }) => msg === "database unavailable");
   for (const cause of [/violates check constraint/, /does not exist/, /ECONNREFUSED|terminat|timeout/i])
     assert.ok(
       failures.some(({ err }) => cause.test(err?.message ?? "")),

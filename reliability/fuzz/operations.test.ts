@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
 import { readOperations, writeResults } from "../../src/jsonapi/operations.ts";
 import { isObject } from "../../src/jsonapi/resource.ts";
 import type { Draft, Malformed, Outcome } from "../../src/subscriptions.ts";
@@ -119,10 +119,12 @@ function firstFault(operation: unknown): string | undefined {
   if (op !== "add") return "unsupported-operation";
   if (!isObject(data) || (has("ref") && !isTarget)) return "invalid-operation";
   if (has("href") && own(operation, "href") !== HREF) return "invalid-operation";
-  if (typeof type !== "string") return "no-type";
-  if (type !== "subscription") return "wrong-type";
+  if (typeof type !== "string") return "type-missing";
+  if (type !== "subscription") return "type-mismatch";
   if (typeof id !== "string" || !isUuid(id)) return "invalid-id";
-  return typeof feedUrl === "string" && "feed" in readFeedUrl(feedUrl) ? undefined : "invalid-feed";
+  if (typeof feedUrl !== "string") return "feed-url-missing";
+  const reading = readFeedUrl(feedUrl);
+  return "feed" in reading ? undefined : reading.fault;
 }
 
 function isUuid(id: string): boolean {
@@ -135,7 +137,7 @@ function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined
   const fault = firstFault(operation);
   const data = own(operation, "data");
   if ("refused" in attempt) {
-    assert.equal(attempt.refused, fault, attempt.detail);
+    assert.equal(attempt.refused, fault, attempt.reason);
     let place: unknown = data;
     for (const name of attempt.at.split("/").slice(1)) {
       assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.at} leads to nothing`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailure } from "../../src/jsonapi/failure.ts";
+import { RequestFailure } from "../../src/errors.ts";
 import {
   type ListQuery,
   readFieldsQuery,

@@ -1,5 +1,6 @@
-import { type Client, createClient, type ErrorObject } from "../../client/src/index.ts";
+import { type Client, createClient } from "../../client/src/index.ts";
 import { Accounts } from "../accounts.ts";
+import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
@@ -76,11 +77,10 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      return imported.map(({ wanted: { feedUrl }, outcome, detail, id }) => {
+      return imported.map(({ wanted: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
-        const error: ErrorObject = { status: 422, title: "Validation Failed", detail };
-        return { feed: feedUrl, id: "", outcome, error };
+        return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
       });
     },
     async *subscriptions() {
@@ -99,11 +99,11 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ wanted: { feedUrl, title }, outcome, detail, id }) => ({
+        entries: entries.map(({ wanted: { feedUrl, title }, outcome, error, id }) => ({
           feedUrl,
           title: title ?? null,
           outcome,
-          detail: detail ?? null,
+          detail: error?.detail ?? null,
           subscriptionId: id ?? null,
         })),
       };

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { type Credential, isAlive } from "../account-store.ts";
 import { type AccountRefusal, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
+import { failure, type RequestFailure } from "../errors.ts";
 import {
   accountResource,
   credentialResource,
@@ -13,18 +14,17 @@ import {
   writeMany,
   writeOne,
 } from "../jsonapi/accounts.ts";
-import { RequestFailure } from "../jsonapi/failure.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { MAX_PAGE_SIZE, readPageQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
-import { type Principal, tooManyRequests } from "./authenticate.ts";
+import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { downloadOf, respond, respondEmpty, respondInPieces, unauthorized } from "./respond.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
 
 /** Documents about accounts are short; a password of a megabyte is not even read. */
 const MAX_BODY_BYTES = 16 * 1024;
@@ -53,7 +53,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
     credentialResource(credential, basePath, credential.kind === "session" ? isCurrent(credential, who) : {});
   const accountOf = async ({ user }: { readonly user: UserId }) => {
     const account = await accounts?.get(user);
-    if (account === undefined && accounts !== undefined) throw unauthorized("invalid");
+    if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
     return account ?? { user, name: "local", issuer: "", createdAt: undefined };
   };
 
@@ -64,7 +64,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         "account",
         async (request, response, who) => {
           const { current, wished } = readNewPassword(await readDocument(request, response));
-          if (who.credential === undefined) throw noPassword();
+          if (who.credential === undefined) throw failure("no-password");
           const { networks } = readClient(request.raw);
           const change = { current, wished, session: who.credential.id, networks };
           const refused = await accounts.changePassword(who, change, clock());
@@ -81,8 +81,8 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
         async (request, response, who) => {
           requireAccept(request.headers.accept, PLAIN);
           requireNoQuery(queryOf(request));
-          if (clock().getTime() - who.since.getTime() > FRESH_MS) throw signInAgain();
-          if (!(await accounts.delete(who, clock()))) throw unauthorized("invalid");
+          if (clock().getTime() - who.since.getTime() > FRESH_MS) throw failure("recent-sign-in-required");
+          if (!(await accounts.delete(who, clock()))) throw failure("invalid-credentials");
           respondEmpty(response, forget(request.raw));
         },
       ],
@@ -199,7 +199,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       async (request, response, who) => {
         const wish = readNewToken(await readDocument(request, response), clock());
         const opened = await accounts.createToken(who, wish, clock());
-        if (isRefused(opened)) throw explain(opened, "token");
+        if (isRefused(opened)) throw explain(opened, "password");
         const data = credentialResource(opened.credential, basePath, { token: opened.secret });
         respond(response, 201, PLAIN, writeOne(data), { location: data.links.self });
       },
@@ -233,72 +233,29 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
   }
 }
 
-/** `secret` is the member that holds what may have been wrong. */
-function explain(refusal: AccountRefusal, secret: string): RequestFailure {
+/** `secret` is the member that has the password. */
+function explain(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
   switch (refusal.refused) {
     case "too-often":
-      return tooManyRequests(refusal.wait, "There were too many attempts from your network.");
+      return failure("too-many-attempts", retryAfter(refusal.wait));
     case "invalid":
-      return invalidAttribute(refusal.detail, refusal.member);
+      return invalidAttribute(refusal.member, refusal.detail);
     case "wrong-password":
-      return secret === "password"
-        ? new RequestFailure({ status: 401, title: "Unauthorized", detail: "Name or password is wrong." }, CHALLENGE)
-        : new RequestFailure({
-            status: 403,
-            title: "Wrong Password",
-            detail: "This is not the current password.",
-            source: { pointer: `/data/attributes/${secret}` },
-          });
+      if (secret === "password") return failure("sign-in-failed");
+      return failure("wrong-password", { source: { pointer: `/data/attributes/${secret}` } });
     case "name-taken":
-      return new RequestFailure({
-        status: 409,
-        title: "Name Taken",
-        detail: "There is an account of this name.",
-        source: { pointer: "/data/attributes/name" },
-      });
+      return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
     case "not-invited":
-      return new RequestFailure({
-        status: 403,
-        title: "Invitation Not Valid",
-        detail: "This invitation was used, or has ended. Ask for another.",
-        source: { pointer: "/data/attributes/invitation" },
-      });
+      return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
     case "sign-up-closed":
-      return new RequestFailure({
-        status: 403,
-        title: "Sign-Up Closed",
-        detail: "On this server an account needs an invitation. Ask its operator for one.",
-      });
+      return failure("sign-up-closed");
     case "full":
-      return new RequestFailure({
-        status: 409,
-        title: "Too Many Tokens",
-        detail: `An account may have ${MAX_TOKENS} tokens. Revoke one that is not used any more.`,
-        meta: { max: MAX_TOKENS },
-      });
+      return failure("too-many-tokens", { max: MAX_TOKENS, meta: { max: MAX_TOKENS } });
     case "gone":
-      return unauthorized("invalid");
+      return failure("invalid-credentials");
   }
 }
 
-/** Every 401 says how to do better; a password is not sent by a scheme of HTTP. */
-const CHALLENGE = { "www-authenticate": 'Bearer realm="Earmark"' };
-
-function noPassword(): RequestFailure {
-  const detail = "This account has no password here: its identity provider knows the user.";
-  return new RequestFailure({ status: 403, title: "No Password", detail });
-}
-
-function signInAgain(): RequestFailure {
-  const detail = "This cannot be undone, so sign in again first, and then do it within ten minutes.";
-  return new RequestFailure({ status: 403, title: "Sign In Again", detail });
-}
-
 function notFound(kind: "session" | "token"): RequestFailure {
-  const name = kind === "session" ? "Session" : "Token";
-  return new RequestFailure({
-    status: 404,
-    title: `${name} not found`,
-    detail: `The user has no ${kind} with this id.`,
-  });
+  return failure("not-found", { resource: kind === "session" ? "Session" : "Token" });
 }

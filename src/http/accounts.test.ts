@@ -775,7 +775,7 @@ describe("limits", () => {
     for (let count = 1; count < 20; count += 1) assert.equal((await ask(ann)).status, 200);
     const limited = await ask(ann);
     assert.deepEqual([limited.status, limited.headers["retry-after"]], [429, "3"]);
-    assert.match(limited.json.errors[0].detail, /20 requests in a minute/);
+    assert.match(limited.json.errors[0].detail, /20 requests per minute/);
     assert.equal((await ask(bob)).status, 200);
     server.wait(3_000);
     assert.equal((await ask(ann)).status, 200);

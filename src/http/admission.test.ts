@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { RequestFailure } from "../errors.ts";
 import { admitOperations, admitTransfer, assertCapacity, createAdmission, operationsIn } from "./admission.ts";
 import { Request } from "./exchange.ts";
 

@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
+import { failure } from "../errors.ts";
 import { type Admission, Budget } from "./budget.ts";
 import type { Request } from "./exchange.ts";
-import { queueFull, unavailable } from "./respond.ts";
 
 const MIB = 1024 * 1024;
 /** Exports and imports at a time, in total and per account. */
@@ -25,12 +25,12 @@ export function createAdmission(maxQueuedOperations: number, hasAccounts: boolea
 
 /** Throws unless the write queue has room for the operations, which count until the handler is done. */
 export function admitOperations(request: Request, operations: number): void {
-  if (!request.charge("operations", operations)) throw queueFull();
+  if (!request.charge("operations", operations)) throw failure("queue-full");
 }
 
 /** Throws if the write queue has no room for a body of this length, before any of it is received. */
 export function assertCapacity(request: Request, bytes: number): void {
-  if (!request.fits("operations", operationsIn(bytes))) throw queueFull();
+  if (!request.fits("operations", operationsIn(bytes))) throw failure("queue-full");
 }
 
 /** How many operations a body of this length counts as: it is charged before anything of it is parsed. */
@@ -40,7 +40,7 @@ export function operationsIn(bytes: number): number {
 
 /** Throws if too many exports and imports are running. It counts until the response is sent. */
 export function admitTransfer(request: Request): void {
-  if (!request.charge("transfers", 1)) throw unavailable("Too many exports and imports are running.");
+  if (!request.charge("transfers", 1)) throw failure("too-many-transfers");
 }
 
 /**

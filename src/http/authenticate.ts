@@ -2,13 +2,12 @@ import type { IncomingMessage } from "node:http";
 import { NOBODY } from "../account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
 import type { AccountsConfig } from "../config.ts";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure } from "../errors.ts";
 import { type Rate, RateLimiter } from "../limits.ts";
 import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
-import { unauthorized } from "./respond.ts";
 
 /**
  * Who may do what a route does:
@@ -59,7 +58,7 @@ function createMetricsCheck(token: string | undefined): (request: IncomingMessag
   return ({ headers: { authorization } }) => {
     const text = BEARER.exec(authorization ?? "")?.[1];
     if (hash === undefined || text === undefined || hashSecret(text) !== hash)
-      throw unauthorized(authorization === undefined ? "none" : "invalid");
+      throw failure(authorization === undefined ? "unauthenticated" : "invalid-credentials");
   };
 }
 
@@ -96,7 +95,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
 
   const spend = (what: string, user: UserId, cost: number, rate: Rate, now: Date): void => {
     const wait = limiter.spend(`${what} ${user}`, cost, rate, now.getTime());
-    if (wait > 0) throw tooManyRequests(wait, `An account may make ${rate.perMinute} ${what} in a minute.`);
+    if (wait > 0) throw failure("rate-limited", { limit: rate.perMinute, unit: what, ...retryAfter(wait) });
   };
 
   /** Undefined when what they show opens nothing. */
@@ -111,10 +110,15 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   /** What cookies of our name hold, each once; throws when there are none. */
   const readSessions = (request: IncomingMessage): readonly string[] => {
     const { cookie } = request.headers;
-    if (cookie === undefined) throw unauthorized("none");
-    if (cookie.length > MAX_COOKIE_BYTES) throw cookieTooLong();
+    if (cookie === undefined) throw failure("unauthenticated");
+    if (cookie.length > MAX_COOKIE_BYTES) {
+      throw failure("header-too-large", {
+        reason: `The Cookie header must not exceed ${MAX_COOKIE_BYTES} bytes`,
+        source: { header: "Cookie" },
+      });
+    }
     const secrets = readCookies(cookie, cookieName(readClient(request), basePath));
-    if (secrets.length === 0) throw unauthorized("none");
+    if (secrets.length === 0) throw failure("unauthenticated");
     return [...new Set(secrets)].slice(0, MAX_SESSION_COOKIES);
   };
 
@@ -142,12 +146,12 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     }
     const now = clock();
     const known = await verifyRequest(request, now);
-    if (known === undefined) throw unauthorized("invalid");
+    if (known === undefined) throw failure("invalid-credentials");
     const { user } = known;
     spend("requests", user, 1, requests, now);
     if (known.kind === "token") {
-      if (access === "account") throw inPersonOnly();
-      if (access === "write" && known.scope === "read") throw insufficientScope();
+      if (access === "account") throw failure("session-required");
+      if (access === "write" && known.scope === "read") throw failure("insufficient-scope");
     }
     const credential = known.kind === "vouched" ? undefined : known;
     return {
@@ -158,7 +162,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       since: known.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
-        if ((await verifyRequest(request, clock()))?.user !== user) throw unauthorized("invalid");
+        if ((await verifyRequest(request, clock()))?.user !== user) throw failure("invalid-credentials");
       },
     };
   };
@@ -172,39 +176,10 @@ function perMinute(count: number): Rate {
 function refuseSecretInTarget({ url = "" }: IncomingMessage): void {
   const query = url.indexOf("?");
   if (query === -1 || !/(^|[?&])access_token=|em[ki]_[\w-]{20}/i.test(url.slice(query))) return;
-  throw new RequestFailure({
-    status: 400,
-    title: "Token In Query",
-    detail: "A token belongs in the Authorization header. This one has been in an address: revoke it.",
-  });
+  throw failure("token-in-query");
 }
 
-function insufficientScope(): RequestFailure {
-  return new RequestFailure(
-    { status: 403, title: "Insufficient Scope", detail: "This token may read only." },
-    { "www-authenticate": 'Bearer realm="Earmark", error="insufficient_scope", scope="write"' },
-  );
-}
-
-function inPersonOnly(): RequestFailure {
-  const detail = "This is for the user in person: sign in. A token cannot do it.";
-  return new RequestFailure({ status: 403, title: "Sign In Needed", detail });
-}
-
-function cookieTooLong(): RequestFailure {
-  const detail = `The Cookie header may be at most ${MAX_COOKIE_BYTES} bytes long.`;
-  return new RequestFailure({
-    status: 431,
-    title: "Request Header Fields Too Large",
-    detail,
-    source: { header: "Cookie" },
-  });
-}
-
-export function tooManyRequests(waitMs: number, why: string): RequestFailure {
+export function retryAfter(waitMs: number): { seconds: number; headers: Readonly<Record<string, string>> } {
   const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
-  return new RequestFailure(
-    { status: 429, title: "Too Many Requests", detail: `${why} Try again in ${seconds} s.` },
-    { "retry-after": String(seconds) },
-  );
+  return { seconds, headers: { "retry-after": String(seconds) } };
 }

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
+import { failure, type RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
-import { readOnInNextTurn, unavailable } from "./respond.ts";
+import { readOnInNextTurn } from "./respond.ts";
 
 /** What is parsed from a body takes about twice its length besides the body itself. */
 const CHARGE = 3;
@@ -19,7 +19,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     const { raw } = request;
     requireReadable(raw.headers, maxBytes);
     const declared = Number(raw.headers["content-length"] ?? 0);
-    if (!request.fits("memory", CHARGE * declared)) throw outOfMemory();
+    if (!request.fits("memory", CHARGE * declared)) throw failure("server-overloaded");
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
@@ -36,7 +36,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
         body.append(chunk);
         if (body.length > LONG_BYTES) readOnInNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
-        else if (!request.charge("memory", CHARGE * body.capacity)) fail(outOfMemory());
+        else if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
       })
       .on("end", () => {
         if (isSettled) return;
@@ -44,7 +44,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
         resolve(body.take());
       })
       // The client went away, or its framing broke: nothing is done.
-      .on("close", () => isSettled || fail(malformedDocument("The body ended early.")));
+      .on("close", () => isSettled || fail(failure("body-incomplete")));
   });
 }
 
@@ -57,12 +57,7 @@ export async function readJson(request: Request, response: Response, maxBytes: n
 function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    throw new RequestFailure({
-      status: 415,
-      title: "Unsupported Media Type",
-      detail: "The body must not be compressed.",
-      source: { header: "Content-Encoding" },
-    });
+    throw failure("unsupported-content-encoding", { source: { header: "Content-Encoding" } });
   }
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
@@ -123,10 +118,5 @@ class Body {
 }
 
 function tooLarge(maxBytes: number): RequestFailure {
-  const detail = `A body may be at most ${maxBytes} bytes long.`;
-  return new RequestFailure({ status: 413, title: "Content Too Large", detail, meta: { max: maxBytes } });
-}
-
-function outOfMemory(): RequestFailure {
-  return unavailable("The server is receiving more than it can hold.");
+  return failure("body-too-large", { max: maxBytes, meta: { max: maxBytes } });
 }

@@ -4,12 +4,13 @@ import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
-import { type ErrorObject, writeFailure } from "../jsonapi/failure.ts";
+import { createError, type ErrorObject, failure } from "../errors.ts";
+import { writeFailure } from "../jsonapi/failure.ts";
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import type { Budget, Owner, Reservation } from "./budget.ts";
 import { networksOf, peerOf } from "./client-address.ts";
 import { MAX_HEADERS } from "./guard.ts";
-import { COMMON_HEADERS, LINGER_MS, methodNotAllowed, noSuchPath } from "./respond.ts";
+import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
 const MAX_HEADER_BYTES = 16 * 1024;
 /** How long a connection may stand still in the middle of an answer. */
@@ -209,23 +210,13 @@ function headerLength({ rawHeaders }: IncomingMessage): number {
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, title: "Request Timeout", detail: "The request did not arrive in time." },
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    title: "Request Header Fields Too Large",
-    detail: "The request line and headers may be at most 16 KiB long.",
-  },
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
-    status: 413,
-    title: "Content Too Large",
-    detail: "The chunk extensions are too long.",
-  },
+  ERR_HTTP_REQUEST_TIMEOUT: createError("request-timeout"),
+  HPE_HEADER_OVERFLOW: createError("header-too-large", {
+    reason: "The request line and headers must not exceed 16 KiB",
+  }),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: createError("chunk-extensions-too-large"),
 };
-const BAD_REQUEST: ErrorObject = {
-  status: 400,
-  title: "Bad Request",
-  detail: "This is not a well-formed HTTP/1.1 request.",
-};
+const MALFORMED_REQUEST = createError("malformed-request");
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer; readonly bytesParsed?: number };
 
@@ -237,7 +228,7 @@ function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed
   // What comes after the last request of a connection is nobody's, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
   const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
-  const { error, media } = unknown ?? { error: PARSER_ERRORS[thrown.code ?? ""] ?? BAD_REQUEST, media: PLAIN };
+  const { error, media } = unknown ?? { error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST, media: PLAIN };
   const body = writeFailure(error, media);
   const headers = {
     ...COMMON_HEADERS,
@@ -267,8 +258,8 @@ function unknownMethod(
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;
   const place = allowed(path);
-  if (place === undefined) return { ...noSuchPath(), media: PLAIN, headers: {} };
-  const { error, headers } = methodNotAllowed(place.allow);
+  if (place === undefined) return { error: createError("unknown-path"), media: PLAIN, headers: {} };
+  const { error, headers } = failure("method-not-allowed", { methods: place.allow, headers: { allow: place.allow } });
   return { error, media: place.media, headers: { ...headers } };
 }
 

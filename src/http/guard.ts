@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../config.ts";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure, type RequestFailure } from "../errors.ts";
 import type { ReadClient } from "./client-address.ts";
 import { pathOf } from "./resource.ts";
 
@@ -86,35 +86,19 @@ export function createGuard(
   return (raw) => {
     const { host, expect, "transfer-encoding": coding } = raw.headers;
     if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
-      throw new RequestFailure({ status: 505, title: "HTTP Version Not Supported" }, { connection: "close" });
+      throw failure("unsupported-http-version");
     }
     if (coding !== undefined && (coding.toLowerCase() !== "chunked" || raw.httpVersion === "1.0")) {
-      throw new RequestFailure(
-        {
-          status: 400,
-          title: "Bad Request",
-          detail: "The only transfer coding is chunked, and it is of HTTP/1.1.",
-          source: { header: "Transfer-Encoding" },
-        },
-        { connection: "close" },
-      );
+      throw failure("unsupported-transfer-encoding", { source: { header: "Transfer-Encoding" } });
     }
     if (raw.rawHeaders.length > 2 * MAX_HEADERS) {
-      throw new RequestFailure({
-        status: 431,
-        title: "Request Header Fields Too Large",
-        detail: `A request may have at most ${MAX_HEADERS} headers.`,
-      });
+      throw failure("header-too-large", { reason: `A request must not have more than ${MAX_HEADERS} headers` });
     }
     if (/[^!-~]|#/.test(raw.url ?? "")) {
-      throw new RequestFailure({
-        status: 400,
-        title: "Bad Request",
-        detail: "The request target must be percent-encoded, and without a fragment.",
-      });
+      throw failure("malformed-target");
     }
     if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
-      throw new RequestFailure({ status: 417, title: "Expectation Failed", source: { header: "Expect" } });
+      throw failure("expectation-failed", { source: { header: "Expect" } });
     }
     const refuse = hasAccounts ? refuseForgery : refuseOtherSites;
     if (host === undefined && raw.httpVersion === "1.0") {
@@ -123,22 +107,9 @@ export function createGuard(
     }
     const { name, isServed } = read(host ?? "");
     if (host === undefined || host === "" || name === undefined) {
-      throw new RequestFailure({
-        status: 400,
-        title: "Bad Request",
-        detail: "A request must have exactly one valid Host header.",
-        source: { header: "Host" },
-      });
+      throw failure("invalid-host", { source: { header: "Host" } });
     }
-    if (!isServed) {
-      throw new RequestFailure({
-        status: 421,
-        title: "Misdirected Request",
-        detail:
-          "This server does not go by the name in the Host header. Its operator can allow the name with EARMARK_ALLOWED_HOSTS.",
-        source: { header: "Host" },
-      });
-    }
+    if (!isServed) throw failure("unknown-host", { source: { header: "Host" } });
     refuse(raw);
   };
 }
@@ -164,10 +135,5 @@ function parseOrigin(text: string): URL | undefined {
 }
 
 function crossSite(header: string): RequestFailure {
-  return new RequestFailure({
-    status: 403,
-    title: "Cross-Site Request Refused",
-    detail: "This request was made by a web page of another site.",
-    source: { header },
-  });
+  return failure("forbidden-origin", { source: { header } });
 }

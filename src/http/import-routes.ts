@@ -1,5 +1,5 @@
+import { failure, type RequestFailure } from "../errors.ts";
 import { FEEDS_PER_WRITE, importFeeds } from "../imports.ts";
-import { RequestFailure } from "../jsonapi/failure.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept } from "../jsonapi/negotiation.ts";
@@ -40,7 +40,11 @@ export function addImportRoutes(
     POST: [
       "write",
       async (request, response, who) => {
-        if (!OPML_TYPES.test(request.headers["content-type"] ?? "")) throw notAnOpmlType();
+        if (!OPML_TYPES.test(request.headers["content-type"] ?? ""))
+          throw failure("unsupported-media-type", {
+            contentType: "text/x-opml (an OPML file)",
+            source: { header: "Content-Type" },
+          });
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
         admitTransfer(request);
@@ -51,7 +55,7 @@ export function addImportRoutes(
         const feeds = await parser
           .parse(job, request.owner, who.spend, isWanted, (entries: Entry[]) => entries)
           .catch((error) => {
-            if (error instanceof NotOpml) throw notOpml(error.message);
+            if (error instanceof NotOpml) throw failure("invalid-opml", { reason: error.message });
             throw error;
           });
         // A preview writes nothing, and so nothing else would notice that access was revoked while the file came in.
@@ -77,20 +81,6 @@ export function addImportRoutes(
 
 /** The store failed half-way: what is said of any other request, that nothing was done, would not be true. */
 function brokenOff(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
-  log.error({ reqId: id, err: cause }, "an import broke off");
-  const detail = `The store failed after ${done} feeds of the file, which stay as they are. Send the file again for the rest.`;
-  return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, { "retry-after": "1" });
-}
-
-function notAnOpmlType(): RequestFailure {
-  return new RequestFailure({
-    status: 415,
-    title: "Unsupported Media Type",
-    detail: "Send an OPML file as it is, with the Content-Type text/x-opml.",
-    source: { header: "Content-Type" },
-  });
-}
-
-function notOpml(fault: string): RequestFailure {
-  return new RequestFailure({ status: 422, title: "Not An OPML File", detail: `${fault}. Nothing was imported.` });
+  log.error({ reqId: id, err: cause }, "import interrupted");
+  return failure("import-interrupted", { count: done });
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { ATOMIC, add, newId, PLAIN, startServer, temporaryFolder } from "../../test/harness.ts";
+import { ERRORS } from "../errors.ts";
 
 const file = (urls: readonly string[]) =>
   `<?xml version="1.0"?><opml version="2.0"><body>${urls.map((url) => `<outline text="A show" xmlUrl="${url}"/>`).join("\n")}</body></opml>`;
@@ -38,16 +39,15 @@ test("an import says what happened to each feed: added, already there, or refuse
       feed_url: "https://podnews.net/rss/",
       title: "A show",
       outcome: "added",
+      code: null,
       detail: null,
       subscription_id: "9b024349-ccf0-5f69-a609-6b82873eab3c",
     },
   });
   const outcomes = answer.json.data.map(({ attributes }: { attributes: { outcome: string } }) => attributes.outcome);
   assert.deepEqual(outcomes, ["added", "refused", "already-subscribed", "added", "refused"]);
-  assert.equal(
-    answer.json.data[1].attributes.detail,
-    "The address must be an absolute http or https address with a host.",
-  );
+  assert.equal(answer.json.data[1].attributes.code, "feed-url-not-http");
+  assert.equal(answer.json.data[1].attributes.detail, ERRORS["feed-url-not-http"].detail);
   assert.deepEqual(
     (await list()).map(([, url]: [string, string]) => url),
     ["https://podnews.net/rss/", "http://a.example/1"],
@@ -188,7 +188,7 @@ test("an import that breaks off says how far it came, and what was added stays",
   const urls = Array.from({ length: 600 }, (_, index) => `https://a.example/${index}`);
   const broken = await send(file(urls));
   assert.deepEqual([broken.status, broken.headers["retry-after"]], [503, "1"]);
-  assert.match(broken.json.errors[0].detail, /^The store failed after 400 feeds/);
+  assert.match(broken.json.errors[0].detail, /^The database failed after 400 feeds/);
   assert.equal((await list()).length, 100, "a page of what is there");
   disk.exec("drop trigger bad_sector");
   disk.close();

@@ -18,7 +18,7 @@ import {
   type JWTHeaderParameters,
   SignJWT,
 } from "jose";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { RequestFailure } from "../errors.ts";
 import { createVerifier, type VerifierOptions } from "./oidc.ts";
 
 const AUDIENCE = "https://earmark.example/";
@@ -107,8 +107,9 @@ const isUnreachable = (error: unknown) => {
   assert.ok(error instanceof RequestFailure);
   assert.deepEqual(error.error, {
     status: 503,
+    code: "identity-provider-unavailable",
     title: "Service Unavailable",
-    detail: "The identity provider cannot be reached. Try again.",
+    detail: "The identity provider is unavailable. Nothing was changed; try again.",
   });
   assert.deepEqual(error.headers, { "retry-after": "5" });
   return true;

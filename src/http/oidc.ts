@@ -1,5 +1,5 @@
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, RemoteJWKSet } from "jose";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure, RequestFailure } from "../errors.ts";
 import { isObject } from "../jsonapi/resource.ts";
 
 /** Whom an identity provider names in a JWT. */
@@ -117,7 +117,7 @@ function createKeyFinder(
 
   /** Asks something of the provider, unless it has failed just now. */
   const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    if (isLeftAlone()) throw unreachable();
+    if (isLeftAlone()) throw failure("identity-provider-unavailable");
     try {
       const answer = await question();
       failedAt = undefined;
@@ -125,7 +125,7 @@ function createKeyFinder(
     } catch (error) {
       failedAt = performance.now();
       report(error);
-      throw unreachable();
+      throw failure("identity-provider-unavailable");
     }
   };
 
@@ -189,15 +189,4 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
     parts.push(part);
   }
   return JSON.parse(Buffer.concat(parts).toString());
-}
-
-function unreachable(): RequestFailure {
-  return new RequestFailure(
-    {
-      status: 503,
-      title: "Service Unavailable",
-      detail: "The identity provider cannot be reached. Try again.",
-    },
-    { "retry-after": "5" },
-  );
 }

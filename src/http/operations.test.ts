@@ -71,6 +71,7 @@ test("who is subscribed already is told so, in the words of the request", async 
     errors: [
       {
         status: "409",
+        code: "already-subscribed",
         title: "Already Subscribed",
         detail: "The user is already subscribed to this feed.",
         source: { pointer: "/atomic:operations/0" },
@@ -88,6 +89,7 @@ test("an id that another of the user's feeds has is in use", async () => {
   const [result] = await operate([add(ID.toUpperCase(), feed)]);
   assert.deepEqual(result.errors[0], {
     status: "409",
+    code: "id-in-use",
     title: "Identifier In Use",
     detail: "The user has another subscription with this id.",
     source: { pointer: "/atomic:operations/0" },
@@ -294,7 +296,7 @@ test("attributes that hold no feed", async () => {
   ]) {
     const error = await errorOf({ op: "add", data: { type: "subscription", id: newId(), attributes } });
     assert.deepEqual([error.status, error.title], ["422", "Validation Failed"]);
-    assert.match(error.detail, /`feed_url`/);
+    assert.match(error.detail, /feed URL/);
   }
   for (const feed of [
     "",
@@ -305,7 +307,7 @@ test("attributes that hold no feed", async () => {
   ]) {
     const error = await errorOf(add(newId(), feed));
     assert.deepEqual([error.status, error.title], ["422", "Validation Failed"]);
-    assert.match(error.detail, /`feed_url`/);
+    assert.match(error.detail, /feed URL/);
     assert.ok(JSON.stringify(error).length < 500);
   }
 });

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Config } from "../config.ts";
+import { failure } from "../errors.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, relativeTo } from "./resource.ts";
-import { noSuchPath, respondContent, respondMoved, respondUnchanged } from "./respond.ts";
+import { respondContent, respondMoved, respondUnchanged } from "./respond.ts";
 
 const FOLDER = new URL("../../web/dist/", import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
@@ -63,7 +64,7 @@ export function addPage(resource: AddResource, { accounts, basePath }: Pick<Conf
       "open",
       async (request, response) => {
         const file = files.get(request.parameter);
-        if (file === undefined) throw noSuchPath();
+        if (file === undefined) throw failure("unknown-path");
         send(request, response, file);
       },
     ],

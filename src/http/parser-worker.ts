@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { type ErrorObject, RequestFailure } from "../jsonapi/failure.ts";
+import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";

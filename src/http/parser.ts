@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
+import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
-import { malformedDocument, RequestFailure } from "../jsonapi/failure.ts";
 import { NotOpml } from "../opml/entry.ts";
 import type { Owner } from "./budget.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
@@ -124,7 +124,7 @@ class ParserThread {
   }
 
   async #parseNow(job: ParseJob, isWanted: () => boolean): Promise<readonly unknown[]> {
-    if (!isWanted()) throw malformedDocument("The client disconnected.");
+    if (!isWanted()) throw failure("body-incomplete");
     const worker = this.#worker ?? this.#start();
     const timer = setTimeout(() => void worker.terminate(), TIME_MS);
     try {
@@ -136,7 +136,7 @@ class ParserThread {
         if ("isTooComplex" in piece) throw tooComplex(job);
         for (const item of piece.items) items.push(item);
         if (piece.isLast) return items;
-        if (!isWanted()) throw malformedDocument("The client disconnected.");
+        if (!isWanted()) throw failure("body-incomplete");
         piece = await ask(worker, MORE);
       }
     } finally {
@@ -171,8 +171,8 @@ class ParserThread {
 }
 
 function tooComplex({ kind }: ParseJob): Error {
-  const detail = "Parsing the body took too long";
-  return kind === "opml" ? new NotOpml(detail) : malformedDocument(`${detail}. Send it in several requests.`);
+  if (kind === "opml") return new NotOpml("Parsing the file took too long");
+  return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 
 /** Sends a message and resolves to the answer. A thread that ends instead was ended by what it read. */

@@ -4,7 +4,7 @@ import { newToken, signUp } from "../../test/accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
 
 const DETAIL =
-  "An account may have at most 3 subscriptions. Remove some, or ask the operator of the server for a higher limit.";
+  "The account already has the maximum of 3 subscriptions. Remove some, or ask the server's operator for a higher limit.";
 
 /** A server on which an account may have three subscriptions, and somebody with an account and a token. */
 async function start() {
@@ -55,7 +55,7 @@ test("quota: a request passes the limit → the first are added, the rest 422, c
     (result: { data?: object; errors?: [{ status: string }] }) => result.errors?.[0].status ?? "added",
   );
   assert.deepEqual(statuses, ["added", "409", "added", "added", "422", "409", "409", "400"]);
-  const error = { status: "422", title: "Quota Exceeded", detail: DETAIL, meta: { max: 3 } };
+  const error = { status: "422", code: "quota-exceeded", title: "Quota Exceeded", detail: DETAIL, meta: { max: 3 } };
   assert.deepEqual(results[4].errors, [{ ...error, source: { pointer: "/atomic:operations/4" } }]);
   const { counts, limits } = await me();
   assert.deepEqual([counts.subscriptions, limits.subscriptions], [3, 3]);
@@ -70,6 +70,7 @@ test("quota: a single subscription when the list is full → 403, and 201 after 
   assert.equal(refused.status, 403);
   const error = {
     status: "403",
+    code: "quota-exceeded",
     title: "Quota Exceeded",
     detail: DETAIL,
     source: { pointer: "/data" },

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Accounts } from "../accounts.ts";
 import type { Config } from "../config.ts";
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure } from "../errors.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
@@ -9,7 +9,6 @@ import type { Access, Principal } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Request, Response } from "./exchange.ts";
 import type { Metrics } from "./metrics.ts";
-import { methodNotAllowed, noSuchPath, unreadablePath } from "./respond.ts";
 
 /** What routes are made of. */
 export interface RouteOptions {
@@ -70,12 +69,13 @@ export class Routes {
   /** Who may do what the request asks for, and who does it. The request gets what stands for the part that varies. */
   match(request: Request): readonly [Access, Handler] {
     const found = this.#find(pathOf(request.raw));
-    if (found === undefined) throw isReadable(pathOf(request.raw)) ? noSuchPath() : unreadablePath();
+    if (found === undefined) throw failure(isReadable(pathOf(request.raw)) ? "unknown-path" : "malformed-target");
     const { offer, handlers } = found.place;
     const asked = request.method === "HEAD" ? "GET" : request.method;
     const method = METHODS.find((known) => known === asked);
     const offered = method && handlers[method];
-    if (offered === undefined) throw methodNotAllowed(offer.allow);
+    if (offered === undefined)
+      throw failure("method-not-allowed", { methods: offer.allow, headers: { allow: offer.allow } });
     request.parameter = found.parameter;
     return offered;
   }
@@ -122,9 +122,5 @@ export function queryOf({ raw: { url = "" } }: Request): string {
 export function idOf(request: Request): string {
   const { parameter: id } = request;
   if (isUuidLike(id)) return id.toLowerCase();
-  throw new RequestFailure({
-    status: 400,
-    title: "Invalid Resource Identifier",
-    detail: "An id has the form of a UUID: 8-4-4-4-12 hexadecimal digits.",
-  });
+  throw failure("invalid-id");
 }

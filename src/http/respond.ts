@@ -1,15 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers";
+import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
-import { type ErrorObject, RequestFailure, writeFailure } from "../jsonapi/failure.ts";
+import { writeFailure } from "../jsonapi/failure.ts";
 import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import type { Owner } from "./budget.ts";
 import type { Request, Response } from "./exchange.ts";
 
-const RETRY_AFTER = { "retry-after": "1" };
 /**
  * After an early response, a body up to this length is received to its end, so that the client can reuse its connection:
  * accepting a new one for each retry costs an overloaded server more.
@@ -237,62 +237,15 @@ function isStillSending({ raw }: Request): boolean {
   return encoding !== undefined || expect !== undefined || Number(length ?? 0) > MAX_DISCARDED_BYTES;
 }
 
-function toFailure(
-  thrown: unknown,
-  request: Request,
-): { error: ErrorObject; headers: Readonly<Record<string, string>> } {
+function toFailure(thrown: unknown, request: Request): RequestFailure {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
-    if (thrown.overloaded) return queueFull();
-    request.log.error({ reqId: request.id, err: thrown }, "the store is unavailable");
-    return thrown.unknown ? unknownOutcome() : unavailable("The store cannot be reached.");
+    if (thrown.overloaded) return failure("queue-full");
+    request.log.error({ reqId: request.id, err: thrown }, "database unavailable");
+    return failure(thrown.unknown ? "outcome-unknown" : "database-unavailable");
   }
-  if (thrown instanceof AccessRevoked) return unauthorized("invalid");
-  if (thrown instanceof TooManyPasswords) return unavailable("Too many people are signing in at this moment.");
-  request.log.error({ reqId: request.id, err: thrown }, "unexpected failure");
-  const detail = "Something went wrong here. The log of the server tells more, under this error's id.";
-  return { error: { id: request.id, status: 500, title: "Internal Server Error", detail }, headers: {} };
-}
-
-export function methodNotAllowed(allow: string): RequestFailure {
-  return new RequestFailure({ status: 405, title: "Method Not Allowed", detail: `Allowed here: ${allow}.` }, { allow });
-}
-
-export function noSuchPath(): RequestFailure {
-  return new RequestFailure({ status: 404, title: "Not Found", detail: "There is nothing at this path." });
-}
-
-export function unreadablePath(): RequestFailure {
-  return new RequestFailure({ status: 400, title: "Bad Request", detail: "The path is not percent-encoded UTF-8." });
-}
-
-/** The same for every credential that opens nothing, whatever is wrong with it. */
-export function unauthorized(credential: "none" | "invalid"): RequestFailure {
-  const isNone = credential === "none";
-  return new RequestFailure(
-    {
-      status: 401,
-      title: "Unauthorized",
-      detail: isNone ? "This needs a token: Authorization: Bearer …" : "These credentials are not valid.",
-    },
-    { "www-authenticate": `Bearer realm="Earmark"${isNone ? "" : ', error="invalid_token"'}` },
-  );
-}
-
-function unknownOutcome(): RequestFailure {
-  const detail =
-    "The store was lost in the middle, and it is not known what it did. Send the request again: what was done will be answered as such.";
-  return new RequestFailure({ status: 503, title: "Service Unavailable", detail }, RETRY_AFTER);
-}
-
-export function queueFull(): RequestFailure {
-  return unavailable("The server has more to write than it can take.");
-}
-
-/** Nothing was carried out, and it may help to ask again. */
-export function unavailable(why: string): RequestFailure {
-  return new RequestFailure(
-    { status: 503, title: "Service Unavailable", detail: `${why} Nothing of this request was carried out. Try again.` },
-    RETRY_AFTER,
-  );
+  if (thrown instanceof AccessRevoked) return failure("invalid-credentials");
+  if (thrown instanceof TooManyPasswords) return failure("too-many-sign-ins");
+  request.log.error({ reqId: request.id, err: thrown }, "unexpected error");
+  return failure("internal-error", { id: request.id });
 }

@@ -1,4 +1,4 @@
-import { RequestFailure } from "../jsonapi/failure.ts";
+import { failure, type RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
@@ -17,7 +17,8 @@ import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { respond, respondContent, respondEmpty, respondInPieces, unavailable } from "./respond.ts";
+
+import { respond, respondContent, respondEmpty, respondInPieces } from "./respond.ts";
 
 /** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;
@@ -141,7 +142,7 @@ export function addRoutes(
     GET: [
       "open",
       async (_request, response) => {
-        if (state.draining) throw unavailable("The server is shutting down.");
+        if (state.draining) throw failure("shutting-down");
         await store.ready();
         respond(response, 200, PLAIN, writeStatus("ready"));
       },
@@ -162,11 +163,7 @@ export function addRoutes(
 }
 
 function notFound(): RequestFailure {
-  return new RequestFailure({
-    status: 404,
-    title: "Subscription not found",
-    detail: "The user has no subscription with this id.",
-  });
+  return failure("not-found", { resource: "Subscription" });
 }
 
 function writeStatus(status: string): string {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Credential } from "../account-store.ts";
+import { RequestFailure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
 import {
   accountResource,
@@ -13,7 +14,6 @@ import {
   writeMany,
   writeOne,
 } from "./accounts.ts";
-import { RequestFailure } from "./failure.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
@@ -51,22 +51,29 @@ test("a document of another form is refused, at the value to blame", () => {
   const read = (given: unknown) => failureOf(() => readSignIn(given));
   const malformed = (detail: string, pointer: string) => ({
     status: 400,
+    code: "malformed-document",
     title: "Malformed Document",
     detail,
     source: { pointer },
   });
-  const noData = "The document must have the member `data`, exactly one resource object.";
+  const noData = "The document must have a `data` member with exactly one resource object.";
   assert.deepEqual(read([]), malformed("The document must be a JSON object.", ""));
   assert.deepEqual(read({}), malformed(noData, ""));
   assert.deepEqual(read({ data: [] }), malformed(noData, "/data"));
   assert.deepEqual(read({ data: {} }), malformed('`type` must be "session".', "/data"));
   assert.deepEqual(read({ data: { type: "account" } }), {
     status: 409,
+    code: "type-mismatch",
     title: "Type Mismatch",
-    detail: '`type` must be "session".',
+    detail: 'Invalid `type`: it must be "session".',
     source: { pointer: "/data/type" },
   });
-  const invalid = { status: 422, title: "Validation Failed", detail: "`attributes` must be an object." };
+  const invalid = {
+    status: 422,
+    code: "invalid-attribute",
+    title: "Validation Failed",
+    detail: "`attributes` must be an object.",
+  };
   assert.deepEqual(read({ data: { type: "session" } }), { ...invalid, source: { pointer: "/data" } });
   assert.deepEqual(read(document("session", [])), { ...invalid, source: { pointer: "/data/attributes" } });
 });
@@ -86,17 +93,22 @@ test("a text that is missing, none, or longer than any valid one is refused by i
     const all = { name: "ann", password: "p", current_password: "c", invitation: "i" };
     const withValue = (value: unknown) => () => read(document(type, { ...all, [name]: value }));
     withValue("x".repeat(length))();
-    const invalid = (detail: string, pointer: string) => ({
+    const invalid = (code: string, detail: string, pointer: string) => ({
       status: 422,
+      code,
       title: "Validation Failed",
-      detail: `\`${name}\` ${detail}.`,
+      detail,
       source: { pointer },
     });
+    const code = name === "invitation" ? "invalid-attribute" : `invalid-${name.replace("current_", "")}`;
     const pointer = `/data/attributes/${name}`;
-    assert.deepEqual(failureOf(withValue("x".repeat(length + 1))), invalid("is too long", pointer));
-    assert.deepEqual(failureOf(withValue(null)), invalid("must be a string", pointer));
+    assert.deepEqual(failureOf(withValue("x".repeat(length + 1))), invalid(code, `\`${name}\` is too long.`, pointer));
+    assert.deepEqual(failureOf(withValue(null)), invalid(code, `\`${name}\` must be a string.`, pointer));
     if (name !== "invitation")
-      assert.deepEqual(failureOf(withValue(undefined)), invalid("must be given", "/data/attributes"));
+      assert.deepEqual(
+        failureOf(withValue(undefined)),
+        invalid("attribute-missing", `Missing attribute: \`${name}\` is required.`, "/data/attributes"),
+      );
   }
 });
 
@@ -131,12 +143,12 @@ test("a label has 1 to 100 characters, whatever the alphabet, and none that cann
 
 test("a scope is read or write", () => {
   const given = (scope: unknown) => {
-    const { detail, source } = failureOf(() => newToken({ scope }));
-    return [detail, source];
+    const { code, source } = failureOf(() => newToken({ scope }));
+    return [code, source];
   };
-  assert.deepEqual(given(undefined), ["`scope` must be given.", { pointer: "/data/attributes" }]);
+  assert.deepEqual(given(undefined), ["attribute-missing", { pointer: "/data/attributes" }]);
   for (const scope of ["", "admin", null, ["read"]])
-    assert.deepEqual(given(scope), ['`scope` must be "read" or "write".', { pointer: "/data/attributes/scope" }]);
+    assert.deepEqual(given(scope), ["invalid-scope", { pointer: "/data/attributes/scope" }]);
 });
 
 test("an end is a moment to come that is in the calendar", () => {
@@ -162,8 +174,9 @@ test("an end is a moment to come that is in the calendar", () => {
       failureOf(() => newToken({ expires_at })),
       {
         status: 422,
+        code: "invalid-expiry",
         title: "Validation Failed",
-        detail: "`expires_at` must be a moment to come, as YYYY-MM-DDTHH:mm:ss.sssZ, or null.",
+        detail: "Invalid expiry: `expires_at` must be a future timestamp (YYYY-MM-DDTHH:mm:ss.sssZ) or null.",
         source: { pointer: "/data/attributes/expires_at" },
       },
       JSON.stringify(expires_at),

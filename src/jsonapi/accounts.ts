@@ -1,10 +1,10 @@
 import type { Account, Credential, Scope } from "../account-store.ts";
+import { type ErrorCode, failure, type RequestFailure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
-import { malformedDocument, RequestFailure } from "./failure.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { PageQuery } from "./query.ts";
-import { isObject, writeResource } from "./resource.ts";
+import { isObject, notAnObject, writeResource } from "./resource.ts";
 
 const MAX_LABEL = 100;
 /** A moment as we write it; the milliseconds may be left out. */
@@ -14,45 +14,50 @@ type Attributes = Readonly<Record<string, unknown>>;
 
 /** The attributes of the one resource object of a document, which must be of this type and without an id. */
 function readAttributes(document: unknown, type: string): Attributes {
-  if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
+  if (!isObject(document)) throw notAnObject();
   const { data } = document;
   if (!isObject(data)) {
-    throw malformedDocument(
-      "The document must have the member `data`, exactly one resource object.",
-      "data" in document ? "/data" : "",
-    );
-  }
-  if (typeof data["type"] !== "string") throw malformedDocument(`\`type\` must be "${type}".`, "/data");
-  if (data["type"] !== type) {
-    throw new RequestFailure({
-      status: 409,
-      title: "Type Mismatch",
-      detail: `\`type\` must be "${type}".`,
-      source: { pointer: "/data/type" },
+    throw failure("malformed-document", {
+      reason: "The document must have a `data` member with exactly one resource object",
+      source: { pointer: "data" in document ? "/data" : "" },
     });
   }
+  if (typeof data["type"] !== "string")
+    throw failure("malformed-document", { reason: `\`type\` must be "${type}"`, source: { pointer: "/data" } });
+  if (data["type"] !== type) throw failure("type-mismatch", { type, source: { pointer: "/data/type" } });
   const { attributes } = data;
   if (!isObject(attributes)) {
-    throw invalid("`attributes` must be an object", "attributes" in data ? "/data/attributes" : "/data");
+    throw failure("invalid-attribute", {
+      reason: "`attributes` must be an object",
+      source: { pointer: "attributes" in data ? "/data/attributes" : "/data" },
+    });
   }
   return attributes;
 }
 
-function invalid(detail: string, pointer: string): RequestFailure {
-  return new RequestFailure({ status: 422, title: "Validation Failed", detail: `${detail}.`, source: { pointer } });
+const INVALID = {
+  name: "invalid-name",
+  password: "invalid-password",
+  current_password: "invalid-password",
+  label: "invalid-label",
+  invitation: "invalid-attribute",
+} as const satisfies Record<string, ErrorCode>;
+
+export function invalidAttribute(name: keyof typeof INVALID, reason: string): RequestFailure {
+  return failure(INVALID[name], { reason, source: { pointer: `/data/attributes/${name}` } });
 }
 
-export function invalidAttribute(detail: string, name: string): RequestFailure {
-  return invalid(detail, `/data/attributes/${name}`);
+function missingAttribute(name: string): RequestFailure {
+  // A pointer must lead to a value that exists, so the parent of a missing member is reported.
+  return failure("attribute-missing", { name, source: { pointer: "/data/attributes" } });
 }
 
-/** `maxLength` keeps what can only be wrong away from whatever is done with it. */
-function readText(attributes: Attributes, name: string, maxLength: number): string {
+/** Texts over `maxLength` are rejected before they are validated. */
+function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength: number): string {
   const value = attributes[name];
-  // A pointer must lead to a value that exists, so a member that is missing is blamed on its parent.
-  if (value === undefined) throw invalid(`\`${name}\` must be given`, "/data/attributes");
-  if (typeof value !== "string") throw invalidAttribute(`\`${name}\` must be a string`, name);
-  if (value.length > maxLength) throw invalidAttribute(`\`${name}\` is too long`, name);
+  if (value === undefined) throw missingAttribute(name);
+  if (typeof value !== "string") throw invalidAttribute(name, `\`${name}\` must be a string`);
+  if (value.length > maxLength) throw invalidAttribute(name, `\`${name}\` is too long`);
   return value;
 }
 
@@ -92,10 +97,11 @@ export function readNewToken(
   const attributes = readAttributes(document, "token");
   const label = readText(attributes, "label", 4 * MAX_LABEL);
   const fault = faultOfLabel(label);
-  if (fault !== undefined) throw invalidAttribute(`\`label\` ${fault}`, "label");
+  if (fault !== undefined) throw invalidAttribute("label", `\`label\` ${fault}`);
   const scope = attributes["scope"];
-  if (scope === undefined) throw invalid("`scope` must be given", "/data/attributes");
-  if (scope !== "read" && scope !== "write") throw invalidAttribute('`scope` must be "read" or "write"', "scope");
+  if (scope === undefined) throw missingAttribute("scope");
+  if (scope !== "read" && scope !== "write")
+    throw failure("invalid-scope", { source: { pointer: "/data/attributes/scope" } });
   return { label, scope, expiresAt: readExpiry(attributes["expires_at"], now) };
 }
 
@@ -110,8 +116,7 @@ function readExpiry(value: unknown, now: Date): Date | undefined {
   const moment = typeof value === "string" && MOMENT.test(value) ? new Date(value) : new Date(Number.NaN);
   // A day that a month does not have would quietly become one of the next.
   const isReal = moment > now && moment.toISOString().startsWith(String(value).slice(0, 10));
-  if (!isReal)
-    throw invalidAttribute("`expires_at` must be a moment to come, as YYYY-MM-DDTHH:mm:ss.sssZ, or null", "expires_at");
+  if (!isReal) throw failure("invalid-expiry", { source: { pointer: "/data/attributes/expires_at" } });
   return moment;
 }
 

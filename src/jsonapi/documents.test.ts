@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createError, ERRORS, RequestFailure } from "../errors.ts";
 import type { Imported } from "../imports.ts";
 import { type Conflict, type Draft, isRefusal, type Malformed, type Subscription } from "../subscriptions.ts";
-import { malformedDocument, RequestFailure, writeFailure } from "./failure.ts";
+import { writeFailure } from "./failure.ts";
 import { writeImported } from "./imports.ts";
 import { ATOMIC, PLAIN } from "./media-type.ts";
 import { readOperations, writeResults } from "./operations.ts";
@@ -44,6 +45,7 @@ test("a document that does not hold operations is refused, at the value to blame
   const read = (document: unknown) => failureOf(() => readOperations(document, 10, ""));
   const blame = (detail: string, pointer: string) => ({
     status: 400,
+    code: "malformed-document",
     title: "Malformed Document",
     detail,
     source: { pointer },
@@ -70,8 +72,9 @@ test("as many operations as may be are taken, and one more is told the limit", (
     failureOf(() => read(4)),
     {
       status: 413,
+      code: "too-many-operations",
       title: "Too Many Operations",
-      detail: "A request may hold at most 3 operations, and this one holds 4. Send them in several requests.",
+      detail: "The request has 4 operations; the maximum is 3. Split it into several requests.",
       source: { pointer: "/atomic:operations" },
       meta: { max: 3 },
     },
@@ -79,19 +82,17 @@ test("as many operations as may be are taken, and one more is told the limit", (
 });
 
 test("an operation that cannot be read says why", () => {
-  const invalid = (detail: string) => ({ refused: "invalid-operation", detail, at: "" });
-  for (const operation of [null, [], "add"])
-    assert.deepEqual(operate(operation), invalid("An operation must be an object."));
-  for (const op of [undefined, null, 1]) assert.deepEqual(operate({ op }), invalid('`op` must be "add".'));
+  const invalid = (reason: string) => ({ refused: "invalid-operation", reason, at: "" });
+  for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
+  for (const op of [undefined, null, 1]) assert.deepEqual(operate({ op }), invalid('`op` must be "add"'));
   for (const op of ["", "remove", "Add"]) {
     assert.deepEqual(operate({ op, data: RESOURCE }), {
       refused: "unsupported-operation",
-      detail: 'The only `op` that is supported is "add".',
       at: "",
     });
   }
   for (const data of [undefined, null, [RESOURCE], "x"])
-    assert.deepEqual(add(data), invalid("`data` must be exactly one resource object."));
+    assert.deepEqual(add(data), invalid("`data` must be exactly one resource object"));
 });
 
 test("what an operation refers to must be what it adds", () => {
@@ -103,7 +104,7 @@ test("what an operation refers to must be what it adds", () => {
     assert.deepEqual(add(RESOURCE, { ref }), DRAFT);
   const invalid = {
     refused: "invalid-operation",
-    detail: "`ref` must name the same `type` and `id` as `data`, or be left out.",
+    reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
     at: "",
   };
   for (const ref of [
@@ -132,51 +133,27 @@ test("the address of an operation must be that of the collection", () => {
   for (const href of ["/v1/subscriptions", "", null, undefined]) {
     assert.deepEqual(given(href), {
       refused: "invalid-operation",
-      detail: '`href` must be "/pods/v1/subscriptions", or be left out.',
+      reason: '`href` must be "/pods/v1/subscriptions", or be omitted',
       at: "",
     });
   }
 });
 
 test("the first fault of a resource is reported, at a value that is there", () => {
-  const cases: readonly (readonly [object, Malformed["refused"], string, Malformed["at"]])[] = [
-    [{}, "no-type", '`type` must be "subscription".', ""],
-    [{ type: 1 }, "no-type", '`type` must be "subscription".', "/type"],
-    [{ type: "podcast" }, "wrong-type", '`type` must be "subscription".', "/type"],
-    [
-      { type: "subscription" },
-      "invalid-id",
-      "`id` must be a string of the form of a UUID: 8-4-4-4-12 hexadecimal digits.",
-      "",
-    ],
-    [
-      { ...RESOURCE, id: "1" },
-      "invalid-id",
-      "`id` must be a string of the form of a UUID: 8-4-4-4-12 hexadecimal digits.",
-      "/id",
-    ],
-    [{ type: "subscription", id: ID }, "invalid-feed", "`attributes` must be an object with a `feed_url`.", ""],
-    [
-      { ...RESOURCE, attributes: [] },
-      "invalid-feed",
-      "`attributes` must be an object with a `feed_url`.",
-      "/attributes",
-    ],
-    [{ ...RESOURCE, attributes: {} }, "invalid-feed", "`feed_url` must be a string.", "/attributes"],
-    [
-      { ...RESOURCE, attributes: { feed_url: 1 } },
-      "invalid-feed",
-      "`feed_url` must be a string.",
-      "/attributes/feed_url",
-    ],
-    [
-      { ...RESOURCE, attributes: { feed_url: "" } },
-      "invalid-feed",
-      "`feed_url` must not be empty.",
-      "/attributes/feed_url",
-    ],
+  const cases: readonly (readonly [object, Malformed["refused"], Malformed["at"]])[] = [
+    [{}, "type-missing", ""],
+    [{ type: 1 }, "type-missing", "/type"],
+    [{ type: "podcast" }, "type-mismatch", "/type"],
+    [{ type: "subscription" }, "invalid-id", ""],
+    [{ ...RESOURCE, id: "1" }, "invalid-id", "/id"],
+    [{ type: "subscription", id: ID }, "feed-url-missing", ""],
+    [{ ...RESOURCE, attributes: [] }, "feed-url-missing", "/attributes"],
+    [{ ...RESOURCE, attributes: {} }, "feed-url-missing", "/attributes"],
+    [{ ...RESOURCE, attributes: { feed_url: 1 } }, "feed-url-missing", "/attributes/feed_url"],
+    [{ ...RESOURCE, attributes: { feed_url: "" } }, "feed-url-missing", "/attributes/feed_url"],
+    [{ ...RESOURCE, attributes: { feed_url: "ftp://a" } }, "feed-url-not-http", "/attributes/feed_url"],
   ];
-  for (const [resource, refused, detail, at] of cases) assert.deepEqual(add(resource), { refused, detail, at });
+  for (const [resource, refused, at] of cases) assert.deepEqual(add(resource), { refused, at });
 });
 
 test("an id has the form of a UUID and nothing around it", () => {
@@ -209,10 +186,11 @@ test("result N answers operation N: what was added, or what stands against it", 
     jsonapi: { version: "1.1", ext: ["https://jsonapi.org/ext/atomic"] },
     "atomic:results": [
       { data },
-      ...CONFLICTS.map(([, title, detail], index) => ({
+      ...CONFLICTS.map(([code, title, detail], index) => ({
         errors: [
           {
             status: "409",
+            code,
             title,
             detail,
             source: { pointer: `/atomic:operations/${index + 1}` },
@@ -227,26 +205,27 @@ test("result N answers operation N: what was added, or what stands against it", 
 });
 
 test("every way to be refused has its status and its title", () => {
-  const words: Record<Malformed["refused"], readonly [number, string]> = {
-    "unsupported-operation": [422, "Unsupported Operation"],
-    "invalid-operation": [422, "Invalid Operation"],
-    "wrong-type": [409, "Type Mismatch"],
-    "no-type": [400, "Type Mismatch"],
-    "invalid-id": [400, "Invalid Resource Identifier"],
-    "invalid-feed": [422, "Validation Failed"],
-  };
-  for (const [refused, [status, title]] of Object.entries(words)) {
-    const refusal = { refused: refused as Malformed["refused"], detail: "why", at: "/id" } as const;
-    assert.deepEqual(refusedSubscription(refusal).error, {
+  const expected: readonly (readonly [Malformed["refused"], number, string, string])[] = [
+    ["unsupported-operation", 422, "Unsupported Operation", ERRORS["unsupported-operation"].detail],
+    ["invalid-operation", 422, "Invalid Operation", "Invalid operation: why."],
+    ["type-mismatch", 409, "Type Mismatch", 'Invalid `type`: it must be "subscription".'],
+    ["type-missing", 400, "Type Mismatch", 'Missing `type`: it must be "subscription".'],
+    ["invalid-id", 400, "Invalid Resource Identifier", ERRORS["invalid-id"].detail],
+    ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
+  ];
+  for (const [code, status, title, detail] of expected) {
+    assert.deepEqual(refusedSubscription({ refused: code, reason: "why", at: "/id" }).error, {
       status,
+      code,
       title,
-      detail: "why",
+      detail,
       source: { pointer: "/data/id" },
     });
   }
   for (const [refused, title, detail, at] of CONFLICTS) {
     assert.deepEqual(refusedSubscription({ refused, draft: DRAFT }).error, {
       status: 409,
+      code: refused,
       title,
       detail,
       source: { pointer: `/data${at}` },
@@ -260,6 +239,7 @@ test("a document with one subscription is read, and what is wrong with it is thr
   const read = (document: unknown) => failureOf(() => readSubscription(document));
   assert.deepEqual(read([]), {
     status: 400,
+    code: "malformed-document",
     title: "Malformed Document",
     detail: "The document must be a JSON object.",
     source: { pointer: "" },
@@ -267,6 +247,7 @@ test("a document with one subscription is read, and what is wrong with it is thr
   for (const member of ["errors", "atomic:operations", "atomic:results"]) {
     assert.deepEqual(read({ data: RESOURCE, [member]: null }), {
       status: 400,
+      code: "malformed-document",
       title: "Malformed Document",
       detail: `A document with one subscription must not have the member \`${member}\`.`,
       source: { pointer: `/${member}` },
@@ -278,8 +259,9 @@ test("a document with one subscription is read, and what is wrong with it is thr
   ] as const) {
     assert.deepEqual(read(document), {
       status: 422,
+      code: "data-missing",
       title: "Validation Failed",
-      detail: "The document must have the member `data`, exactly one resource object.",
+      detail: ERRORS["data-missing"].detail,
       source: { pointer },
     });
   }
@@ -341,11 +323,12 @@ test("the links of a page lead to its neighbours, and to nowhere where there are
 
 test("what became of an import is written entry by entry, and counted", async () => {
   const wanted = { feedUrl: FEED, title: undefined };
+  const error = createError("feed-url-not-http");
   const some: Imported[] = [
-    { wanted: { ...wanted, title: "One" }, outcome: "added", detail: undefined, id: ID },
-    { wanted, outcome: "already-subscribed", detail: undefined, id: undefined },
-    { wanted, outcome: "refused", detail: "no", id: undefined },
-    { wanted, outcome: "refused", detail: "no", id: undefined },
+    { wanted: { ...wanted, title: "One" }, outcome: "added", error: undefined, id: ID },
+    { wanted, outcome: "already-subscribed", error: undefined, id: undefined },
+    { wanted, outcome: "refused", error, id: undefined },
+    { wanted, outcome: "refused", error, id: undefined },
   ];
   const write = async (imported: readonly Imported[], dryRun: boolean) => {
     const pieces: string[] = [];
@@ -359,16 +342,23 @@ test("what became of an import is written entry by entry, and counted", async ()
     dry_run: true,
     counts: { found: 4, added: 1, already_subscribed: 1, refused: 2 },
   });
-  const entry = (id: string, title: string | null, outcome: string, detail: string | null, made: string | null) => ({
+  const entry = (id: string, title: string | null, outcome: string, made: string | null) => ({
     type: "import-entry",
     id,
-    attributes: { feed_url: FEED, title, outcome, detail, subscription_id: made },
+    attributes: {
+      feed_url: FEED,
+      title,
+      outcome,
+      code: outcome === "refused" ? error.code : null,
+      detail: outcome === "refused" ? error.detail : null,
+      subscription_id: made,
+    },
   });
   assert.deepEqual(document.data, [
-    entry("1", "One", "added", null, ID),
-    entry("2", null, "already-subscribed", null, null),
-    entry("3", null, "refused", "no", null),
-    entry("4", null, "refused", "no", null),
+    entry("1", "One", "added", ID),
+    entry("2", null, "already-subscribed", null),
+    entry("3", null, "refused", null),
+    entry("4", null, "refused", null),
   ]);
   const many = await write(Array(120).fill(some[0]), false);
   assert.deepEqual(many.pieces, [0, ...Array(120).fill(1), 0], "one at a time, between a beginning and an end");
@@ -380,9 +370,9 @@ test("what became of an import is written entry by entry, and counted", async ()
 });
 
 test("a failure is written as a document in the words of its dialect", () => {
-  const { error } = malformedDocument("why");
-  assert.deepEqual(error, { status: 400, title: "Malformed Document", detail: "why" });
-  const errors = [{ status: "400", title: "Malformed Document", detail: "why" }];
+  const error = createError("malformed-document", { reason: "Why" });
+  assert.deepEqual(error, { status: 400, code: "malformed-document", title: "Malformed Document", detail: "Why." });
+  const errors = [{ ...error, status: "400" }];
   assert.deepEqual(JSON.parse(writeFailure(error, PLAIN)), { jsonapi: { version: "1.1" }, errors });
   assert.deepEqual(JSON.parse(writeFailure(error, ATOMIC)), {
     jsonapi: { version: "1.1", ext: ["https://jsonapi.org/ext/atomic"] },

@@ -18,7 +18,7 @@ export async function* writeImported(imported: readonly Imported[], dryRun: bool
   yield "]}";
 }
 
-function writeEntry({ wanted, outcome, detail, id }: Imported, number: number): string {
+function writeEntry({ wanted, outcome, error, id }: Imported, number: number): string {
   return JSON.stringify({
     type: "import-entry",
     id: String(number),
@@ -26,7 +26,8 @@ function writeEntry({ wanted, outcome, detail, id }: Imported, number: number): 
       feed_url: wanted.feedUrl,
       title: wanted.title ?? null,
       outcome,
-      detail: detail ?? null,
+      code: error?.code ?? null,
+      detail: error?.detail ?? null,
       subscription_id: id ?? null,
     },
   });

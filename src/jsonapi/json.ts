@@ -1,23 +1,23 @@
 import { isUtf8 } from "node:buffer";
 import { parse } from "secure-json-parse";
-import { malformedDocument } from "./failure.ts";
+import { failure } from "../errors.ts";
 
 /** How deep a document may be nested; ours are five levels deep. */
 export const MAX_DEPTH = 64;
 
 /** Reads a JSON document. One with more than `maxValues` members and elements is refused before it is parsed. */
 export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): unknown {
-  if (bytes.length === 0) throw malformedDocument("The request needs a body: a JSON:API document.");
-  if (!isUtf8(bytes)) throw malformedDocument("The body must be UTF-8.");
+  if (bytes.length === 0) throw failure("body-missing");
+  if (!isUtf8(bytes)) throw failure("malformed-json");
   const { depth, values } = measure(bytes);
-  if (depth > MAX_DEPTH) throw malformedDocument(`The document may be nested at most ${MAX_DEPTH} levels deep.`);
-  if (values > maxValues) throw malformedDocument(`The document may have at most ${maxValues} members and elements.`);
+  if (depth > MAX_DEPTH)
+    throw failure("document-too-complex", { reason: `it is nested more than ${MAX_DEPTH} levels deep` });
+  if (values > maxValues)
+    throw failure("document-too-complex", { reason: `it has more than ${maxValues} members and elements` });
   try {
     return parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
   } catch {
-    throw malformedDocument(
-      "The body must be one JSON document, without the keys `__proto__` and `constructor.prototype`.",
-    );
+    throw failure("malformed-json");
   }
 }
 

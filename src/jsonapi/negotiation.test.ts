@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/properties.ts";
-import { RequestFailure } from "./failure.ts";
+import { RequestFailure } from "../errors.ts";
 import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
 import { requireAccept, requireContentType } from "./negotiation.ts";
 
@@ -72,8 +72,9 @@ test("any other content type is refused, and the answer names the header", () =>
     errorOf(() => requireContentType(undefined, ATOMIC)),
     {
       status: 415,
+      code: "unsupported-media-type",
       title: "Unsupported Media Type",
-      detail: `The Content-Type of this endpoint is ${TYPE};ext="${URI}", without other parameters than ext and profile.`,
+      detail: `The Content-Type must be ${TYPE};ext="${URI}", with no other parameters than ext and profile.`,
       source: { header: "Content-Type" },
     },
   );
@@ -145,8 +146,9 @@ test("an Accept header that admits none of them is refused, and the answer names
     errorOf(() => requireAccept("text/html", ATOMIC)),
     {
       status: 406,
+      code: "not-acceptable",
       title: "Not Acceptable",
-      detail: `This endpoint answers with ${TYPE};ext="${URI}", and the Accept header does not admit it.`,
+      detail: `The Accept header does not allow ${TYPE};ext="${URI}", the media type of the response.`,
       source: { header: "Accept" },
     },
   );

@@ -1,4 +1,4 @@
-import { RequestFailure } from "./failure.ts";
+import { failure } from "../errors.ts";
 import { JSON_API, type MediaType, PLAIN } from "./media-type.ts";
 
 /** Throws 415 unless a request body of this Content-Type can be read as `media`. */
@@ -7,10 +7,8 @@ export function requireContentType(header: string | undefined, media: MediaType)
   const ranges = header === undefined ? undefined : readMediaRanges(header);
   const given = ranges?.length === 1 ? ranges[0] : undefined;
   if (given?.type === JSON_API && given.weight === undefined && speaks(given, media)) return;
-  throw new RequestFailure({
-    status: 415,
-    title: "Unsupported Media Type",
-    detail: `The Content-Type of this endpoint is ${media.contentType}, without other parameters than ext and profile.`,
+  throw failure("unsupported-media-type", {
+    contentType: `${media.contentType}, with no other parameters than ext and profile`,
     source: { header: "Content-Type" },
   });
 }
@@ -19,12 +17,7 @@ export function requireContentType(header: string | undefined, media: MediaType)
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
   if (header.trim() === "" || admits(readMediaRanges(header), media)) return;
-  throw new RequestFailure({
-    status: 406,
-    title: "Not Acceptable",
-    detail: `This endpoint answers with ${media.contentType}, and the Accept header does not admit it.`,
-    source: { header: "Accept" },
-  });
+  throw failure("not-acceptable", { contentType: media.contentType, source: { header: "Accept" } });
 }
 
 const NO_PARAMETERS: MediaRange["parameters"] = new Map();

@@ -1,29 +1,32 @@
+import { failure } from "../errors.ts";
 import { type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
-import { malformedDocument, RequestFailure, writeError } from "./failure.ts";
+import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
-import { COLLECTION, explain, isObject, isUuidLike, readResource, writeResource } from "./resource.ts";
+import { COLLECTION, explain, isObject, isUuidLike, notAnObject, readResource, writeResource } from "./resource.ts";
 
 const OPERATIONS = "atomic:operations";
 
 /** Attempt N stands for operation N. Throws where the envelope is at fault; then no operation is carried out. */
 export function readOperations(document: unknown, maxOperations: number, base: string): (Draft | Malformed)[] {
-  if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
+  if (!isObject(document)) throw notAnObject();
   for (const member of ["data", "errors", "included", "atomic:results"]) {
     if (member in document)
-      throw malformedDocument(`A document with operations must not have the member \`${member}\`.`, `/${member}`);
+      throw failure("malformed-document", {
+        reason: `A document with operations must not have the member \`${member}\``,
+        source: { pointer: `/${member}` },
+      });
   }
   const operations = document[OPERATIONS];
   if (!Array.isArray(operations)) {
-    throw malformedDocument(
-      `The document must have the member \`${OPERATIONS}\`, an array.`,
-      OPERATIONS in document ? `/${OPERATIONS}` : "",
-    );
+    throw failure("malformed-document", {
+      reason: `The document must have the member \`${OPERATIONS}\`, an array`,
+      source: { pointer: OPERATIONS in document ? `/${OPERATIONS}` : "" },
+    });
   }
   if (operations.length > maxOperations) {
-    throw new RequestFailure({
-      status: 413,
-      title: "Too Many Operations",
-      detail: `A request may hold at most ${maxOperations} operations, and this one holds ${operations.length}. Send them in several requests.`,
+    throw failure("too-many-operations", {
+      count: operations.length,
+      max: maxOperations,
       source: { pointer: `/${OPERATIONS}` },
       meta: { max: maxOperations },
     });
@@ -32,22 +35,20 @@ export function readOperations(document: unknown, maxOperations: number, base: s
 }
 
 function readOperation(operation: unknown, base: string): Draft | Malformed {
-  if (!isObject(operation)) return invalid("An operation must be an object.");
+  if (!isObject(operation)) return invalid("it must be an object");
   const { op, data } = operation;
-  if (typeof op !== "string") return invalid('`op` must be "add".');
-  if (op !== "add") {
-    return { refused: "unsupported-operation", detail: 'The only `op` that is supported is "add".', at: "" };
-  }
-  if (!isObject(data)) return invalid("`data` must be exactly one resource object.");
+  if (typeof op !== "string") return invalid('`op` must be "add"');
+  if (op !== "add") return { refused: "unsupported-operation", at: "" };
+  if (!isObject(data)) return invalid("`data` must be exactly one resource object");
   if ("ref" in operation && !isSame(operation["ref"], data))
-    return invalid("`ref` must name the same `type` and `id` as `data`, or be left out.");
+    return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
   if ("href" in operation && operation["href"] !== base + COLLECTION)
-    return invalid(`\`href\` must be "${base}${COLLECTION}", or be left out.`);
+    return invalid(`\`href\` must be "${base}${COLLECTION}", or be omitted`);
   return readResource(data);
 }
 
-function invalid(detail: string): Malformed {
-  return { refused: "invalid-operation", detail, at: "" };
+function invalid(reason: string): Malformed {
+  return { refused: "invalid-operation", reason, at: "" };
 }
 
 function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean {

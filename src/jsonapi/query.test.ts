@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/properties.ts";
-import { RequestFailure } from "./failure.ts";
+import { RequestFailure } from "../errors.ts";
 import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery, requireNoQuery } from "./query.ts";
 
 function refusalOf(query: string, read: (query: string) => unknown = readListQuery): RequestFailure["error"] {
@@ -155,28 +155,26 @@ test("what is wrong with a parameter is said in words, and a long name is shorte
   };
   const refused = (parameter: string, why: string) => ({
     status: 400,
+    code: "invalid-query",
     title: "Invalid Query Parameter",
     parameter,
     said: `The query parameter \`${parameter}\` ${why}.`,
   });
-  const known = "is not known; known are page[number], page[size], fields[subscription]";
+  const known = "is not supported; supported: page[number], page[size], fields[subscription]";
   assert.deepEqual(said("x=1"), refused("x", known));
-  assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not known; known are page[number], page[size]"));
-  assert.deepEqual(said("x", requireNoQuery), refused("x", "is not known: this request takes no parameters"));
+  assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not supported; supported: page[number], page[size]"));
+  assert.deepEqual(said("x", requireNoQuery), refused("x", "is not supported; this request takes no parameters"));
   assert.deepEqual(said("%C3=1"), refused("%C3", "is not percent-encoded UTF-8"));
   assert.deepEqual(said("page[size]=%C3"), refused("page[size]", "has a value that is not percent-encoded UTF-8"));
   assert.deepEqual(said("page[size]=1&page[size]=1"), refused("page[size]", "must not be repeated"));
-  assert.deepEqual(
-    said("page[number]=0"),
-    refused("page[number]", "must be a whole number from 1 to 9007199254740991"),
-  );
+  assert.deepEqual(said("page[number]=0"), refused("page[number]", "must be an integer from 1 to 9007199254740991"));
   assert.deepEqual(said("page[size]=0"), {
-    ...refused("page[size]", "must be a whole number from 1 to 100"),
+    ...refused("page[size]", "must be an integer from 1 to 100"),
     meta: { page: { maxSize: 100 } },
   });
   assert.deepEqual(
     said("fields[subscription]=x"),
-    refused("fields[subscription]", "names a field that is not known; known are feed_url, user_subscribed_at"),
+    refused("fields[subscription]", "has an unsupported field; supported: feed_url, user_subscribed_at"),
   );
   assert.deepEqual(said("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));
   const name = `a${"b".repeat(63)}`;

@@ -1,5 +1,5 @@
 import { stripControlCharacters } from "../control-characters.ts";
-import { RequestFailure } from "./failure.ts";
+import { failure } from "../errors.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
@@ -65,8 +65,8 @@ function readParameters(query: string, known: readonly string[]): Parameters {
       refuse(
         name,
         known.length === 0
-          ? "is not known: this request takes no parameters"
-          : `is not known; known are ${known.join(", ")}`,
+          ? "is not supported; this request takes no parameters"
+          : `is not supported; supported: ${known.join(", ")}`,
       );
     if (parameters.has(name)) refuse(name, "must not be repeated");
     parameters.set(
@@ -95,7 +95,7 @@ function readPositive(
   const text = parameters.get(name);
   if (text === undefined) return undefined;
   const value = /^[0-9]+$/.test(text) ? Number(text) : 0;
-  if (value === 0 || value > max) refuse(name, `must be a whole number from 1 to ${max}`, meta);
+  if (value === 0 || value > max) refuse(name, `must be an integer from 1 to ${max}`, meta);
   return value;
 }
 
@@ -107,17 +107,16 @@ function readFields(parameters: Parameters): readonly Field[] | undefined {
   for (const word of text === "" ? [] : text.split(",")) {
     fields.add(
       FIELDS.find((field) => field === word) ??
-        refuse(name, `names a field that is not known; known are ${FIELDS.join(", ")}`),
+        refuse(name, `has an unsupported field; supported: ${FIELDS.join(", ")}`),
     );
   }
   return [...fields];
 }
 
-function refuse(parameter: string, why: string, meta?: Record<string, unknown>): never {
-  throw new RequestFailure({
-    status: 400,
-    title: "Invalid Query Parameter",
-    detail: `The query parameter \`${shorten(parameter)}\` ${why}.`,
+function refuse(parameter: string, reason: string, meta?: Record<string, unknown>): never {
+  throw failure("invalid-query", {
+    parameter: shorten(parameter),
+    reason,
     source: { parameter },
     ...(meta === undefined ? {} : { meta }),
   });

@@ -1,13 +1,6 @@
+import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
-import {
-  type Conflict,
-  type Draft,
-  explainQuota,
-  type Malformed,
-  type Refusal,
-  type Subscription,
-} from "../subscriptions.ts";
-import type { ErrorObject } from "./failure.ts";
+import type { Conflict, Draft, Malformed, Refusal, Subscription } from "../subscriptions.ts";
 
 export const TYPE = "subscription";
 
@@ -25,74 +18,44 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+export function notAnObject(): RequestFailure {
+  return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
+}
+
 /** Reads a resource object: its type first, then its id, then its attributes. The first fault is the one reported. */
 export function readResource(resource: Readonly<Record<string, unknown>>): Draft | Malformed {
   const { type, id, attributes } = resource;
-  if (typeof type !== "string")
-    return { refused: "no-type", ...fault(resource, "/type", `\`type\` must be "${TYPE}"`) };
-  if (type !== TYPE) return { refused: "wrong-type", detail: `\`type\` must be "${TYPE}".`, at: "/type" };
-  if (typeof id !== "string" || !isUuidLike(id)) {
-    return {
-      refused: "invalid-id",
-      ...fault(resource, "/id", "`id` must be a string of the form of a UUID: 8-4-4-4-12 hexadecimal digits"),
-    };
-  }
-  if (!isObject(attributes))
-    return {
-      refused: "invalid-feed",
-      ...fault(resource, "/attributes", "`attributes` must be an object with a `feed_url`"),
-    };
+  if (typeof type !== "string") return { refused: "type-missing", at: "type" in resource ? "/type" : "" };
+  if (type !== TYPE) return { refused: "type-mismatch", at: "/type" };
+  if (typeof id !== "string" || !isUuidLike(id)) return { refused: "invalid-id", at: "id" in resource ? "/id" : "" };
+  if (!isObject(attributes)) return { refused: "feed-url-missing", at: "attributes" in resource ? "/attributes" : "" };
   const feedUrl = attributes["feed_url"];
-  if (typeof feedUrl !== "string") {
-    const at = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
-    return { refused: "invalid-feed", detail: "`feed_url` must be a string.", at };
-  }
+  // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
+  const at = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
+  if (typeof feedUrl !== "string") return { refused: "feed-url-missing", at };
   const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading)
-    return { refused: "invalid-feed", detail: `\`feed_url\` ${reading.fault}.`, at: "/attributes/feed_url" };
+  if ("fault" in reading) return { refused: reading.fault, at };
   return { id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
 }
 
-/** A pointer must lead to a value that exists (JSON:API 1.1), so a member that is missing is blamed on its parent. */
-function fault(
-  resource: object,
-  at: "/type" | "/id" | "/attributes",
-  detail: string,
-): Pick<Malformed, "detail" | "at"> {
-  return { detail: `${detail}.`, at: at.slice(1) in resource ? at : "" };
-}
-
-/** Every refusal the domain knows, in the words of the wire: a new one does not compile until it has its words. */
-const WORDS: Record<Refusal["refused"], { readonly status: number; readonly title: string }> = {
-  "unsupported-operation": { status: 422, title: "Unsupported Operation" },
-  "invalid-operation": { status: 422, title: "Invalid Operation" },
-  "wrong-type": { status: 409, title: "Type Mismatch" },
-  "no-type": { status: 400, title: "Type Mismatch" },
-  "invalid-id": { status: 400, title: "Invalid Resource Identifier" },
-  "invalid-feed": { status: 422, title: "Validation Failed" },
-  "already-subscribed": { status: 409, title: "Already Subscribed" },
-  "id-in-use": { status: 409, title: "Identifier In Use" },
-  "quota-exceeded": { status: 422, title: "Quota Exceeded" },
-};
-
-/** The words of a conflict, and the value at its root. */
-const CONFLICTS: Record<Conflict["refused"], Pick<Malformed, "detail" | "at">> = {
-  "already-subscribed": { detail: "The user is already subscribed to this feed.", at: "/attributes/feed_url" },
-  "id-in-use": { detail: "The user has another subscription with this id.", at: "/id" },
+/** The value that causes a conflict. */
+const AT: Record<Conflict["refused"], Malformed["at"]> = {
+  "already-subscribed": "/attributes/feed_url",
+  "id-in-use": "/id",
 };
 
 /** `pointer` turns the place within the resource into the place within the document. */
 export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => string): ErrorObject {
   if ("draft" in refusal) {
-    const { detail, at } = CONFLICTS[refusal.refused];
     const meta = { feed_url: refusal.draft.feedUrl, guid: refusal.draft.guid };
-    return { ...WORDS[refusal.refused], detail, source: { pointer: pointer(at) }, meta };
+    return createError(refusal.refused, { source: { pointer: pointer(AT[refusal.refused]) }, meta });
   }
   if (refusal.refused === "quota-exceeded") {
     const { max } = refusal;
-    return { ...WORDS[refusal.refused], detail: explainQuota(max), source: { pointer: pointer("") }, meta: { max } };
+    return createError("quota-exceeded", { max, source: { pointer: pointer("") }, meta: { max } });
   }
-  return { ...WORDS[refusal.refused], detail: refusal.detail, source: { pointer: pointer(refusal.at) } };
+  const { refused, reason = "", at } = refusal;
+  return createError(refused, { type: TYPE, reason, source: { pointer: pointer(at) } });
 }
 
 export const COLLECTION = "/v1/subscriptions";

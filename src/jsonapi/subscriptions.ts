@@ -1,28 +1,26 @@
+import { failure, RequestFailure } from "../errors.ts";
 import { type Draft, isRefusal, type Page, type Refusal, type Subscription } from "../subscriptions.ts";
-import { malformedDocument, RequestFailure } from "./failure.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { ListQuery } from "./query.ts";
-import { COLLECTION, explain, type Field, isObject, readResource, writeResource } from "./resource.ts";
+import { COLLECTION, explain, type Field, isObject, notAnObject, readResource, writeResource } from "./resource.ts";
 
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
 /** Reads a document that holds one resource object; throws what is wrong with it. */
 export function readSubscription(document: unknown): Draft {
-  if (!isObject(document)) throw malformedDocument("The document must be a JSON object.", "");
+  if (!isObject(document)) throw notAnObject();
   for (const member of ["errors", "atomic:operations", "atomic:results"]) {
     if (member in document) {
-      throw malformedDocument(`A document with one subscription must not have the member \`${member}\`.`, `/${member}`);
+      throw failure("malformed-document", {
+        reason: `A document with one subscription must not have the member \`${member}\``,
+        source: { pointer: `/${member}` },
+      });
     }
   }
   const { data } = document;
   if (!isObject(data)) {
-    throw new RequestFailure({
-      status: 422,
-      title: "Validation Failed",
-      detail: "The document must have the member `data`, exactly one resource object.",
-      source: { pointer: "data" in document ? "/data" : "" },
-    });
+    throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
   const reading = readResource(data);
   if (isRefusal(reading)) throw refusedSubscription(reading);

@@ -1,6 +1,6 @@
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { cookieHeaders, mePaths, signInPaths } from "./account-paths.ts";
-import { FAILURES, failureResponse, otherwise, TRANSPORT_FAILURES } from "./failures.ts";
+import { FAILURES, failureResponse, otherwise, statusOf, TRANSPORT_FAILURES } from "./failures.ts";
 import { createDescriber, inPerson } from "./operation.ts";
 import { filePaths, healthPaths, PARAMETERS, pagePaths, subscriptionPaths } from "./paths.ts";
 import { createSchemas, type Facts } from "./schemas.ts";
@@ -25,7 +25,7 @@ export function createDocument(facts: Facts, version: string): OpenApi {
     ...(facts.corsOrigins.length === 0 ? {} : { 204: preflight(facts.corsOrigins) }),
     ...Object.fromEntries(
       [...TRANSPORT_FAILURES, "CrossSiteRequest" as const].map((name) => [
-        FAILURES[name].status,
+        statusOf(FAILURES[name]),
         failureResponse([name], PLAIN),
       ]),
     ),
@@ -82,7 +82,7 @@ function describeRules({ accounts, basePath, corsOrigins }: Facts): string {
       : "This server has accounts. Every request but those that say so needs credentials: an app sends `Authorization: Bearer <token>`, a browser the cookie of a session. They are looked at before anything else.",
     'Documents are of the type `application/vnd.api+json`; those of `/v1/operations` are of `application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"`, and so are its errors. Both are written exactly so in every answer, without a charset. `Accept` may be left out.',
     "`HEAD` is answered like `GET`, without the body. What stands under `x-otherwise` is answered to every path that is not in this document (404), to every method that a path does not offer (405), and to what is no request at all. What is not understood as HTTP or arrives too slowly is always answered as `application/vnd.api+json`.",
-    "Every error is a JSON:API document with one error. `title` tells errors of one status apart and does not change; `detail` is for people.",
+    "Every error is a JSON:API document with one error. `code` tells errors apart and does not change; `title` and `detail` are for people.",
     ...(basePath === "" ? [] : [`All links begin with the base path, \`${basePath}\`.`]),
     ...(corsOrigins.length === 0
       ? []

@@ -1,15 +1,16 @@
+import { ERRORS, type ErrorCode } from "../errors.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import { MAX_PAGE_SIZE } from "../jsonapi/query.ts";
-import { explainQuota } from "../subscriptions.ts";
 import type { Header, Reference, Response, Schema } from "./types.ts";
 
 /** One way in which a request or an operation can fail: its error object, and when it is answered. */
 interface Failure {
-  readonly status: number;
-  readonly title: string;
+  /** Its causes: they share status and title. */
+  readonly codes: readonly [ErrorCode, ...ErrorCode[]];
+  /** Where they are not those of the first code. */
+  readonly status?: number;
+  readonly title?: string;
   readonly when: string;
-  /** An example of its words; there are none where it is missing. */
-  readonly detail?: string;
   /** Where the fault is. A header is one of these. */
   readonly source?:
     | { readonly pointer: string }
@@ -40,19 +41,15 @@ const conflict = {
 /** Every error there is, by its status. */
 export const FAILURES = {
   BadRequest: {
-    status: 400,
-    title: "Bad Request",
+    codes: ["malformed-request", "malformed-target", "invalid-host", "unsupported-transfer-encoding"],
     when: "This is not well-formed HTTP/1.1, its target is not percent-encoded UTF-8, or its `Host` is missing or wrong.",
-    detail: "A request must have exactly one valid Host header.",
     source: { header: ["Host", "Transfer-Encoding"] },
     optional: ["source"],
     below: "sometimes",
   },
   InvalidQueryParameter: {
-    status: 400,
-    title: "Invalid Query Parameter",
+    codes: ["invalid-query"],
     when: "A parameter is not known here, is repeated, or has a value that it cannot have.",
-    detail: "The query parameter `page[size]` must be a whole number from 1 to 100.",
     source: { parameter: "page[size]" },
     meta: {
       schema: object({ page: object({ maxSize: { const: MAX_PAGE_SIZE } }) }),
@@ -61,287 +58,236 @@ export const FAILURES = {
     optional: ["meta"],
   },
   MalformedDocument: {
-    status: 400,
-    title: "Malformed Document",
+    codes: ["malformed-document", "malformed-json", "body-missing", "body-incomplete", "document-too-complex"],
     when: "There is no body; or it is not one JSON object in UTF-8, is nested too deeply, or lacks what every document here has.",
-    detail: "The document must have the member `atomic:operations`, an array.",
     source: { pointer: "" },
     optional: ["source"],
   },
   InvalidResourceIdentifier: {
-    status: 400,
-    title: "Invalid Resource Identifier",
+    codes: ["invalid-id"],
     when: "An `id` is missing or not of the form of a UUID, in the path or in the document.",
-    detail: "An id has the form of a UUID: 8-4-4-4-12 hexadecimal digits.",
     source: { pointer: "/data/id" },
     optional: ["source"],
   },
   MissingType: {
-    status: 400,
-    title: "Type Mismatch",
+    codes: ["type-missing"],
     when: "`type` is missing or not a string.",
-    detail: '`type` must be "subscription".',
     source: { pointer: "/data" },
   },
   TokenInQuery: {
-    status: 400,
-    title: "Token In Query",
+    codes: ["token-in-query"],
     when: "A token is in the address, and addresses end up in logs.",
-    detail: "A token belongs in the Authorization header. This one has been in an address: revoke it.",
   },
   Unauthorized: {
-    status: 401,
-    title: "Unauthorized",
+    codes: ["unauthenticated", "invalid-credentials", "sign-in-failed"],
     when: "There are no credentials, or none that open anything; or name or password is wrong.",
-    detail: "This needs a token: Authorization: Bearer …",
     headers: { "WWW-Authenticate": "Challenge" },
   },
   CrossSiteRequest: {
-    status: 403,
-    title: "Cross-Site Request Refused",
+    codes: ["forbidden-origin"],
     when: "A web page of another site sent it.",
-    detail: "This request was made by a web page of another site.",
     source: { header: ["Origin", "Sec-Fetch-Site"] },
   },
   InsufficientScope: {
-    status: 403,
-    title: "Insufficient Scope",
+    codes: ["insufficient-scope"],
     when: "The token may only read.",
-    detail: "This token may read only.",
     headers: { "WWW-Authenticate": "ScopeChallenge" },
   },
   SignInNeeded: {
-    status: 403,
-    title: "Sign In Needed",
+    codes: ["session-required"],
     when: "A token is not enough: this is for the user in person.",
-    detail: "This is for the user in person: sign in. A token cannot do it.",
   },
   SignInAgain: {
-    status: 403,
-    title: "Sign In Again",
+    codes: ["recent-sign-in-required"],
     when: "The sign-in is longer ago than ten minutes.",
-    detail: "This cannot be undone, so sign in again first, and then do it within ten minutes.",
   },
   WrongPassword: {
-    status: 403,
-    title: "Wrong Password",
+    codes: ["wrong-password"],
     when: "The current password is another.",
-    detail: "This is not the current password.",
     source: { pointer: "/data/attributes/current_password" },
   },
   NoPassword: {
-    status: 403,
-    title: "No Password",
+    codes: ["no-password"],
     when: "The identity provider has the password, not this server.",
-    detail: "This account has no password here: its identity provider knows the user.",
   },
   SignUpClosed: {
-    status: 403,
-    title: "Sign-Up Closed",
+    codes: ["sign-up-closed"],
     when: "An account needs an invitation, and none was sent.",
-    detail: "On this server an account needs an invitation. Ask its operator for one.",
   },
   InvitationNotValid: {
-    status: 403,
-    title: "Invitation Not Valid",
+    codes: ["invalid-invitation"],
     when: "The invitation was used, or has ended.",
-    detail: "This invitation was used, or has ended. Ask for another.",
     source: { pointer: "/data/attributes/invitation" },
   },
   QuotaExceeded: {
+    codes: ["quota-exceeded"],
     status: 403,
-    title: "Quota Exceeded",
     when: "The account has as many subscriptions as it may have.",
-    detail: explainQuota(20_000),
     source: { pointer: "/data" },
     meta: { ...max, example: { max: 20_000 } },
   },
   SubscriptionNotFound: {
-    status: 404,
+    codes: ["not-found"],
     title: "Subscription not found",
     when: "The list has no subscription with this id.",
-    detail: "The user has no subscription with this id.",
   },
   SessionNotFound: {
-    status: 404,
+    codes: ["not-found"],
     title: "Session not found",
     when: "The user has no session with this id.",
-    detail: "The user has no session with this id.",
   },
   TokenNotFound: {
-    status: 404,
+    codes: ["not-found"],
     title: "Token not found",
     when: "The user has no token with this id.",
-    detail: "The user has no token with this id.",
   },
   NoSuchFile: {
-    status: 404,
-    title: "Not Found",
+    codes: ["unknown-path"],
     when: "The page has no file of this name; it may have been of an earlier version.",
-    detail: "There is nothing at this path.",
   },
   NotAcceptable: {
-    status: 406,
-    title: "Not Acceptable",
+    codes: ["not-acceptable"],
     when: "`Accept` does not admit the media type of the answer.",
-    detail: "This endpoint answers with application/vnd.api+json, and the Accept header does not admit it.",
     source: { header: ["Accept"] },
   },
   RequestTimeout: {
-    status: 408,
-    title: "Request Timeout",
+    codes: ["request-timeout"],
     when: "The request arrived too slowly.",
-    detail: "The request did not arrive in time.",
     below: "always",
   },
   TypeMismatch: {
-    status: 409,
-    title: "Type Mismatch",
+    codes: ["type-mismatch"],
     when: "`type` is another than this endpoint has.",
-    detail: '`type` must be "subscription".',
     source: { pointer: "/data/type" },
   },
   AlreadySubscribed: {
-    status: 409,
-    title: "Already Subscribed",
+    codes: ["already-subscribed"],
     when: "The list holds the feed, under any id.",
-    detail: "The user is already subscribed to this feed.",
     source: { pointer: "/data/attributes/feed_url" },
     meta: conflict,
   },
   IdentifierInUse: {
-    status: 409,
-    title: "Identifier In Use",
+    codes: ["id-in-use"],
     when: "The list holds another feed under this id.",
-    detail: "The user has another subscription with this id.",
     source: { pointer: "/data/id" },
     meta: conflict,
   },
   NameTaken: {
-    status: 409,
-    title: "Name Taken",
+    codes: ["name-taken"],
     when: "There is an account of this name.",
-    detail: "There is an account of this name.",
     source: { pointer: "/data/attributes/name" },
   },
   TooManyTokens: {
-    status: 409,
-    title: "Too Many Tokens",
+    codes: ["too-many-tokens"],
     when: "The account has as many tokens as it may have.",
-    detail: "An account may have 100 tokens. Revoke one that is not used any more.",
     meta: { ...max, example: { max: 100 } },
   },
   ContentTooLarge: {
-    status: 413,
-    title: "Content Too Large",
+    codes: ["body-too-large"],
     when: "The body is longer than it may be.",
-    detail: "A body may be at most 8388608 bytes long.",
     meta: { ...max, example: { max: 8_388_608 } },
   },
   ChunksTooLarge: {
-    status: 413,
-    title: "Content Too Large",
+    codes: ["chunk-extensions-too-large"],
     when: "The extensions of a chunk are too long.",
-    detail: "The chunk extensions are too long.",
     below: "always",
   },
   TooManyOperations: {
-    status: 413,
-    title: "Too Many Operations",
+    codes: ["too-many-operations"],
     when: "There are more operations than one request may hold.",
-    detail: "A request may hold at most 10000 operations, and this one holds 10001. Send them in several requests.",
     source: { pointer: "/atomic:operations" },
     meta: { ...max, example: { max: 10_000 } },
   },
   UnsupportedMediaType: {
-    status: 415,
-    title: "Unsupported Media Type",
+    codes: ["unsupported-media-type", "unsupported-content-encoding"],
     when: "The body is of another type than this endpoint reads, or compressed.",
-    detail: "The body must not be compressed.",
     source: { header: ["Content-Encoding", "Content-Type"] },
   },
   ExpectationFailed: {
-    status: 417,
-    title: "Expectation Failed",
+    codes: ["expectation-failed"],
     when: "`Expect` is something else than `100-continue`.",
     source: { header: ["Expect"] },
   },
   MisdirectedRequest: {
-    status: 421,
-    title: "Misdirected Request",
+    codes: ["unknown-host"],
     when: "The server does not go by the name in `Host`.",
-    detail:
-      "This server does not go by the name in the Host header. Its operator can allow the name with EARMARK_ALLOWED_HOSTS.",
     source: { header: ["Host"] },
   },
   ValidationFailed: {
-    status: 422,
-    title: "Validation Failed",
+    codes: [
+      "feed-url-missing",
+      "feed-url-too-long",
+      "feed-url-whitespace",
+      "feed-url-not-http",
+      "feed-url-invalid-host",
+      "feed-url-invalid-port",
+      "feed-url-invalid-characters",
+      "data-missing",
+      "attribute-missing",
+      "invalid-attribute",
+      "invalid-name",
+      "invalid-password",
+      "invalid-label",
+      "invalid-scope",
+      "invalid-expiry",
+    ],
     when: "An attribute is missing or not as it has to be; `detail` names it.",
-    detail: "`feed_url` must be an absolute http or https address with a host.",
     source: { pointer: "/data/attributes/feed_url" },
   },
   InvalidOperation: {
-    status: 422,
-    title: "Invalid Operation",
+    codes: ["invalid-operation"],
     when: "It is not an object; `op` is not a string; `data` is not exactly one object; or `ref` or `href` does not agree with `data`.",
-    detail: "`data` must be exactly one resource object.",
     source: { pointer: "/atomic:operations/0" },
   },
   UnsupportedOperation: {
-    status: 422,
-    title: "Unsupported Operation",
+    codes: ["unsupported-operation"],
     when: "`op` is another than `add`.",
-    detail: 'The only `op` that is supported is "add".',
     source: { pointer: "/atomic:operations/0" },
   },
   OperationQuotaExceeded: {
-    status: 422,
-    title: "Quota Exceeded",
+    codes: ["quota-exceeded"],
     when: "The account has as many subscriptions as it may have.",
-    detail: explainQuota(20_000),
     source: { pointer: "/atomic:operations/0" },
     meta: { ...max, example: { max: 20_000 } },
   },
   NotAnOpmlFile: {
-    status: 422,
-    title: "Not An OPML File",
+    codes: ["invalid-opml"],
     when: "The file cannot be read as OPML. Nothing was imported.",
-    detail: "This is not an OPML file. Nothing was imported.",
   },
   TooManyRequests: {
-    status: 429,
-    title: "Too Many Requests",
+    codes: ["rate-limited", "too-many-attempts"],
     when: "There were too many requests, operations or attempts to sign in. Come again after `Retry-After`.",
-    detail: "An account may make 6000 requests in a minute. Try again in 1 s.",
     headers: { "Retry-After": "RetryAfter" },
   },
   HeadersTooLarge: {
-    status: 431,
-    title: "Request Header Fields Too Large",
+    codes: ["header-too-large"],
     when: "The request line and headers are too long, or there are too many headers.",
-    detail: "The request line and headers may be at most 16 KiB long.",
     source: { header: ["Cookie"] },
     optional: ["source"],
     below: "sometimes",
   },
   InternalServerError: {
-    status: 500,
-    title: "Internal Server Error",
+    codes: ["internal-error"],
     when: "Something went wrong here. The server's log bears the same `id`.",
-    detail: "Something went wrong here. The log of the server tells more, under this error's id.",
     id: "8c1f0a5e93b7-1k",
   },
   ServiceUnavailable: {
-    status: 503,
-    title: "Service Unavailable",
+    codes: [
+      "database-unavailable",
+      "queue-full",
+      "server-overloaded",
+      "outcome-unknown",
+      "too-many-transfers",
+      "too-many-sign-ins",
+      "import-interrupted",
+      "identity-provider-unavailable",
+      "shutting-down",
+    ],
     when: "The store or the identity provider cannot be reached, or there is more to do than the server can take. Nothing was carried out unless `detail` says that this is not known; try again after `Retry-After`.",
-    detail: "The store cannot be reached. Nothing of this request was carried out. Try again.",
     headers: { "Retry-After": "RetryAfter" },
   },
   VersionNotSupported: {
-    status: 505,
-    title: "HTTP Version Not Supported",
+    codes: ["unsupported-http-version"],
     when: "The request is of another version than HTTP/1.1 or HTTP/1.0.",
   },
 } as const satisfies Record<string, Failure>;
@@ -390,21 +336,33 @@ export function anyOf(schemas: readonly Schema[]): Schema {
 
 export const errorName = (name: string) => `${name}Error`;
 
+export function statusOf({ codes: [code], status }: Failure): number {
+  return status ?? ERRORS[code].status;
+}
+
+function titleOf({ codes: [code], title }: Failure): string {
+  return title ?? ERRORS[code].title;
+}
+
 /** The error object of a failure. */
-export function errorSchema({ id, status, title, when, detail, source, meta, optional }: Failure): Schema {
+export function errorSchema(failure: Failure): Schema {
+  const { id, codes, when, source, meta, optional } = failure;
+  const [status, title] = [String(statusOf(failure)), titleOf(failure)];
   const example = {
     ...(id === undefined ? {} : { id }),
-    status: String(status),
+    status,
+    code: codes[0],
     title,
-    ...(detail === undefined ? {} : { detail }),
+    detail: ERRORS[codes[0]].detail,
     ...(source === undefined ? {} : { source: "header" in source ? { header: source.header[0] } : source }),
     ...(meta === undefined ? {} : { meta: meta.example }),
   };
   const properties = {
     ...(id === undefined ? {} : { id: { type: "string", pattern: "^[0-9a-f]{12}-[0-9a-z]+$" } as const }),
-    status: { const: String(status) },
+    status: { const: status },
+    code: { enum: codes },
     title: { const: title },
-    ...(detail === undefined ? {} : { detail: text }),
+    detail: text,
     ...(source === undefined ? {} : { source: sourceSchema(source) }),
     ...(meta === undefined ? {} : { meta: meta.schema }),
   };
@@ -437,8 +395,8 @@ export function failureResponse(names: readonly FailureName[], media: MediaType)
   return {
     description:
       failures.length === 1
-        ? `**${failures[0]?.title}**: ${failures[0]?.when}`
-        : failures.map(({ title, when }) => `- **${title}**: ${when}`).join("\n"),
+        ? failures.map((failure) => `**${titleOf(failure)}**: ${failure.when}`).join("")
+        : failures.map((failure) => `- **${titleOf(failure)}**: ${failure.when}`).join("\n"),
     headers: {
       Vary: headerRef("Vary"),
       ...Object.fromEntries(
@@ -460,17 +418,10 @@ function belowOf(name: FailureName): Failure["below"] {
 }
 
 const OTHERWISE = {
-  "404": {
-    status: 404,
-    title: "Not Found",
-    when: "There is nothing at this path.",
-    detail: "There is nothing at this path.",
-  },
+  "404": { codes: ["unknown-path"], when: "There is nothing at this path." },
   "405": {
-    status: 405,
-    title: "Method Not Allowed",
+    codes: ["method-not-allowed"],
     when: "The path does not offer this method; `Allow` names those that it does.",
-    detail: "Allowed here: GET, HEAD, POST.",
   },
 } as const satisfies Record<string, Failure>;
 
@@ -483,7 +434,7 @@ const ALLOW: Header = {
 /** What is answered to a path that is not there, and to a method that a path does not offer. */
 export function otherwise(): Readonly<Record<keyof typeof OTHERWISE, Response>> {
   const one = (failure: Failure, medias: readonly MediaType[], headers: Response["headers"]): Response => ({
-    description: `**${failure.title}**: ${failure.when}`,
+    description: `**${titleOf(failure)}**: ${failure.when}`,
     headers: { Vary: headerRef("Vary"), ...headers },
     content: Object.fromEntries(
       medias.map((media) => [media.contentType, { schema: documentWith(errorSchema(failure), media) }]),

@@ -1,5 +1,13 @@
 import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
-import { FAILURES, type FailureName, failureResponse, headerRef, ref, TRANSPORT_FAILURES } from "./failures.ts";
+import {
+  FAILURES,
+  type FailureName,
+  failureResponse,
+  headerRef,
+  ref,
+  statusOf,
+  TRANSPORT_FAILURES,
+} from "./failures.ts";
 import type { Facts } from "./schemas.ts";
 import type { Header, Method, Operation, Reference, RequestBody, Response, SecurityRequirement } from "./types.ts";
 
@@ -91,7 +99,7 @@ function shareFailures(
   const byStatus = Map.groupBy(
     // In the order of the table, so that the same failures always have the same name.
     (Object.keys(FAILURES) as FailureName[]).filter((name) => names.includes(name)),
-    (name) => FAILURES[name].status,
+    (name) => statusOf(FAILURES[name]),
   );
   const shared: Record<string, Reference> = {};
   for (const [status, same] of byStatus) {

@@ -153,6 +153,7 @@ What is answered with \`data\` is on the disk. What is wrong with the whole requ
                     errors: [
                       {
                         status: "409",
+                        code: "already-subscribed",
                         title: "Already Subscribed",
                         detail: "The user is already subscribed to this feed.",
                         source: { pointer: "/atomic:operations/1" },
@@ -305,6 +306,7 @@ export function filePaths(facts: Facts, describe: Describe): Record<string, Path
                       feed_url: "https://podnews.net/rss",
                       title: "Podnews",
                       outcome: "added",
+                      code: null,
                       detail: null,
                       subscription_id: ID,
                     },

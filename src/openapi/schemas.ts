@@ -255,6 +255,7 @@ function importSchemas(): Record<string, Schema> {
           feed_url: { description: "As the file has it.", type: "string" },
           title: { type: ["string", "null"] },
           outcome: { enum: ["added", "already-subscribed", "refused"] },
+          code: { description: "Why it was refused, for programs.", type: ["string", "null"] },
           detail: { description: "Why it was refused.", type: ["string", "null"] },
           subscription_id: { description: "The subscription that was made.", ...orNull(ref("Id")) },
         }),

@@ -27,13 +27,13 @@ const ICON: Record<Outcome, IconName> = {
 
 /** The server speaks English; what it says of an address is known here in every language. */
 const FAULTS: readonly (readonly [RegExp, keyof Words["faults"]])[] = [
-  [/must not be empty/, "empty"],
-  [/at most \d+ characters/, "long"],
-  [/white space/, "space"],
-  [/absolute http/, "absolute"],
-  [/valid host/, "host"],
-  [/backslash|surrogate|NUL/, "characters"],
-  [/port 0/, "port"],
+  [/^Missing feed URL/, "empty"],
+  [/exceed \d+ characters/, "long"],
+  [/whitespace/, "space"],
+  [/start with http/, "absolute"],
+  [/host is not valid/, "host"],
+  [/backslash/, "characters"],
+  [/port must not be 0/, "port"],
   [/with this id/, "id"],
 ];
 
