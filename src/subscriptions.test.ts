@@ -66,8 +66,8 @@ test("a whole list is read piece by piece, each item once and in order", async (
 });
 
 test("a store that did nothing says so, unless it says otherwise", () => {
-  const { overloaded, unknown, cause } = new StoreUnavailable("x");
-  assert.deepEqual([overloaded, unknown, cause], [false, false, undefined]);
-  const other = new StoreUnavailable("x", { overloaded: true, unknown: true, cause: "y" });
-  assert.deepEqual([other.overloaded, other.unknown, other.cause], [true, true, "y"]);
+  const { unknown, cause } = new StoreUnavailable("x");
+  assert.deepEqual([unknown, cause], [false, undefined]);
+  const other = new StoreUnavailable("x", { unknown: true, cause: "y" });
+  assert.deepEqual([other.unknown, other.cause], [true, "y"]);
 });

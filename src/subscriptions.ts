@@ -126,8 +126,6 @@ export interface SubscriptionStore {
   knows(user: UserId, feeds: readonly string[]): Promise<boolean[]>;
   /** Resolves when reads and writes can be served. */
   ready(): Promise<void>;
-  /** How many operations wait to be written. */
-  readonly waiting: number;
   /** Carries out what is waiting, then lets go of the engine. Calling it again does nothing more. */
   close(): Promise<void>;
 }
@@ -135,13 +133,11 @@ export interface SubscriptionStore {
 /** The store did not do what it was asked, and did none of it unless `unknown`. The cause is for the log alone. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-  readonly overloaded: boolean;
   /** The answer of the engine was lost, and what it did could not be found out. */
   readonly unknown: boolean;
 
-  constructor(message: string, options: { cause?: unknown; overloaded?: boolean; unknown?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; unknown?: boolean } = {}) {
     super(message, { cause: options.cause });
-    this.overloaded = options.overloaded ?? false;
     this.unknown = options.unknown ?? false;
   }
 }

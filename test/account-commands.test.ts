@@ -73,7 +73,7 @@ async function list(database: string, ...command: readonly string[]): Promise<Re
 
 /** Works on a database without the program, where that is not what a test is about: it is much quicker. */
 async function within<T>(database: string, work: (accounts: Accounts) => Promise<T>): Promise<T> {
-  const store = await openStore(database, { maxWaiting: 1_000, connections: 1, beside: true });
+  const store = await openStore(database, { connections: 1, beside: true });
   try {
     return await work(new Accounts(store.accounts, { signUp: false }));
   } finally {

@@ -138,7 +138,7 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
 /** Works on the database for a moment, whether a server is running or not. */
 async function withAccounts<T>(terminal: Terminal, work: (accounts: Accounts, store: Store) => Promise<T>): Promise<T> {
   const { databaseUrl } = terminal.world.config();
-  const store = await openStore(databaseUrl, { maxWaiting: 1_000, connections: 1, beside: true });
+  const store = await openStore(databaseUrl, { connections: 1, beside: true });
   try {
     return await work(new Accounts(store.accounts, { signUp: false }), store);
   } finally {

@@ -52,7 +52,7 @@ async function readToken(terminal: Terminal, path: string): Promise<string> {
 async function openDatabase(terminal: Terminal, name: string | undefined): Promise<Library> {
   const { now } = terminal.world;
   const config = terminal.world.config();
-  const store = await openStore(config.databaseUrl, { maxWaiting: 100_000, connections: 2, beside: true });
+  const store = await openStore(config.databaseUrl, { connections: 2, beside: true });
   const whose = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {

@@ -27,7 +27,6 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
   // The framework is loaded while the store opens.
   const [store, { createServer }] = await Promise.all([
     openStore(config.databaseUrl, {
-      maxWaiting: config.maxQueuedOperations,
       connections: config.databaseConnections,
       onWaiting: () => say(`Waiting for the database at ${nameOf(config.databaseUrl)} …`),
       onWarning: (warning) => warnings.push(warning),

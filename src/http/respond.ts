@@ -240,7 +240,6 @@ function isStillSending({ raw }: Request): boolean {
 function toFailure(thrown: unknown, request: Request): RequestFailure {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
-    if (thrown.overloaded) return failure("queue-full");
     request.log.error({ reqId: request.id, err: thrown }, "database unavailable");
     return failure(thrown.unknown ? "outcome-unknown" : "database-unavailable");
   }

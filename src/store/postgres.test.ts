@@ -27,7 +27,7 @@ const USER = 1;
 const server = await startPostgres(["max_connections=40"]);
 
 async function open(url: string, options: Partial<StoreOptions> = {}): Promise<Store> {
-  const store = await openStore(url, { maxWaiting: 50_000, connections: 5, ...options });
+  const store = await openStore(url, { connections: 5, ...options });
   after(() => store.close());
   return store;
 }
@@ -202,13 +202,11 @@ test("what waits is counted, is written before the store closes, and nothing is 
   const store = await open(url);
   const adding = store.add(asUser(USER), drafts(0, 3), NOW);
   const removing = store.remove(asUser(USER), idOf(1), NOW);
-  assert.equal(store.waiting, 4);
   const closing = store.close();
   await assert.rejects(store.add(asUser(USER), drafts(9), NOW), isUnavailable);
   assert.deepEqual((await adding).map(wordOf), ["added", "added", "added"]);
   assert.equal(await removing, true);
   await closing;
-  assert.equal(store.waiting, 0);
   assert.equal(await total(await open(url)), 2);
 });
 
@@ -380,7 +378,7 @@ test("a list that was there and is not any more is begun anew", async () => {
 
 test("a page is found by its place, also with the plan that the server keeps", async () => {
   const url = await server.database();
-  const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(url, { connections: 1 });
   for (const user of [USER, 2, 3]) await store.add(asUser(user), drafts(0, 10_000), NOW);
   await server.query("analyze", nameOf(url));
   const readRows = async () => {
@@ -393,7 +391,7 @@ test("a page is found by its place, also with the plan that the server keeps", a
   };
   await store.close();
   const before = await readRows();
-  const reader = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  const reader = await openStore(url, { connections: 1 });
   for (let round = 0; round < 10; round += 1) {
     for (const offset of [0, 5_000, 9_975]) assert.equal((await reader.page(2, { offset, size: 25 })).items.length, 25);
   }
@@ -904,7 +902,7 @@ test("when the server has no connection to spare, the request is given up, and l
   await store.close();
   const hogs = await occupy(url, 10);
   let waited = 0;
-  const starved = openStore(url, { maxWaiting: 10, connections: 1, onWaiting: () => (waited += 1) });
+  const starved = openStore(url, { connections: 1, onWaiting: () => (waited += 1) });
   while (waited === 0) await sleep(10);
   await sleep(300);
   await Promise.all(hogs.map((hog) => hog.end()));

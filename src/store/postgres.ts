@@ -20,7 +20,7 @@ import { ListWriter } from "./postgres-writer.ts";
 import { Recent } from "./recent.ts";
 import { nameOf, type StoreOptions } from "./store-options.ts";
 import { requireWhole } from "./whole.ts";
-import { Room, WriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
@@ -59,7 +59,6 @@ class PostgresStore implements Store {
   /** As they were last seen; a list without has none. */
   readonly #gaps = new Recent<Gaps>(GAPS_BYTES, ({ byteLength }) => byteLength + GAPS_OVERHEAD);
   readonly #writer: ListWriter;
-  readonly #room: Room;
   /** One for each user who has something to write, so that a user takes one connection at most and waits for nobody else. */
   readonly #queues = new Map<UserId, WriteQueue<Job, readonly Answer[]>>();
   #closing: Promise<void> | undefined;
@@ -67,13 +66,8 @@ class PostgresStore implements Store {
   constructor(postgres: Postgres, options: StoreOptions) {
     this.#postgres = postgres;
     this.#options = options;
-    this.#room = new Room(options.maxWaiting);
     this.#writer = new ListWriter(postgres, this.#gaps);
     this.accounts = new PostgresAccounts(postgres);
-  }
-
-  get waiting(): number {
-    return this.#room.taken;
   }
 
   async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
@@ -148,7 +142,6 @@ class PostgresStore implements Store {
     if (present !== undefined) return present.push(job, operations, user);
     const queue = new WriteQueue<Job, readonly Answer[]>(
       (jobs) => this.#writer.carryOut(user, jobs),
-      this.#room,
       this.#options.onCommit,
     );
     this.#queues.set(user, queue);

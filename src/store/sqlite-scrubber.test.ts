@@ -28,7 +28,7 @@ function markersIn(file: string): Set<string> {
 
 async function open(context: { after(work: () => Promise<void>): void }): Promise<{ store: Store; file: string }> {
   const file = join(temporaryFolder(), "earmark.db");
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   context.after(() => store.close());
   return { store, file };
 }
@@ -102,7 +102,7 @@ test("erasing: a reader needs the log → it is emptied by a later write", async
 
 test("erasing: a store is closed → no log is left", async () => {
   const file = join(temporaryFolder(), "earmark.db");
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   await store.add(asUser(1), [newDraft(newMarker())], NOW);
   await store.close();
   assert.equal(existsSync(`${file}-wal`), false);
@@ -119,7 +119,7 @@ test("upgrade: a file of an earlier version → rewritten without remains", asyn
   database.exec("commit; delete from subscriptions where user_id = 7");
   database.close();
   assert.ok(markersIn(file).size > 0);
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => store.close());
   assert.equal(markersIn(file).size, 0);
 });

@@ -31,7 +31,7 @@ import {
 } from "./sqlite-writer.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { requireWhole } from "./whole.ts";
-import { Room, WriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
 
@@ -54,7 +54,6 @@ class SqliteStore implements Store {
   readonly accounts: AccountStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
-  readonly #room: Room;
   readonly #queue: WriteQueue<Job, Answers>;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
@@ -62,8 +61,7 @@ class SqliteStore implements Store {
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
     this.#reader = reader;
     this.#writer = writer;
-    this.#room = new Room(options.maxWaiting);
-    this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
+    this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), options.onCommit);
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
       const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
@@ -72,10 +70,6 @@ class SqliteStore implements Store {
       return answer;
     };
     this.accounts = new SqliteAccounts(reader.database, write);
-  }
-
-  get waiting(): number {
-    return this.#room.taken;
   }
 
   async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {

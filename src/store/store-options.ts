@@ -1,7 +1,5 @@
 /** What it takes to open a store. */
 export interface StoreOptions {
-  /** How many operations may wait to be written before more are turned away. */
-  readonly maxWaiting: number;
   /** How many connections may be open to a database server. */
   readonly connections: number;
   /** For a moment's work, also while a server runs on the same file. */
