@@ -2,12 +2,13 @@ import { Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { NotOpml } from "../opml/entry.ts";
+import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
 
-/** How long one body may take: a hostile one may be made to take for ever. */
+/** How long parsing one body may take: a hostile one could take forever. */
 const TIME_MS = 10_000;
 /**
  * Heap of the thread: for itself, and for each byte that a body may have. It is several times what the worst body takes,
@@ -149,7 +150,7 @@ class ParserThread {
       resourceLimits: { maxOldGenerationSizeMb: this.#heapMib, maxYoungGenerationSizeMb: 16 },
     });
     this.#worker = worker;
-    // Without a listener, a thread that runs out of memory while nobody asks would end the process.
+    // Without a listener, a thread that runs out of memory while idle would end the process.
     for (const event of ["error", "exit"]) {
       worker.on(event, () => {
         if (this.#worker === worker) this.#worker = undefined;
@@ -163,7 +164,6 @@ class ParserThread {
     const worker = this.#worker;
     worker?.unref();
     this.#idle = setTimeout(() => {
-      // The next body gets a new one.
       this.#worker = undefined;
       void worker?.terminate();
     }, IDLE_MS).unref();
@@ -175,22 +175,14 @@ function tooComplex({ kind }: ParseJob): Error {
   return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 
-/** Sends a message and resolves to the answer. A thread that ends instead was ended by what it read. */
+/** A thread that ends instead of replying was ended by the body it was parsing. */
 function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPiece> {
   worker.ref();
-  return new Promise((resolve) => {
-    const onMessage = (piece: ParsedPiece) => settle(piece);
-    const onEnd = () => settle({ isTooComplex: true });
-    const settle = (piece: ParsedPiece) => {
-      worker.off("message", onMessage).off("error", onEnd).off("exit", onEnd);
-      resolve(piece);
-    };
-    worker.on("message", onMessage).on("error", onEnd).on("exit", onEnd);
-    worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
-  });
+  worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
+  return nextReply<ParsedPiece>(worker, () => ({ isTooComplex: true }));
 }
 
-/** The memory of a body goes to the thread, unless it is part of a buffer that others use as well. */
+/** The memory of a body moves to the thread, unless it is part of a shared buffer. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }

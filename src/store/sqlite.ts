@@ -13,6 +13,7 @@ import {
   type UserId,
   type Window,
 } from "../subscriptions.ts";
+import { nextReply } from "../worker-reply.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
@@ -263,7 +264,7 @@ class WriterThread {
     try {
       const worker = this.#worker ?? (await this.#startWorker());
       worker.postMessage(jobs);
-      return await answerOf(worker);
+      return await nextReply<GroupAnswer>(worker, inDoubt);
     } catch (error) {
       return { failure: error as Error, inDoubt: false };
     }
@@ -280,23 +281,14 @@ class WriterThread {
     worker.once("exit", () => {
       if (this.#worker === worker) this.#worker = undefined;
     });
-    const answer = await answerOf(worker);
+    const answer = await nextReply<GroupAnswer>(worker, inDoubt);
     if ("failure" in answer) throw answer.failure;
     this.#worker = worker;
     return worker;
   }
 }
 
-/** The next message of the worker. When it ends instead, nobody knows how far it had come. */
-function answerOf(worker: Worker): Promise<GroupAnswer> {
-  return new Promise((resolve) => {
-    const onMessage = (answer: GroupAnswer) => settle(answer);
-    const onError = (failure: Error) => settle({ failure, inDoubt: true });
-    const onExit = () => settle({ failure: new Error("the writer ended"), inDoubt: true });
-    const settle = (answer: GroupAnswer) => {
-      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
-      resolve(answer);
-    };
-    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
-  });
+/** If the writer ends during a group, how much of it was written is unknown. */
+function inDoubt(failure: Error): GroupAnswer {
+  return { failure, inDoubt: true };
 }
