@@ -102,7 +102,7 @@ export function createServer(options: ServerOptions): Server {
       if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
       await handler(request, response, principal);
     } catch (error) {
-      // What came in the same packet is parsed first: if the body is broken, that is the one answer.
+      // Lets Node parse the rest of the packet first: if the body is malformed, that is the only response.
       await undefined;
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
     } finally {
@@ -131,7 +131,7 @@ export function createServer(options: ServerOptions): Server {
         observe(request, response, performance.now() - started);
       });
       answer(request, response).catch((error) => {
-        log.error({ reqId: request.id, err: error }, "an answer broke off");
+        log.error({ reqId: request.id, err: error }, "response aborted");
         response.destroy();
       });
     },
