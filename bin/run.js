@@ -11,7 +11,9 @@ const { findNode, runWith } = require("./node.js");
 const [script, ...rest] = process.argv.slice(2);
 const isServer = script === "bin/earmark";
 
-install(path.join(__dirname, ".."), { omitDev: isServer });
+const root = path.join(__dirname, "..");
+install(root, { omitDev: isServer });
+if (!isServer) install(path.join(root, "web"), { omitDev: false });
 require("./build.js");
 const node = findNode();
 if (node === undefined) {

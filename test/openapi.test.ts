@@ -384,7 +384,7 @@ async function startBroken(environment: Readonly<Record<string, string>>, failur
   const accounts = new Proxy({}, { get: () => fail }) as AccountStore;
   const server = createServer({
     config,
-    store: { ...store, waiting: 0, accounts } as unknown as Store,
+    store: { ...store, accounts } as unknown as Store,
     metrics: createMetrics(),
     logStream: new PassThrough().resume(),
     clock: () => new Date(),

@@ -1,5 +1,5 @@
 import { failure, type RequestFailure } from "../errors.ts";
-import { FEEDS_PER_WRITE, importFeeds } from "../imports.ts";
+import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept } from "../jsonapi/negotiation.ts";
@@ -49,7 +49,7 @@ export function addImportRoutes(
         const { dryRun } = readImportQuery(queryOf(request));
         admitTransfer(request);
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
-        if (!dryRun) admitOperations(request, FEEDS_PER_WRITE);
+        if (!dryRun) admitOperations(request, BATCH_SIZE);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
         const feeds = await parser

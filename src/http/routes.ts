@@ -6,7 +6,7 @@ import { readOperations, writeResultParts, writeResults } from "../jsonapi/opera
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { type Draft, isRefusal, type Malformed, type Outcome, subscribe } from "../subscriptions.ts";
+import { applyChanges, type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
 import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
 import type { Principal } from "./authenticate.ts";
@@ -47,7 +47,7 @@ export function addRoutes(
     const bytes = await readBody(request, response, limits.maxBodyBytes);
     admitOperations(request, operationsIn(bytes.length));
     const { maxOperations } = limits;
-    const apply = (attempts: readonly (Draft | Malformed)[]) => subscribe(store, who, attempts, clock());
+    const apply = (attempts: readonly (Draft | Malformed)[]) => applyChanges(store, who, attempts, clock());
     if (bytes.length <= SHORT_BYTES) {
       const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
       await who.spend(attempts.length);
@@ -93,7 +93,7 @@ export function addRoutes(
         requireNoQuery(queryOf(request));
         const draft = readSubscription(await readJson(request, response, maxDocumentBytes));
         await who.spend(1);
-        const outcomes = await subscribe(store, who, [draft], clock());
+        const outcomes = await applyChanges(store, who, [draft], clock());
         metrics?.countOutcomes(outcomes);
         const [outcome] = outcomes;
         if (outcome === undefined) throw new Error("no outcome for the draft");
@@ -111,7 +111,7 @@ export function addRoutes(
       async (request, response, { user }) => {
         requireAccept(request.headers.accept, PLAIN);
         const fields = readFieldsQuery(queryOf(request));
-        const subscription = await store.find(user, idOf(request));
+        const [subscription] = await store.find(user, [{ id: idOf(request) }]);
         if (subscription === undefined) throw notFound();
         respond(response, 200, PLAIN, writeSubscription(subscription, basePath, fields));
       },
@@ -123,7 +123,8 @@ export function addRoutes(
         requireNoQuery(queryOf(request));
         const id = idOf(request);
         await who.spend(1);
-        if (!(await store.remove(who, id, clock()))) throw notFound();
+        const { outcomes } = await store.change(who, [{ kind: "remove", id }], clock());
+        if (outcomes.some(isRefusal)) throw notFound();
         respondEmpty(response);
       },
     ],

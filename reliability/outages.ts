@@ -3,12 +3,12 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import type { PostgresServer } from "../test/postgres.ts";
 import type { Wire } from "../test/proxy.ts";
-import { planting } from "./faulty.ts";
+import { withDefect } from "./faults/settings.ts";
 
 const PAGE = 4_096;
 
 /** Something that happens to what keeps the data, and that ends again. */
-export interface Trouble {
+export interface Outage {
   readonly name: string;
   begin(): unknown;
   end(): unknown;
@@ -22,17 +22,17 @@ export interface Trouble {
 /** SQLite itself refuses to write while there is a file at `path`. */
 export function switched(
   path: string,
-  plant: "full disk" | "read-only file",
+  defect: "full disk" | "read-only file",
   lie?: "answers 500",
-): { readonly settings: Record<string, string>; readonly trouble: Trouble } {
+): { readonly settings: Record<string, string>; readonly outage: Outage } {
   return {
     settings: {
-      ...planting(plant),
+      ...withDefect(defect),
       RELIABILITY_SWITCH: path,
       ...(lie === undefined ? {} : { RELIABILITY_500: "1" }),
     },
-    trouble: {
-      name: plant,
+    outage: {
+      name: defect,
       begin: () => writeFileSync(path, ""),
       end: () => rmSync(path),
       reading: "goes on",
@@ -42,7 +42,7 @@ export function switched(
 }
 
 /** Another program writes, and does not come to an end. A write waits ten seconds for it. */
-export function lockedFile(file: string): Trouble {
+export function lockedFile(file: string): Outage {
   let other: DatabaseSync | undefined;
   return {
     name: "locked file",
@@ -58,7 +58,7 @@ export function lockedFile(file: string): Trouble {
 }
 
 /** The pages of the file are overwritten, and put right again. What the writer has in its memory it can still write. */
-export function damagedPages(file: string): Trouble {
+export function damagedPages(file: string): Outage {
   let whole = Buffer.alloc(0);
   const overwrite = (bytes: (at: number) => Buffer) => {
     const handle = openSync(file, "r+");
@@ -82,7 +82,7 @@ export function damagedPages(file: string): Trouble {
   };
 }
 
-export function killedServer(server: PostgresServer): Trouble {
+export function killedServer(server: PostgresServer): Outage {
   return {
     name: "killed server",
     begin: () => server.stop("immediate"),
@@ -92,12 +92,12 @@ export function killedServer(server: PostgresServer): Trouble {
   };
 }
 
-export function restartedServer(server: PostgresServer): Trouble {
+export function restartedServer(server: PostgresServer): Outage {
   return { ...killedServer(server), name: "stopped server", begin: () => server.stop("fast") };
 }
 
 /** As a server that was stood down, or a standby. */
-export function readOnlyServer(server: PostgresServer): Trouble {
+export function readOnlyServer(server: PostgresServer): Outage {
   const set = async (value: "on" | "off") => {
     await server.query(`begin read write; alter role earmark set default_transaction_read_only = ${value}; commit`);
     await server.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'earmark'");
@@ -112,7 +112,7 @@ export function readOnlyServer(server: PostgresServer): Trouble {
 }
 
 /** Others have taken every connection that the server has. */
-export function noConnections(server: PostgresServer, url: string): Trouble {
+export function noConnections(server: PostgresServer, url: string): Outage {
   let taken: pg.Client[] = [];
   return {
     name: "no connections left",
@@ -139,7 +139,7 @@ export function noConnections(server: PostgresServer, url: string): Trouble {
 }
 
 /** Nobody answers at its address, or not a byte comes through. */
-export function cutWire(wire: Wire): Trouble[] {
+export function cutWire(wire: Wire): Outage[] {
   const end = () => {
     wire.mode = "pass";
   };

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { ServerResponse } from "node:http";
 import { isMainThread } from "node:worker_threads";
-import { type Step, standAtTheEdge } from "./edge.ts";
+import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
- * Loaded before the program (`planting` in faulty.ts): changes it in one way for as long as it runs, or while the file that
+ * Loaded before the program (`planting` in settings.ts): changes it in one way for as long as it runs, or while the file that
  * RELIABILITY_SWITCH names is there. Most of these break a promise on purpose; whoever proves the promise must find them.
  */
-export const PLANTS = {
+export const DEFECTS = {
   /** Answers, and stores it a moment later. */
   "answer before the commit": answerEarly,
   /** Answers, and never stores some of it. */
@@ -18,7 +18,7 @@ export const PLANTS = {
   "weak sync": syncWeakly,
   /** Copies the log into the file all the time, as it otherwise does rarely. */
   "small log": (step: Step) =>
-    step.carryOut(step.sql.startsWith("pragma wal_autocheckpoint") ? "pragma wal_autocheckpoint = 20" : undefined),
+    step.execute(step.sql.startsWith("pragma wal_autocheckpoint") ? "pragma wal_autocheckpoint = 20" : undefined),
   /** No more pages than there are. */
   "full disk": (step: Step) =>
     whileSwitched(step, "pragma max_page_count = 1", `pragma max_page_count = ${2 ** 32 - 2}`),
@@ -27,29 +27,29 @@ export const PLANTS = {
   /** Takes a credential for valid when it writes, whatever has become of it since the request came. */
   "stale credential": takeAsValid,
   /** Takes what passes for a fault of its own. */
-  "500 for 503": (step: Step) => step.carryOut(),
+  "500 for 503": (step: Step) => step.execute(),
 } as const;
 
-const plant = process.env["RELIABILITY_PLANT"] as keyof typeof PLANTS | undefined;
-if (plant !== undefined) {
-  if (isMainThread && (plant === "500 for 503" || process.env["RELIABILITY_500"] !== undefined)) answerWith500();
-  await standAtTheEdge(PLANTS[plant]);
+const defect = process.env["RELIABILITY_DEFECT"] as keyof typeof DEFECTS | undefined;
+if (defect !== undefined) {
+  if (isMainThread && (defect === "500 for 503" || process.env["RELIABILITY_500"] !== undefined)) answerWith500();
+  await interceptSteps(DEFECTS[defect]);
 }
 
 const LATER_MS = 200;
 let openSince: number | undefined;
 
 function answerEarly(step: Step): unknown {
-  if (isMainThread) return step.carryOut();
+  if (isMainThread) return step.execute();
   if (step.sql === "begin immediate") {
     if (openSince !== undefined) return undefined;
     openSince = performance.now();
   }
-  if (step.sql !== "commit") return step.carryOut();
+  if (step.sql !== "commit") return step.execute();
   const commit = () => {
     if (openSince === undefined || performance.now() - openSince < LATER_MS) return;
     openSince = undefined;
-    step.carryOut();
+    step.execute();
   };
   setTimeout(commit, LATER_MS + 1);
   return commit();
@@ -58,10 +58,10 @@ function answerEarly(step: Step): unknown {
 let commits = 0;
 
 function loseSome(step: Step): unknown {
-  if (step.sql !== "commit" || (isMainThread && step.database !== undefined)) return step.carryOut();
+  if (step.sql !== "commit" || (isMainThread && step.database !== undefined)) return step.execute();
   commits += 1;
-  if (commits % 5 !== 0) return step.carryOut();
-  const result = step.carryOut("rollback");
+  if (commits % 5 !== 0) return step.execute();
+  const result = step.execute("rollback");
   return result instanceof Promise ? result.then(() => ({ command: "COMMIT" })) : result;
 }
 
@@ -71,27 +71,27 @@ function tear(step: Step): unknown {
   if (!isMainThread && step.sql.startsWith("insert into subscriptions")) {
     inserts += 1;
     if (inserts % 20 === 0) {
-      step.carryOut("commit");
-      step.carryOut("begin immediate");
+      step.execute("commit");
+      step.execute("begin immediate");
     }
   }
-  return step.carryOut();
+  return step.execute();
 }
 
 function syncWeakly(step: Step): unknown {
   if (step.sql === "pragma synchronous") return { synchronous: 2 };
-  return step.carryOut(step.sql === "pragma synchronous = full" ? "pragma synchronous = normal" : undefined);
+  return step.execute(step.sql === "pragma synchronous = full" ? "pragma synchronous = normal" : undefined);
 }
 
 function takeAsValid(step: Step): unknown {
-  if (!/^select expires_at from (earmark\.)?credentials\b/.test(step.sql)) return step.carryOut();
+  if (!/^select expires_at from (earmark\.)?credentials\b/.test(step.sql)) return step.execute();
   const row = { expires_at: 0 };
   return step.database === undefined ? Promise.resolve({ rows: [row] }) : row;
 }
 
 function whileSwitched(step: Step, on: string, off: string): unknown {
-  if (step.sql === "begin immediate") step.carryOut(existsSync(process.env["RELIABILITY_SWITCH"] ?? "") ? on : off);
-  return step.carryOut();
+  if (step.sql === "begin immediate") step.execute(existsSync(process.env["RELIABILITY_SWITCH"] ?? "") ? on : off);
+  return step.execute();
 }
 
 function answerWith500(): void {

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { PLANTS } from "./planted.ts";
-import type { Run } from "./proof.ts";
+import type { Run } from "../proof.ts";
+import type { DEFECTS } from "./defects.ts";
 
-export type Plant = keyof typeof PLANTS;
+export type Defect = keyof typeof DEFECTS;
 
 /** How a step can fail. `error-said` is a statement that PostgreSQL itself refuses. */
 export type Failing =
@@ -26,22 +26,22 @@ export interface Faults {
   seen(): string | undefined;
 }
 
-/** The settings that change a program as planted.ts says. */
-export function planting(plant: Plant): Record<string, string> {
-  return { ...preloading("planted.ts"), ...named(plant) };
+/** The settings that change a program as defects.ts says. */
+export function withDefect(defect: Defect): Record<string, string> {
+  return { ...preloading("defects.ts"), ...named(defect) };
 }
 
-/** The settings that write a trace as recorder.ts says, of a program that is changed besides if a plant is named. */
-export function recording(trace: string, plant?: Plant): Record<string, string> {
-  return { ...preloading("recorder.ts", ...changed(plant)), ...named(plant), RELIABILITY_TRACE: trace };
+/** The settings that write a trace as record.ts says, of a program that is changed besides if a plant is named. */
+export function recording(trace: string, defect?: Defect): Record<string, string> {
+  return { ...preloading("record.ts", ...changed(defect)), ...named(defect), RELIABILITY_TRACE: trace };
 }
 
-function changed(plant: Plant | undefined): string[] {
-  return plant === undefined ? [] : ["planted.ts"];
+function changed(defect: Defect | undefined): string[] {
+  return defect === undefined ? [] : ["defects.ts"];
 }
 
-function named(plant: Plant | undefined): Record<string, string> {
-  return plant === undefined ? {} : { RELIABILITY_PLANT: plant };
+function named(defect: Defect | undefined): Record<string, string> {
+  return defect === undefined ? {} : { RELIABILITY_DEFECT: defect };
 }
 
 /** The settings that load files of this folder before the program, in all its threads. */
@@ -52,7 +52,7 @@ function preloading(...files: readonly string[]): Record<string, string> {
 let plans = 0;
 
 /** Lets a program fail at a step of its own; one that is changed besides, if a plant is named. */
-export function createFaults(run: Run, plant?: Plant): Faults {
+export function createFaults(run: Run, defect?: Defect): Faults {
   plans += 1;
   const plan = join(run.folder, `plan-${plans}`);
   let serial = 0;
@@ -62,7 +62,7 @@ export function createFaults(run: Run, plant?: Plant): Faults {
   };
   lay("0");
   return {
-    settings: { ...preloading("faults.ts", ...changed(plant)), ...named(plant), RELIABILITY_PLAN: plan },
+    settings: { ...preloading("inject.ts", ...changed(defect)), ...named(defect), RELIABILITY_PLAN: plan },
     arm: (step, how) => lay(`${step} ${how}`),
     disarm: () => lay("0"),
     seen() {

@@ -17,7 +17,7 @@ export interface Request {
 const PLAIN = "application/vnd.api+json";
 
 /** Additions, conflicts, a removal, an import and readings, one after another, on a list that is empty. Number makes it another one. */
-export function createWork(number: number): Request[] {
+export function createWorkload(number: number): Request[] {
   const id = (place: number) => `00000000-0000-4000-8${place.toString(16).padStart(3, "0")}-${hex(number)}`;
   const feed = (place: number) => `https://feeds.example/${number}/${place}`;
   const [a, b, c, d, e, f] = [id(1), id(2), id(3), id(4), id(5), id(6)];

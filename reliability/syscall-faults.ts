@@ -1,11 +1,11 @@
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readList } from "./api.ts";
-import { planting } from "./faulty.ts";
+import { withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";
-import { placeInFile, tornRows } from "./place.ts";
 import { type Findings, type Run, serve } from "./proof.ts";
 import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
+import { findInconsistencies, sqliteTarget } from "./target-db.ts";
 
 const REQUESTS = 8;
 const SEEN = "trace=pwrite64,fsync,fdatasync,ftruncate,openat,close,write,writev";
@@ -24,7 +24,7 @@ const FAILURES = [
 const QUICK_CALLS = 8;
 
 /** Lets system calls of the server fail, or be the last that it makes, where strace may do so. */
-export async function failingCalls(run: Run): Promise<Findings> {
+export async function failSystemCalls(run: Run): Promise<Findings> {
   if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
   const empty = join(run.folder, "empty.db");
   const server = await serve(run, { DATABASE_URL: `file:${empty}` });
@@ -61,11 +61,11 @@ async function workWithFailure(
   inject: string,
   endsWithRefusal: boolean,
 ): Promise<{ isFelt: boolean; ledger: Ledger; violations: string[] }> {
-  const place = placeInFile(file);
+  const db = sqliteTarget(file);
   const trace = `${file}-calls`;
   const ledger = new Ledger();
   const violations: string[] = [];
-  const settings = { DATABASE_URL: place.url, ...planting("small log") };
+  const settings = { DATABASE_URL: db.url, ...withDefect("small log") };
   try {
     const server = await serveTraced(run, settings, trace, ["-e", SEEN, "-e", `inject=${inject}`]);
     for (let request = 0; request < REQUESTS && !(endsWithRefusal && ledger.refusals > 0); request += 1)
@@ -78,8 +78,8 @@ async function workWithFailure(
     if (!/ended with (1: earmark: [A-Z]|SIGKILL|137)/.test((error as Error).message)) violations.push(String(error));
   }
   const calls = readFileSync(trace, "utf8");
-  const again = await serve(run, { DATABASE_URL: place.url });
-  violations.push(...tornRows(await place.look()), ...ledger.compare(await readList(again.port)));
+  const again = await serve(run, { DATABASE_URL: db.url });
+  violations.push(...findInconsistencies(await db.inspect()), ...ledger.compare(await readList(again.port)));
   violations.push(...ledger.wrongAnswers, ...misplacedTrust(calls));
   again.child.kill("SIGKILL");
   await again.ended;

@@ -7,7 +7,7 @@ import { type Answer, callServer } from "../test/harness.ts";
 export type Alter = (path: string, body: string, answer: Answer) => string;
 
 /** A server that stands before the real one and breaks its word, for controls. */
-export async function startFront(
+export async function startTamperingProxy(
   later: (putAway: () => unknown) => void,
   port: number,
   alter: Alter,

@@ -2,10 +2,10 @@ import { DatabaseSync } from "node:sqlite";
 import type { PostgresServer } from "../test/postgres.ts";
 
 /** A database of either engine, and a way to look into it past the server. */
-export interface Place {
+export interface TargetDb {
   readonly engine: "SQLite" | "PostgreSQL";
   readonly url: string;
-  look(): Promise<Rows>;
+  inspect(): Promise<Rows>;
 }
 
 /** What the tables say of the one list that there is. */
@@ -27,11 +27,11 @@ interface Counts {
 
 const NOTHING: Counts = { total: 0, sequence: 0, removals: 0 };
 
-export function placeInFile(path: string): Place {
+export function sqliteTarget(path: string): TargetDb {
   return {
     engine: "SQLite",
     url: `file:${path}`,
-    async look() {
+    async inspect() {
       const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
       try {
         database.exec("begin");
@@ -51,13 +51,13 @@ export function placeInFile(path: string): Place {
   };
 }
 
-export async function placeOnPostgres(server: PostgresServer): Promise<Place> {
+export async function postgresTarget(server: PostgresServer): Promise<TargetDb> {
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
   return {
     engine: "PostgreSQL",
     url,
-    async look() {
+    async inspect() {
       const [row] = await server.query(
         `select (select coalesce(json_agg(id order by sequence), '[]') from earmark.subscriptions) as ids,
            (select json_build_object('total', total, 'sequence', sequence,
@@ -75,7 +75,7 @@ function withDashes(hex: string): string {
 }
 
 /** What cannot be in a whole list, whatever was done to it. Every change takes a number: an addition one, a removal another. */
-export function tornRows({ ids, total, sequence, removals, integrity }: Rows): string[] {
+export function findInconsistencies({ ids, total, sequence, removals, integrity }: Rows): string[] {
   const torn: string[] = [];
   if (integrity !== "ok") torn.push(`the database is damaged: ${integrity}`);
   if (total !== ids.length) torn.push(`the list says ${total} items and has ${ids.length}`);

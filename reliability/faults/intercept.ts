@@ -10,20 +10,20 @@ export interface Step {
   /** The connection it is asked of, where that is SQLite's. */
   readonly database?: DatabaseSync;
   /** Does what was asked, or what is given instead. */
-  carryOut(instead?: string): unknown;
+  execute(instead?: string): unknown;
   /** Fails as this engine fails when its disk or its connection breaks. */
   fail(): unknown;
 }
 
-export type Around = (step: Step) => unknown;
+export type Interceptor = (step: Step) => unknown;
 
 /** Puts `around` about every step of this thread. Loaded before the program, it stands between the stores and their engines. */
-export async function standAtTheEdge(around: Around): Promise<void> {
-  standBeforeSqlite(around);
-  if (isMainThread && process.env["DATABASE_URL"]?.startsWith("postgres") === true) await standBeforePostgres(around);
+export async function interceptSteps(intercept: Interceptor): Promise<void> {
+  interceptSqlite(intercept);
+  if (isMainThread && process.env["DATABASE_URL"]?.startsWith("postgres") === true) await interceptPostgres(intercept);
 }
 
-function standBeforeSqlite(around: Around): void {
+function interceptSqlite(intercept: Interceptor): void {
   const { DatabaseSync, StatementSync } = sqlite;
   const databases = new WeakMap<object, DatabaseSync>();
   const { exec, prepare } = DatabaseSync.prototype;
@@ -36,20 +36,20 @@ function standBeforeSqlite(around: Around): void {
   DatabaseSync.prototype.exec = function (script) {
     for (const sql of script.split(";").map((text) => text.trim())) {
       if (sql === "") continue;
-      around({ sql, database: this, carryOut: (instead) => exec.call(this, instead ?? sql), fail: failAsDisk });
+      intercept({ sql, database: this, execute: (instead) => exec.call(this, instead ?? sql), fail: failAsDisk });
     }
   };
   const { run, get, all } = StatementSync.prototype;
-  for (const [name, carryOut] of Object.entries({ run, get, all }) as [string, (...values: unknown[]) => unknown][]) {
+  for (const [name, execute] of Object.entries({ run, get, all }) as [string, (...values: unknown[]) => unknown][]) {
     Object.defineProperty(StatementSync.prototype, name, {
       value(this: sqlite.StatementSync, ...values: unknown[]) {
         const database = databases.get(this);
-        return around({
+        return intercept({
           sql: this.sourceSQL.trim(),
           ...(database === undefined ? {} : { database }),
-          carryOut: (instead) =>
+          execute: (instead) =>
             instead === undefined || database === undefined
-              ? carryOut.apply(this, values)
+              ? execute.apply(this, values)
               : Reflect.apply(get, prepare.call(database, instead), []),
           fail: failAsDisk,
         });
@@ -58,9 +58,9 @@ function standBeforeSqlite(around: Around): void {
   }
   const { renameSync, fsyncSync } = fs;
   const fileStep =
-    <Values extends unknown[]>(sql: string, carryOut: (...values: Values) => unknown) =>
+    <Values extends unknown[]>(sql: string, execute: (...values: Values) => unknown) =>
     (...values: Values) =>
-      around({ sql, carryOut: () => carryOut(...values), fail: failAsDisk });
+      intercept({ sql, execute: () => execute(...values), fail: failAsDisk });
   Object.assign(fs, { renameSync: fileStep("rename", renameSync), fsyncSync: fileStep("sync", fsyncSync) });
   syncBuiltinESMExports();
 }
@@ -69,7 +69,7 @@ function failAsDisk(): never {
   throw Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 10, errstr: "disk I/O error" });
 }
 
-async function standBeforePostgres(around: Around): Promise<void> {
+async function interceptPostgres(intercept: Interceptor): Promise<void> {
   const { default: driver } = await import("pg");
   const { prototype } = driver.Client;
   const query = prototype.query as unknown as (this: pg.Client, ...values: unknown[]) => Promise<unknown>;
@@ -78,9 +78,9 @@ async function standBeforePostgres(around: Around): Promise<void> {
       const [first] = values;
       // What the driver asks of itself comes with something to call back.
       if (typeof values.at(-1) === "function") return query.apply(this, values);
-      return around({
+      return intercept({
         sql: typeof first === "string" ? first.trim() : String((first as { text?: string }).text),
-        carryOut: (instead) => (instead === undefined ? query.apply(this, values) : query.call(this, instead)),
+        execute: (instead) => (instead === undefined ? query.apply(this, values) : query.call(this, instead)),
         fail: () => {
           this.connection.stream.destroy();
           return query.call(this, "select 1");

@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
-import { type Step, standAtTheEdge } from "./edge.ts";
+import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
  * Loaded before the program: writes down, in the order in which it happens, every commit that has returned, with how
@@ -10,18 +10,18 @@ import { type Step, standAtTheEdge } from "./edge.ts";
 const trace = process.env["RELIABILITY_TRACE"] ?? "";
 const note = (words: string) => appendFileSync(trace, `${words}\n`);
 
-await standAtTheEdge((step) => {
-  if (step.sql !== "commit") return step.carryOut();
+await interceptSteps((step) => {
+  if (step.sql !== "commit") return step.execute();
   if (step.database === undefined) return commitOnPostgres(step);
-  const level = step.carryOut("pragma synchronous") as { readonly synchronous: number };
-  const result = step.carryOut();
+  const level = step.execute("pragma synchronous") as { readonly synchronous: number };
+  const result = step.execute();
   // The thread that reads ends its transactions so as well.
   if (!isMainThread) note(`committed ${level.synchronous}`);
   return result;
 });
 
 async function commitOnPostgres(step: Step): Promise<unknown> {
-  const [level, result] = await Promise.all([step.carryOut("show synchronous_commit"), step.carryOut()]);
+  const [level, result] = await Promise.all([step.execute("show synchronous_commit"), step.execute()]);
   note(`committed ${(level as { rows: { synchronous_commit: string }[] }).rows[0]?.synchronous_commit}`);
   return result;
 }
