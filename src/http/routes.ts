@@ -133,7 +133,7 @@ export function addRoutes(
   addImportRoutes(resource, options, parser);
   addAccountRoutes(resource, options);
   if (!addPage(resource, options.config)) log.warn(NO_PAGE);
-  addDocs(resource, options.config);
+  addDocs(resource, basePath, options.readClient);
 
   resource("/healthz", PLAIN, {
     GET: ["open", async (_request, response) => respond(response, 200, PLAIN, writeStatus("ok"))],
