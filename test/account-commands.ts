@@ -233,7 +233,8 @@ export async function countPassed(requests: readonly (() => Promise<Answer>)[], 
   for (const { status, headers } of refused) {
     assert.equal(status, 429);
     const seconds = Number(headers["retry-after"]);
-    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, String(headers["retry-after"]));
+    // A minute, and more if this request was received before the ones that used up the limit.
+    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 120, String(headers["retry-after"]));
   }
   return answers.length - refused.length;
 }
