@@ -84,7 +84,7 @@ test("inspect: any schema version → findings, and nothing is changed", async (
   assert.equal((await states())[1], "ok: The database is of this version (schema 4)");
   const name = databaseOf(url);
   await server.query("update earmark.schema set version = 5", name);
-  assert.equal((await states())[1], "wrong: The database was made by a newer Earmark (schema 5, this one knows 4)");
+  assert.equal((await states())[1], "error: The database was made by a newer Earmark (schema 5, this one knows 4)");
   await server.query("update earmark.schema set version = 4", name);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
