@@ -9,7 +9,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 
 let aheadMs = 0;
 const server = await startServer(
-  { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_BASE_PATH: "/pods" },
+  { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_BASE_PATH: "/pods" },
   () => new Date(Date.now() + aheadMs),
 );
 const url = `${server.url}/pods`;
@@ -46,7 +46,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
 });
 
 test("invitation: used twice → refused", async () => {
-  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "closed" });
+  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "false" });
   const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
   assert.ok(!isRefused(opened));
   const invitation = opened.secret;

@@ -20,7 +20,7 @@ test("retry: rate limit → waits and continues", async () => {
   // The server's clock stands still until the client waits.
   let now = Date.now();
   const { url, port } = await startServer(
-    { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_OPERATIONS_PER_MINUTE: "900" },
+    { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_OPERATIONS_PER_MINUTE: "900" },
     () => new Date(now),
   );
   const retries: Retry[] = [];

@@ -191,8 +191,8 @@ test("subscribe: proxy returns 413 → smaller requests, only the long feed refu
 
 test("token: account and base path → only its own list", async () => {
   const { url, port } = await startServer({
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_SIGN_UP: "open",
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_SIGN_UP: "true",
     EARMARK_BASE_PATH: "/pods",
     EARMARK_OPERATIONS_PER_MINUTE: "900",
   });
