@@ -36,7 +36,7 @@ const QUICK: Plan = { fillMs: 500, calmMs: 1_000, stormMs: 2_000, recoveryMs: 1_
 const BRIEFLY: Plan = { fillMs: 100, calmMs: 200, stormMs: 500, recoveryMs: 0, afterMs: 100 };
 
 const SHARE = 0.8;
-const REFUSAL_MS = 100;
+const REFUSAL_MS = 250;
 const MAX_MIB = 256;
 
 /** What a server did at its best, far beyond that, and afterwards. */

@@ -72,7 +72,7 @@ export async function list(database: string, ...command: readonly string[]): Pro
 
 /** Works on a database without the program, where that is not what a test is about: it is much quicker. */
 export async function within<T>(database: string, work: (accounts: Accounts) => Promise<T>): Promise<T> {
-  const store = await openStore(database, { maxWaiting: 1_000, connections: 1, allowRunningServer: true });
+  const store = await openStore(database, { connections: 1, allowRunningServer: true });
   try {
     return await work(new Accounts(store.accounts, { signUp: false }));
   } finally {

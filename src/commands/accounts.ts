@@ -144,7 +144,7 @@ async function withAccounts<T>(
   work: (accounts: Accounts, store: Store) => Promise<T>,
   { mayCreate } = { mayCreate: false },
 ): Promise<T> {
-  const store = await openDatabase(terminal, { maxWaiting: 1_000, connections: 1, mayCreate });
+  const store = await openDatabase(terminal, { connections: 1, mayCreate });
   try {
     return await work(new Accounts(store.accounts, { signUp: false }), store);
   } finally {

@@ -28,7 +28,7 @@ function drafts(count: number): Draft[] {
 }
 
 async function withStore<T>(url: string, work: (store: SubscriptionStore) => Promise<T>): Promise<T> {
-  const store = await openStore(url, { maxWaiting: 100_000, connections: 2 });
+  const store = await openStore(url, { connections: 2 });
   try {
     return await work(store);
   } finally {

@@ -7,7 +7,7 @@ import type { Terminal } from "./terminal.ts";
 /** Opens the database of the settings, even while a server runs on it, and says which one it is. */
 export async function openDatabase(
   terminal: Terminal,
-  { mayCreate, ...options }: Pick<StoreOptions, "maxWaiting" | "connections"> & { readonly mayCreate: boolean },
+  { mayCreate, ...options }: Pick<StoreOptions, "connections"> & { readonly mayCreate: boolean },
 ): Promise<Store> {
   const { databaseUrl } = terminal.world.config();
   const name = nameOf(databaseUrl);

@@ -28,7 +28,6 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
   // Loaded while the store opens.
   const [store, { createServer }] = await Promise.all([
     openStore(config.databaseUrl, {
-      maxWaiting: config.maxQueuedOperations,
       connections: config.databaseConnections,
       onWaiting: () => say(`Waiting for the database at ${nameOf(config.databaseUrl)}…`),
       onWarning: (warning) => warnings.push(warning),
@@ -36,7 +35,6 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     }),
     import("../http/server.ts"),
   ]);
-  metrics?.watchQueue(() => store.waiting);
   try {
     const isTerminal = output.isTTY === true;
     const isText = config.logFormat === "text" || (config.logFormat === "auto" && isTerminal);

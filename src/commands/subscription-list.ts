@@ -59,7 +59,7 @@ async function openLocalList(
 ): Promise<SubscriptionList> {
   const { now } = terminal.world;
   const config = terminal.world.config();
-  const store = await openDatabase(terminal, { maxWaiting: 100_000, connections: 2, mayCreate });
+  const store = await openDatabase(terminal, { connections: 2, mayCreate });
   const findUser = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {

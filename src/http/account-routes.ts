@@ -18,12 +18,13 @@ import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
 import { MAX_PAGE_SIZE, readPageQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
+import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import type { Request, Response } from "./exchange.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
-import { admitLong, downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
 
 /** Documents about accounts are short; a password of a megabyte is not even read. */
 const MAX_BODY_BYTES = 16 * 1024;
@@ -33,7 +34,7 @@ const MAX_AGENT = 200;
 
 /** Who am I, and everything about accounts. */
 export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptions, "metrics">): void {
-  const { config, store, accounts, readClient, longRequests, clock } = options;
+  const { config, store, accounts, readClient, clock } = options;
   const { limits, basePath } = config;
   const readDocument = (request: Request, response: Response) => {
     requireContentType(request.headers["content-type"], PLAIN);
@@ -130,7 +131,7 @@ export function addAccountRoutes(resource: AddResource, options: Omit<RouteOptio
       async (request, response, who) => {
         requireAccept(request.headers.accept, PLAIN);
         requireNoQuery(queryOf(request));
-        admitLong(longRequests, request);
+        admitTransfer(request);
         const credentials = [...(await listOf(who, "token")), ...(await listOf(who, "session"))];
         const list = everySubscription(store, who.user, who.requireAccess);
         const everything = writeEverything(await accountOf(who), credentials, list, basePath);

@@ -1,5 +1,5 @@
 import { failure, type RequestFailure } from "../errors.ts";
-import { importFeeds } from "../imports.ts";
+import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept } from "../jsonapi/negotiation.ts";
@@ -7,11 +7,12 @@ import { readImportQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
 import { writeOpml } from "../opml/write.ts";
 import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
+import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
 import { type AddResource, queryOf, type RouteOptions } from "./resource.ts";
-import { admitLong, downloadOf, respondInPieces } from "./respond.ts";
+import { downloadOf, respondInPieces } from "./respond.ts";
 
 const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** What browsers and programs call such a file. */
@@ -20,7 +21,7 @@ const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/
 /** Subscriptions as files, in and out. */
 export function addImportRoutes(
   resource: AddResource,
-  { config, store, clock, longRequests }: Pick<RouteOptions, "config" | "store" | "clock" | "longRequests">,
+  { config, store, clock }: Pick<RouteOptions, "config" | "store" | "clock">,
   parser: Parser,
 ): void {
   resource("/v1/subscriptions.opml", PLAIN, {
@@ -28,7 +29,7 @@ export function addImportRoutes(
       "read",
       async (request, response, { user, requireAccess }) => {
         requireNoQuery(queryOf(request));
-        admitLong(longRequests, request);
+        admitTransfer(request);
         const file = writeOpml(everySubscription(store, user, requireAccess), clock());
         await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
       },
@@ -46,14 +47,17 @@ export function addImportRoutes(
           });
         requireAccept(request.headers.accept, PLAIN);
         const { dryRun } = readImportQuery(queryOf(request));
-        admitLong(longRequests, request);
+        admitTransfer(request);
         const bytes = await readBody(request, response, config.limits.maxImportBytes);
+        if (!dryRun) admitOperations(request, BATCH_SIZE);
         const isWanted = () => !response.destroyed;
         const job = { kind: "opml", bytes } as const;
-        const feeds = await parser.parse<Entry>(job, request.owner, who.spend, isWanted).catch((error) => {
-          if (error instanceof NotOpml) throw failure("invalid-opml", { reason: error.message });
-          throw error;
-        });
+        const feeds = await parser
+          .parse(job, request.owner, who.spend, isWanted, (entries: Entry[]) => entries)
+          .catch((error) => {
+            if (error instanceof NotOpml) throw failure("invalid-opml", { reason: error.message });
+            throw error;
+          });
         // A preview writes nothing, and so nothing else would notice that access was revoked while the file came in.
         if (dryRun) await who.requireAccess();
         let done = 0;

@@ -6,7 +6,6 @@ import type { MediaType } from "../jsonapi/media-type.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
 import type { Access, Principal } from "./authenticate.ts";
-import type { Budget } from "./budget.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Request, Response } from "./exchange.ts";
 import type { Metrics } from "./metrics.ts";
@@ -19,8 +18,6 @@ export interface RouteOptions {
   /** Undefined on a server for one person. */
   readonly accounts: Accounts | undefined;
   readonly readClient: ReadClient;
-  /** How many exports and imports run at a time. */
-  readonly longRequests: Budget;
   readonly clock: () => Date;
 }
 

@@ -6,21 +6,20 @@ import { readOperations, writeResultParts, writeResults } from "../jsonapi/opera
 import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { applyChanges, type Draft, isRefusal, type Malformed } from "../subscriptions.ts";
+import { applyChanges, type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
 import { addAccountRoutes } from "./account-routes.ts";
+import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
 import type { Principal } from "./authenticate.ts";
 import { readBody, readJson } from "./body.ts";
-import { Budget, type Reservation } from "./budget.ts";
 import { addDocs } from "./docs-page.ts";
 import type { Logger, Request, Response } from "./exchange.ts";
 import { addImportRoutes } from "./import-routes.ts";
 import { addPage } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
+
 import { respond, respondContent, respondEmpty, respondInPieces } from "./respond.ts";
 
-/** What an operation takes as text, about. */
-const OPERATION_BYTES = 160;
 /** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;
 /** More results than this are written in pieces, with other requests in between. */
@@ -42,30 +41,20 @@ export function addRoutes(
   const { limits, basePath } = options.config;
   const maxDocumentBytes = Math.min(MAX_DOCUMENT_BYTES, limits.maxBodyBytes);
   const parser = new Parser(limits.maxBodyBytes);
-  const maxQueued = options.config.maxQueuedOperations * OPERATION_BYTES;
-  // Without accounts there is one owner, who has it all.
-  const queue = new Budget(maxQueued, options.accounts === undefined ? maxQueued : maxQueued / 2);
-  /** The longest body leaves room for long ones of others. */
-  const charge = (bytes: number) => Math.min(bytes, maxQueued / 2);
-  /** Reads the operations of a request; long bodies in the parser's thread. */
-  const readAttempts = async (
-    request: Request,
-    response: Response,
-    { spend }: Principal,
-    place: Reservation,
-  ): Promise<(Draft | Malformed)[]> => {
-    // Before anything is read or parsed: a server that is asked for ten times what it can do has no time for the rest.
-    if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw failure("queue-full");
+  /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
+  const applyOperations = async (request: Request, response: Response, who: Principal): Promise<Outcome[]> => {
+    assertCapacity(request, Number(request.headers["content-length"] ?? 0));
     const bytes = await readBody(request, response, limits.maxBodyBytes);
-    if (!place.resize(charge(bytes.length))) throw failure("queue-full");
+    admitOperations(request, operationsIn(bytes.length));
     const { maxOperations } = limits;
+    const apply = (attempts: readonly (Draft | Malformed)[]) => applyChanges(store, who, attempts, clock());
     if (bytes.length <= SHORT_BYTES) {
       const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
-      await spend(attempts.length);
-      return attempts;
+      await who.spend(attempts.length);
+      return apply(attempts);
     }
     const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
-    return parser.parse(job, request.owner, spend, () => !response.destroyed);
+    return parser.parse(job, request.owner, who.spend, () => !response.destroyed, apply);
   };
 
   resource("/v1/operations", ATOMIC, {
@@ -75,18 +64,12 @@ export function addRoutes(
         requireContentType(request.headers["content-type"], ATOMIC);
         requireAccept(request.headers.accept, ATOMIC);
         requireNoQuery(queryOf(request));
-        const place = queue.reserve(request);
-        try {
-          const attempts = await readAttempts(request, response, who, place);
-          const outcomes = await applyChanges(store, who, attempts, clock());
-          metrics?.countOutcomes(outcomes);
-          if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
-          else {
-            const headers = { "content-type": ATOMIC.contentType };
-            await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
-          }
-        } finally {
-          place.release();
+        const outcomes = await applyOperations(request, response, who);
+        metrics?.countOutcomes(outcomes);
+        if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
+        else {
+          const headers = { "content-type": ATOMIC.contentType };
+          await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
         }
       },
     ],

@@ -8,8 +8,8 @@ import { Accounts } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
+import { admitOperations, createAdmission } from "./admission.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { Budget, requestMemory } from "./budget.ts";
 import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
@@ -18,16 +18,15 @@ import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
 import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
-import { holdUnsent, respondToFailure } from "./respond.ts";
+import { chargeUnsent, respondToFailure } from "./respond.ts";
 import { addRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
 /** Connections that wait to be accepted: with few, a client that opens many makes others repeat their first packet. */
 const BACKLOG = 4_096;
 
-/** How many exports and imports may run at a time, and how many of one account. */
-const MAX_LONG_REQUESTS = 64;
-const MAX_LONG_REQUESTS_OF_ONE = 4;
+/** Any other method may write, and so counts as an operation at least. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 export interface ServerOptions {
   readonly config: Config;
@@ -50,10 +49,9 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   const state = { draining: false };
-  const bytes = requestMemory();
-  const memory = new Budget(bytes, bytes / 4);
+  const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
+  metrics?.watchQueue(() => admission.operations.taken);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
-  const longRequests = new Budget(MAX_LONG_REQUESTS, MAX_LONG_REQUESTS_OF_ONE);
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may repeat text of others.
   const hooks = { streamWrite: escapeControlCharacters };
@@ -80,7 +78,7 @@ export function createServer(options: ServerOptions): Server {
   const routes = new Routes();
   addRoutes(
     (url, media, handlers) => routes.add(url, media, handlers),
-    { config, store, accounts, metrics, readClient, longRequests, clock },
+    { config, store, accounts, metrics, readClient, clock },
     log,
     state,
   );
@@ -94,27 +92,23 @@ export function createServer(options: ServerOptions): Server {
       // After an offer to switch protocols the parser loses what comes next in the same packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response);
-      if (isPreflight) {
-        request.end();
-        return;
-      }
+      if (isPreflight) return;
       guard(raw);
       const [access, handler] = routes.match(request);
       const principal = await authenticate(raw, access);
-      if (response.closed) {
-        request.end();
-        return;
-      }
+      if (response.closed) return;
       const { user } = principal;
       if (accounts !== undefined && user !== NOBODY) request.owner = user;
+      if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
       await handler(request, response, principal);
     } catch (error) {
-      // What came in the same packet is parsed first: if the body is broken, that is the one answer.
+      // Lets Node parse the rest of the packet first: if the body is malformed, that is the only response.
       await undefined;
       respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
+    } finally {
+      chargeUnsent(request, response);
+      request.handled();
     }
-    holdUnsent(request, response);
-    request.end();
   };
   const slowRequests = new SlowRequestLog(log, clock);
   const observe = (request: Request, { statusCode: status, writableFinished }: Response, ms: number) => {
@@ -130,22 +124,21 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, memory, networkOf);
+      const request = new Request(raw, log, admission, networkOf);
       raw.url = withoutBase(relativeTo(request.originalUrl));
       response.on("close", () => {
-        request.end();
+        request.closed();
         observe(request, response, performance.now() - started);
       });
       answer(request, response).catch((error) => {
-        log.error({ reqId: request.id, err: error }, "an answer broke off");
+        log.error({ reqId: request.id, err: error }, "response aborted");
         response.destroy();
-        request.end();
       });
     },
     config.limits,
     (path) => routes.find(withoutBase(path)),
     createProxyCheck(config.trustedProxies),
-    memory,
+    admission.memory,
     networkOf,
   );
 

@@ -21,7 +21,7 @@ import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
 import { nameOf, type StoreOptions } from "./store-options.ts";
-import { Room, WriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
@@ -53,7 +53,6 @@ class PostgresStore implements Store {
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
-  readonly #room: Room;
   /** One per user who has something to write, so that a user takes one connection at most and waits for nobody else. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
   #closing: Promise<void> | undefined;
@@ -61,13 +60,8 @@ class PostgresStore implements Store {
   constructor(postgres: Postgres, options: StoreOptions) {
     this.#postgres = postgres;
     this.#options = options;
-    this.#room = new Room(options.maxWaiting);
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
-  }
-
-  get waiting(): number {
-    return this.#room.taken;
   }
 
   async change(
@@ -149,11 +143,7 @@ class PostgresStore implements Store {
     const operations = job.changes.length;
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations, user);
-    const queue = new WriteQueue<Job, JobAnswer>(
-      (jobs) => this.#writer.write(user, jobs),
-      this.#room,
-      this.#options.onCommit,
-    );
+    const queue = new WriteQueue<Job, JobAnswer>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
     this.#queues.set(user, queue);
     const answer = queue.push(job, operations, user);
     void this.#dropWhenIdle(user, queue);

@@ -1,6 +1,4 @@
 export interface StoreOptions {
-  /** Maximum operations in the write queue. */
-  readonly maxWaiting: number;
   /** Maximum connections to a database server. */
   readonly connections: number;
   /** Open the file even if a server is running on it. */
