@@ -36,7 +36,7 @@ export interface Round {
 type Settings = Readonly<Record<string, string>>;
 
 export const accessEnds: Proof = {
-  name: "access ends when it ends",
+  name: "revocation",
   promises: ["P11"],
   async prove(run) {
     const rounds: Round[] = [];

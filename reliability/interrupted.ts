@@ -15,7 +15,7 @@ const IMPORTED = 150;
 const AT_A_TIME = 100;
 
 export const INTERRUPTED: Proof = {
-  name: "killed in a migration, a backup, a restore, an import",
+  name: "interrupted maintenance",
   promises: ["P2", "P9", "P10"],
   async prove(run) {
     const server = await startPostgres([], run.later);

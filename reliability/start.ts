@@ -9,7 +9,7 @@ import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./sta
 const AT_ONCE = 2;
 
 export const start: Proof = {
-  name: "refuses to start rather than break its word",
+  name: "start-up checks",
   promises: ["P10"],
   async prove(run) {
     const database = await makeDatabase(run, {});
