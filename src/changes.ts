@@ -1,21 +1,4 @@
-import type { ChangePage, Subscription } from "./subscriptions.ts";
-
-/** What a store reads in one snapshot to tell what changed after a sequence number: each at most `limit` + 1, in order. */
-export interface ChangeRows {
-  /** Sequence number of the list. */
-  readonly sequence: number;
-  /** Removals up to this number may be missing. */
-  readonly forgottenSequence: number;
-  /** Items that were added since and not updated, and items that were updated since, by the number of that change. */
-  readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
-  readonly removals: readonly {
-    readonly sequence: number;
-    /** Number under which the item was added. */
-    readonly addedSequence: number;
-    readonly id: string;
-    readonly feedUrl: string;
-  }[];
-}
+import type { ChangePage, ChangeRows } from "./subscriptions.ts";
 
 /**
  * The next page of changes after `since`. A reader that applies page after page ends up with the list as it is, whatever is

@@ -132,6 +132,23 @@ export interface ChangePage {
   readonly hasMore: boolean;
 }
 
+/** What a store reads in one snapshot to tell what changed after a sequence number: each at most `limit` + 1, in order. */
+export interface ChangeRows {
+  /** Sequence number of the list. */
+  readonly sequence: number;
+  /** Removals up to this number may be missing. */
+  readonly forgottenSequence: number;
+  /** Items that were added since and not updated, and items that were updated since, by the number of that change. */
+  readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
+  readonly removals: readonly {
+    readonly sequence: number;
+    /** Number under which the item was added. */
+    readonly addedSequence: number;
+    readonly id: string;
+    readonly feedUrl: string;
+  }[];
+}
+
 /** How many items of a list are read at a time when all of it is needed: half a megabyte at most. */
 const PIECE_SIZE = 200;
 
@@ -176,7 +193,11 @@ export interface SubscriptionStore {
     caller: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ readonly outcomes: readonly Outcome[]; readonly sequence: number }>;
+  ): Promise<{
+    readonly outcomes: readonly Outcome[];
+    readonly sequenceBefore: number;
+    readonly sequence: number;
+  }>;
   /** Result N is the subscription with id or feed N, if the list has it. */
   find(
     user: UserId,
@@ -190,6 +211,11 @@ export interface SubscriptionStore {
    * forgotten, or the list has never had this number. After 0 it is the whole list, and no removals.
    */
   changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined>;
+  /**
+   * The rows that `changesSince` is made of: at most `limit` + 1 of each kind, and no removals unless `withRemovals`. They
+   * leave out what was forgotten.
+   */
+  changeRows(user: UserId, sequence: number, limit: number, withRemovals: boolean): Promise<ChangeRows>;
   /** Erases what is recorded of removals before that time. */
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */

@@ -16,6 +16,7 @@ async function startBroken(failure: Error) {
     page: fail,
     itemsAfter: fail,
     changesSince: fail,
+    changeRows: fail,
     forgetRemovals: fail,
     ready: fail,
     close: () => Promise.resolve(),

@@ -14,7 +14,9 @@ export interface Job {
   readonly maxTotal: number;
 }
 
-export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly sequence: number } | "access-revoked";
+export type JobAnswer =
+  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+  | "access-revoked";
 
 /** How many removals are looked up at a time to be erased. */
 const FORGOTTEN_AT_ONCE = 1_000;
@@ -108,7 +110,9 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
   const before = list.sequence;
   const answers = group.jobs.map(({ changes, at, credentialHash, maxTotal }): JobAnswer => {
     if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
-    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
+    const sequenceBefore = list.sequence;
+    const applied = changes.map((change) => applyChange(list, change, at, maxTotal));
+    return { answers: applied, sequenceBefore, sequence: list.sequence };
   });
   if (list.sequence === before) await connection.query("rollback");
   else await write(connection, group, locked, answers);

@@ -1,11 +1,12 @@
 import type { AccountStore, Store } from "../account-store.ts";
-import { type ChangeRows, toChangePage } from "../changes.ts";
+import { toChangePage } from "../changes.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangePage,
+  type ChangeRows,
   type Outcome,
   type Page,
   type Piece,
@@ -68,12 +69,12 @@ class PostgresStore implements Store {
     { user, credentialHash, maxSubscriptions: max }: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
     const job = { changes: changes.map(toKeys), credentialHash, at: at.getTime(), maxTotal: max };
     const answer = await this.#push(user, job);
     if (answer === "access-revoked") throw new AccessRevoked();
     const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
-    return { outcomes, sequence: answer.sequence };
+    return { outcomes, sequenceBefore: answer.sequenceBefore, sequence: answer.sequence };
   }
 
   forgetRemovals(before: Date): Promise<void> {
@@ -119,8 +120,11 @@ class PostgresStore implements Store {
   }
 
   async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
-    const rows = await this.#postgres.retry((connection) => readChanges(connection, user, sequence, limit));
-    return toChangePage(rows, sequence, limit);
+    return toChangePage(await this.changeRows(user, sequence, limit, sequence > 0), sequence, limit);
+  }
+
+  changeRows(user: UserId, sequence: number, limit: number, withRemovals: boolean): Promise<ChangeRows> {
+    return this.#postgres.retry((connection) => readChanges(connection, user, { sequence, limit, withRemovals }));
   }
 
   async ready(): Promise<void> {
@@ -227,8 +231,12 @@ function toPage(
   return { items: items.map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) })), total };
 }
 
-async function readChanges(connection: Connection, user: UserId, since: number, limit: number): Promise<ChangeRows> {
-  const values = [user, since, limit + 1];
+async function readChanges(
+  connection: Connection,
+  user: UserId,
+  { sequence, limit, withRemovals }: { sequence: number; limit: number; withRemovals: boolean },
+): Promise<ChangeRows> {
+  const values = [user, sequence, limit + 1];
   const [, lists, added, updated, removed] = await Promise.all([
     connection.query("begin isolation level repeatable read read only"),
     connection.query("select sequence, forgotten_sequence from earmark.lists where user_id = $1", [user]),
@@ -245,8 +253,8 @@ async function readChanges(connection: Connection, user: UserId, since: number, 
     ),
     connection.query(
       `select sequence, added_sequence, id, feed_url from earmark.removals
-       where user_id = $1 and sequence > $2 and $2 > 0 and ${IS_LISTED} order by sequence limit $3`,
-      values,
+       where user_id = $1 and sequence > $2 and $4 and ${IS_LISTED} order by sequence limit $3`,
+      [...values, withRemovals],
     ),
     connection.query("commit"),
   ]);

@@ -24,7 +24,7 @@ export interface Authorized {
 
 /** A change of accounts is answered by a number of its own, `forget` by the number of erased removals. */
 export type JobAnswer =
-  | { readonly answers: readonly Answer<string>[]; readonly sequence: number }
+  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"
   | number;
 

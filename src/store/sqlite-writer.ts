@@ -73,7 +73,9 @@ class Writer {
     const { user, changes, at, maxTotal } = job;
     const list = this.#lists.open(user);
     if (list === undefined) return "access-revoked";
-    return { answers: changes.map((change) => list.apply(change, at, maxTotal)), sequence: list.sequence };
+    const sequenceBefore = list.sequence;
+    const answers = changes.map((change) => list.apply(change, at, maxTotal));
+    return { answers, sequenceBefore, sequence: list.sequence };
   }
 
   /**

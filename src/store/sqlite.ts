@@ -2,13 +2,14 @@ import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
-import { type ChangeRows, toChangePage } from "../changes.ts";
+import { toChangePage } from "../changes.ts";
 import { toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangePage,
+  type ChangeRows,
   type Outcome,
   type Page,
   type Piece,
@@ -70,12 +71,12 @@ class SqliteStore implements Store {
     { user, credentialHash, maxSubscriptions: max }: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
     const job = { kind: "change", user, credentialHash, at: at.getTime(), changes, maxTotal: max } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer answered another job");
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
-    return { outcomes, sequence: done.sequence };
+    return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
   async forgetRemovals(before: Date): Promise<void> {
@@ -102,11 +103,11 @@ class SqliteStore implements Store {
   }
 
   async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
-    return toChangePage(
-      reading(() => this.#reader.changesSince(user, sequence, limit)),
-      sequence,
-      limit,
-    );
+    return toChangePage(await this.changeRows(user, sequence, limit, sequence > 0), sequence, limit);
+  }
+
+  async changeRows(user: UserId, sequence: number, limit: number, withRemovals: boolean): Promise<ChangeRows> {
+    return reading(() => this.#reader.changeRows(user, sequence, limit, withRemovals));
   }
 
   async ready(): Promise<void> {
@@ -207,13 +208,13 @@ class Reader {
     });
   }
 
-  changesSince(user: UserId, since: number, limit: number): ChangeRows {
+  changeRows(user: UserId, since: number, limit: number, withRemovals: boolean): ChangeRows {
     return this.#snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
       const read = <Row>(statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as Row[];
       const items = [...read<ItemRow>(this.#added), ...read<ItemRow>(this.#updated)];
-      const removals = since === 0 ? [] : read<RemovalRow>(this.#removed);
+      const removals = withRemovals ? read<RemovalRow>(this.#removed) : [];
       return {
         sequence,
         forgottenSequence,
