@@ -1,10 +1,10 @@
-import type { EpisodeAction, KeyedAction } from "./episode-actions.ts";
+import type { KeyedAction, StoredAction } from "./episode-actions.ts";
 import type { Caller, UserId } from "./subscriptions.ts";
 import type { Progress, SyncKind, SyncState } from "./sync-marks.ts";
 
 /** An installation of an app. */
 export interface Client {
-  /** Tells the user's clients apart: id of its token, else of its device, else its user agent. */
+  /** Tells the user's clients apart: id of its token, else of its device, else its user agent. Some 100 characters. */
   readonly key: string;
   /** Id of the device that it synchronizes as, if it names one. */
   readonly device: string | undefined;
@@ -23,7 +23,12 @@ export interface Device {
 
 /** When there are more, the one that has not synchronized for the longest time is forgotten. */
 export const MAX_DEVICES = 100;
-export const MAX_DEVICE_ID = 64;
+const MAX_DEVICE_ID = 64;
+/** Whether this can be the id of a device. */
+export function isDeviceId(text: string): boolean {
+  return text.length <= MAX_DEVICE_ID && /^[\w.-]+$/.test(text);
+}
+
 export const MAX_CAPTION = 100;
 /** Clients per user and kind whose progress is kept. */
 export const MAX_CLIENTS = 200;
@@ -46,11 +51,6 @@ export interface Settlement {
   readonly spellings: readonly Spelling[];
   /** Devices that the actions name. */
   readonly devices: readonly string[];
-}
-
-/** An action with the number under which it was uploaded. */
-export interface StoredAction extends EpisodeAction {
-  readonly sequence: number;
 }
 
 /**

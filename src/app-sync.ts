@@ -3,14 +3,20 @@ import {
   type Client,
   type Device,
   type DeviceChanges,
+  isDeviceId,
   MAX_CAPTION,
-  MAX_DEVICE_ID,
   MAX_DEVICES,
   type Settlement,
   type Spelling,
-  type StoredAction,
 } from "./app-store.ts";
-import { type EpisodeAction, type KeyedAction, looseFeed, readAction, type UploadedAction } from "./episode-actions.ts";
+import {
+  type EpisodeAction,
+  type KeyedAction,
+  looseFeed,
+  readAction,
+  type StoredAction,
+  type UploadedAction,
+} from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
 import { readDraft } from "./imports.ts";
 import {
@@ -54,11 +60,6 @@ const MAX_SPELLINGS_PER_FEED = 100;
 /** How stale a device's `syncedAt` may be. */
 const TOUCH_MS = 5 * 60_000;
 
-/** Whether this can be the id of a device. */
-export function isDeviceId(text: string): boolean {
-  return text.length <= MAX_DEVICE_ID && /^[\w.-]+$/.test(text);
-}
-
 /**
  * What podcast apps do, in whatever dialect. All clients of a user share one list and one history. A client that repeats a
  * request, or asks for more than it needs, changes nothing.
@@ -77,7 +78,8 @@ export class AppSync {
     const { from, known } = startOf(state, since);
     const { add, removals } = await this.#readChanges(user, from, state.sequence, since > 0);
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
-    const settlement = { kind: "feeds", client, progress: { covered: state.sequence }, spellings: outdated } as const;
+    const progress = { since, from, covered: state.sequence };
+    const settlement = { kind: "feeds", client, progress, spellings: outdated } as const;
     return { add, remove, timestamp: await this.#settle(caller, settlement, state, at) };
   }
 
@@ -251,12 +253,12 @@ export class AppSync {
     const state = await this.#store.apps.state(user, "actions", client, since);
     const actions: StoredAction[] = [];
     const feed = podcast === undefined ? undefined : looseFeed(podcast);
-    if (podcast === undefined || feed !== undefined) {
-      const { from } = startOf(state, since);
-      for await (const some of this.#actions(user, from, state.sequence, feed)) actions.push(...some);
-    }
+    const { from } = startOf(state, since);
+    const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
+    for await (const some of this.#actions(user, from, upTo, feed)) actions.push(...some);
     // With a filter the client has not been sent everything.
-    const progress = podcast === undefined ? { covered: state.sequence } : { before: UNSEEN, after: state.sequence };
+    const progress =
+      podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
     return { actions, timestamp: await this.#settle(caller, { kind: "actions", client, progress }, state, at) };
   }
 

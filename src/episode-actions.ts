@@ -24,10 +24,21 @@ export interface EpisodeAction {
 /** An action as an app sends it. Anything in it may be unusable. */
 export type UploadedAction = Omit<EpisodeAction, "actedAt"> & { readonly actedAt: Date | undefined };
 
-/** An action with the keys that it is stored under. */
+/** An action with the feed that it is looked up by. */
 export interface KeyedAction extends EpisodeAction {
   readonly feed: string;
+  /** The app gave no usable time: `actedAt` is that of the upload, and no action that was uploaded earlier is later. */
+  readonly isUndated: boolean;
 }
+
+/** An action with the number under which it was uploaded. */
+export interface StoredAction extends EpisodeAction {
+  readonly sequence: number;
+  /** The latest of the uploads that this action has won against: its time, and its position. */
+  readonly beaten: Beaten | undefined;
+}
+
+export type Beaten = Pick<EpisodeAction, "actedAt" | "position">;
 
 export const MAX_ACTIONS = 200_000;
 /** How many more than necessary are evicted at a time, so that not every upload has to look for the oldest. */
@@ -49,13 +60,13 @@ export function readAction(upload: UploadedAction, at: Date): KeyedAction | unde
   const progress = readProgress(upload);
   // Apps take a play without a position for one at the very beginning.
   if (kind === "play" && progress.position === undefined) return undefined;
-  return { podcast, episode, feed, guid: guid || undefined, device, kind, actedAt: readTime(upload, at), ...progress };
+  return { podcast, episode, feed, guid: guid || undefined, device, kind, ...readTime(upload, at), ...progress };
 }
 
-function readTime({ actedAt }: UploadedAction, at: Date): Date {
+function readTime({ actedAt }: UploadedAction, at: Date): Pick<KeyedAction, "actedAt" | "isUndated"> {
   const time = actedAt?.getTime() ?? Number.NaN;
-  const isUsable = time >= 0 && time <= at.getTime() + MAX_AHEAD_MS;
-  return new Date(Math.floor((isUsable ? time : at.getTime()) / 1_000) * 1_000);
+  const isUndated = !(time >= 0 && time <= at.getTime() + MAX_AHEAD_MS);
+  return { actedAt: new Date(Math.floor((isUndated ? at.getTime() : time) / 1_000) * 1_000), isUndated };
 }
 
 function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, "position" | "started" | "total"> {
@@ -67,8 +78,56 @@ function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, 
   return isComplete ? { position, started, total } : { position, started: undefined, total: undefined };
 }
 
+/**
+ * What is written under the numbers after `sequence`, and the numbers of what it replaces. `stored[N]` is the action of the
+ * same feed, episode and kind as upload N.
+ *
+ * A play that loses was made by a clock that is behind, and its client now has another position than everybody else. So
+ * the winner is written again under a new number, and the client has to be sent it: `isBeaten`. Repeating such an upload
+ * changes nothing.
+ */
+export function mergeActions(
+  uploads: readonly KeyedAction[],
+  stored: readonly (StoredAction | undefined)[],
+  sequence: number,
+): {
+  readonly written: readonly ActionToWrite[];
+  readonly replaced: readonly number[];
+  last: number;
+  isBeaten: boolean;
+} {
+  const winners = new Map<string, ActionToWrite>();
+  const replaced = new Set<number>();
+  let [last, isBeaten] = [sequence, false];
+  for (const [index, sent] of uploads.entries()) {
+    const key = `${sent.kind} ${sent.feed}\n${sent.episode}`;
+    const present = winners.get(key) ?? stored[index];
+    const upload = sent.isUndated && present !== undefined ? { ...sent, actedAt: later(sent, present) } : sent;
+    const isWinner = present === undefined || replaces(upload, present);
+    if (!isWinner && isRepeated(upload, present)) continue;
+    if (present !== undefined && present.sequence <= sequence) replaced.add(present.sequence);
+    last += 1;
+    const [winner, beaten] = isWinner ? [upload, present] : [present, upload];
+    isBeaten ||= !isWinner;
+    winners.set(key, { ...winner, feed: upload.feed, sequence: last, beaten });
+  }
+  return { written: [...winners.values()], replaced: [...replaced], last, isBeaten };
+}
+
+export type ActionToWrite = StoredAction & Pick<KeyedAction, "feed">;
+
+function isRepeated({ kind, actedAt, position }: EpisodeAction, present: StoredAction): boolean {
+  if (kind !== "play" || actedAt.getTime() === present.actedAt.getTime()) return true;
+  const difference = actedAt.getTime() - (present.beaten?.actedAt.getTime() ?? 0);
+  return difference < 0 || (difference === 0 && position === present.beaten?.position);
+}
+
+function later(one: EpisodeAction, other: EpisodeAction): Date {
+  return one.actedAt > other.actedAt ? one.actedAt : other.actedAt;
+}
+
 /** Whether an uploaded action replaces the stored one of its kind. A repeated upload does not. */
-export function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
+function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
   const difference = upload.actedAt.getTime() - stored.actedAt.getTime();
   if (difference !== 0) return difference > 0;
   return MEMBERS.some((member) => upload[member] !== stored[member]);

@@ -17,18 +17,26 @@ export type SyncKind = "feeds" | "actions";
 export interface SyncState {
   /** Number of the latest change. */
   readonly sequence: number;
-  /** Up to which number the client has been sent changes, or made them itself; undefined for a new client. */
-  readonly seen: number | undefined;
+  /** Undefined for a new client. */
+  readonly seen: Seen | undefined;
   /** Some marks, oldest first: at least the first, the last, the one of `seen` and those that were asked for. */
   readonly marks: readonly Mark[];
   /** When the client's device last synchronized; undefined if it is new. */
   readonly deviceSyncedAt: Date | undefined;
 }
 
+export interface Seen {
+  /** Up to which number the client has been sent changes, or made them itself. */
+  readonly sequence: number;
+  /** What it asked for when it was last sent changes, and where they began: it asks for the same if they were lost. */
+  readonly since: number;
+  readonly from: number;
+}
+
 /** What a client did. */
 export type Progress =
-  /** It was sent every change up to this number. */
-  | { readonly covered: number }
+  /** It asked for changes since a timestamp, and was sent those after one number up to another. */
+  | { readonly since: number; readonly from: number; readonly covered: number }
   /** It made the changes after one number up to the other. */
   | { readonly before: number; readonly after: number };
 
@@ -41,8 +49,9 @@ const DAY_SECONDS = 24 * 60 * 60;
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
   if (since === 0) return { from: 0, known: 0 };
   const asked = marks.findLast(({ stamp }) => stamp <= since)?.sequence ?? 0;
-  // A clock that is ahead, or was read after others had written, must not skip what the client has not been sent.
-  return { from: Math.min(asked, seen ?? asked), known: Math.max(asked, seen ?? 0) };
+  // A clock that is ahead, or was read after others had written, must not skip what the client has not received.
+  const received = seen?.since === since ? seen.from : seen?.sequence;
+  return { from: Math.min(asked, received ?? asked), known: Math.max(asked, seen?.sequence ?? 0) };
 }
 
 /**
@@ -53,9 +62,9 @@ export function advance(
   { marks, seen }: Pick<SyncState, "marks" | "seen">,
   progress: Progress,
   at: Date,
-): { readonly timestamp: number; readonly newMark: Mark | undefined; readonly newSeen: number | undefined } {
+): { readonly timestamp: number; readonly newMark: Mark | undefined; readonly newSeen: Seen | undefined } {
   const { given, reached } = reach(seen, progress);
-  const newSeen = reached === seen ? undefined : reached;
+  const newSeen = reached?.sequence === seen?.sequence ? undefined : reached;
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.sequence < given) {
     const stamp = Math.max(Math.floor(at.getTime() / 1_000), (last?.stamp ?? 0) + STEP);
@@ -68,12 +77,17 @@ export function advance(
 
 /** Up to which number the client knows everything with this response, and with all responses so far. */
 function reach(
-  seen: number | undefined,
+  seen: Seen | undefined,
   progress: Progress,
-): { readonly given: number; readonly reached: number | undefined } {
-  if ("covered" in progress) return { given: progress.covered, reached: Math.max(seen ?? 0, progress.covered) };
-  if ((seen ?? 0) === progress.before) return { given: progress.after, reached: progress.after };
-  return { given: seen ?? 0, reached: seen };
+): { readonly given: number; readonly reached: Seen | undefined } {
+  const present = seen ?? { sequence: 0, since: 0, from: 0 };
+  if ("covered" in progress) {
+    const { since, from, covered } = progress;
+    return { given: covered, reached: { sequence: Math.max(present.sequence, covered), since, from } };
+  }
+  const { before, after } = progress;
+  if (present.sequence === before) return { given: after, reached: { ...present, sequence: after } };
+  return { given: present.sequence, reached: seen };
 }
 
 /** Whether a mark that is no longer among the newest is dropped. `older` is the one before it. */

@@ -3,6 +3,7 @@ import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/harness.ts";
 import type { AccountStore, Store } from "../account-store.ts";
+import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
@@ -21,6 +22,7 @@ async function startBroken(failure: Error) {
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
+    apps: {} as AppStore,
   };
   const stream = new PassThrough();
   let log = "";

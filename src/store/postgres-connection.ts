@@ -125,6 +125,16 @@ export class Postgres {
   }
 }
 
+/** Runs one transaction. It may have committed even if this throws. */
+export async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
+  await connection.query("begin");
+  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
+  const result = await work(connection);
+  const { command } = await connection.query("commit");
+  if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
+  return result;
+}
+
 /**
  * One URL for each server of a URL that may name several, as libpq writes it: `postgres://a:5432,b:5432/earmark`.
  * `sslmode` means what it means to libpq.

@@ -28,6 +28,11 @@ test("a cluster keeps what a user has together, and spreads the rest by what it 
     ["identities", "key", ""],
     ["credentials", "hash", ""],
     ["limits", "key", ""],
+    ["devices", "user_id", together],
+    ["sync_marks", "user_id", together],
+    ["sync_clients", "user_id", together],
+    ["feed_spellings", "user_id", together],
+    ["episode_actions", "user_id", together],
   ];
   assert.deepEqual(
     await distribute(connection),
@@ -48,6 +53,11 @@ test("a cluster is told of no table twice", async () => {
     "erasures",
     "accounts",
     "credentials",
+    "devices",
+    "sync_marks",
+    "sync_clients",
+    "feed_spellings",
+    "episode_actions",
   );
   assert.deepEqual(await distribute(connection), ["identities", "limits"]);
   assert.equal(told.length, 2);

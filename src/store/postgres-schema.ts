@@ -92,6 +92,67 @@ const MIGRATIONS: readonly string[] = [
   alter table earmark.removals add column feed_url text not null default '';
   create index removals_by_time on earmark.removals (removed_at);
   `,
+  `
+  create table earmark.devices (
+    user_id bigint not null,
+    id text not null,
+    caption text not null,
+    type text not null,
+    synced_at bigint not null,
+    primary key (user_id, id)
+  );
+
+  create table earmark.sync_marks (
+    user_id bigint not null,
+    kind text not null,
+    stamp bigint not null,
+    sequence bigint not null,
+    primary key (user_id, kind, stamp),
+    unique (user_id, kind, sequence)
+  );
+
+  create table earmark.sync_clients (
+    user_id bigint not null,
+    kind text not null,
+    client text not null,
+    sequence bigint not null,
+    since bigint not null,
+    start_sequence bigint not null,
+    seen_at bigint not null,
+    primary key (user_id, kind, client)
+  );
+
+  create table earmark.feed_spellings (
+    user_id bigint not null,
+    sequence bigint not null,
+    feed uuid not null,
+    recorded_at bigint not null,
+    client text not null,
+    url text not null,
+    primary key (user_id, sequence)
+  );
+  create index feed_spellings_by_feed on earmark.feed_spellings (user_id, feed);
+
+  create table earmark.episode_actions (
+    user_id bigint not null,
+    sequence bigint not null,
+    feed uuid not null,
+    episode uuid not null,
+    position bigint not null,
+    started bigint not null,
+    total bigint not null,
+    acted_at bigint not null,
+    beaten_at bigint not null,
+    beaten_position bigint not null,
+    kind text not null,
+    podcast text not null,
+    media_url text not null,
+    guid text not null,
+    device text not null,
+    primary key (user_id, sequence),
+    unique (user_id, feed, episode, kind)
+  );
+  `,
 ];
 
 /** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */
@@ -105,6 +166,11 @@ const DISTRIBUTED = {
   identities: "key",
   credentials: "hash",
   limits: "key",
+  devices: "user_id",
+  sync_marks: "user_id",
+  sync_clients: "user_id",
+  feed_spellings: "user_id",
+  episode_actions: "user_id",
 } as const;
 
 /** How long a server that is still starting is waited for. */

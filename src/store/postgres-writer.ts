@@ -91,6 +91,11 @@ export class ListWriter {
               [user, sequence],
             ),
             connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, sequence]),
+            connection.query(
+              `delete from earmark.feed_spellings as f where user_id = $1 and recorded_at < $2 and not exists (
+                 select 1 from earmark.subscriptions as s where s.user_id = f.user_id and s.feed = f.feed)`,
+              [user, before.getTime()],
+            ),
             connection.query("commit"),
           ]),
         );

@@ -1,4 +1,5 @@
 import type { AccountStore, Store } from "../account-store.ts";
+import type { AppStore } from "../app-store.ts";
 import { toChangePage } from "../changes.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
@@ -18,6 +19,7 @@ import {
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
+import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
@@ -51,6 +53,7 @@ export async function preparePostgres(
 
 class PostgresStore implements Store {
   readonly accounts: AccountStore;
+  readonly apps: AppStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
@@ -63,6 +66,7 @@ class PostgresStore implements Store {
     this.#options = options;
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
+    this.apps = new PostgresApps(postgres);
   }
 
   async change(

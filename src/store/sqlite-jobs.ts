@@ -1,6 +1,7 @@
 import type { Answer } from "../list.ts";
 import type { Change, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
+import type { AppChange } from "./sqlite-apps.ts";
 
 /** What the main thread asks of the writer thread. */
 export type Job =
@@ -11,6 +12,7 @@ export type Job =
       readonly maxTotal: number;
     })
   | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
+  | (Authorized & { readonly kind: "app"; readonly user: UserId; readonly change: AppChange })
   /** Erases some of the removals before that time. */
   | { readonly kind: "forget"; readonly before: number }
   /** Writes something that changes nothing, to check that the database can be written. */
@@ -22,7 +24,7 @@ export interface Authorized {
   readonly at: number;
 }
 
-/** A change of accounts is answered by a number of its own, `forget` by the number of erased removals. */
+/** Changes of accounts and of apps are answered by numbers of their own, `forget` by the number of erased removals. */
 export type JobAnswer =
   | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"

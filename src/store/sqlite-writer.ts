@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
+import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
 import type { Authorized, GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
@@ -23,6 +24,7 @@ class Writer {
   readonly #readExpiry: StatementSync;
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
+  readonly #apps: AppWriter;
   readonly #scrubber: Scrubber;
   /** When credentials expire, as read since the last change of accounts in this group. */
   readonly #expiries = new Map<string, number>();
@@ -36,6 +38,7 @@ class Writer {
     this.#readExpiry = this.#database.prepare("select expires_at from credentials where hash = ?");
     this.#lists = new ListWriter(this.#database);
     this.#accounts = new AccountWriter(this.#database);
+    this.#apps = new AppWriter(this.#database);
     this.#scrubber = new Scrubber(this.#database);
   }
 
@@ -70,9 +73,10 @@ class Writer {
       this.#lists.flush();
       return this.#accounts.apply(job.change);
     }
-    const { user, changes, at, maxTotal } = job;
-    const list = this.#lists.open(user);
+    const list = this.#lists.open(job.user);
     if (list === undefined) return "access-revoked";
+    if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
+    const { changes, at, maxTotal } = job;
     const sequenceBefore = list.sequence;
     const answers = changes.map((change) => list.apply(change, at, maxTotal));
     return { answers, sequenceBefore, sequence: list.sequence };

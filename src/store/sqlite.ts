@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
+import type { AppStore } from "../app-store.ts";
 import { toChangePage } from "../changes.ts";
 import { toOutcome } from "../list.ts";
 import {
@@ -22,6 +23,7 @@ import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
+import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
@@ -48,6 +50,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 
 class SqliteStore implements Store {
   readonly accounts: AccountStore;
+  readonly apps: AppStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
@@ -65,6 +68,9 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
+    const writeApps = async ({ user, credentialHash }: Caller, change: AppChange, at: Date) =>
+      Number(await this.#write({ kind: "app", user, credentialHash, at: at.getTime(), change }, operationsOf(change)));
+    this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
   }
 
   async change(
@@ -132,7 +138,13 @@ class SqliteStore implements Store {
 /** Whose turn in the queue a job takes. */
 function userOf(job: Job): UserId {
   if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
-  return job.kind === "change" ? job.user : NOBODY;
+  return job.kind === "change" || job.kind === "app" ? job.user : NOBODY;
+}
+
+function operationsOf(change: AppChange): number {
+  if (change.kind !== "settle") return 1;
+  const { progress } = change.settlement;
+  return "actions" in progress ? progress.actions.length : 1;
 }
 
 type ItemRow = [id: Uint8Array, feedUrl: string, subscribedAt: number, sequence: number];
@@ -188,7 +200,7 @@ class Reader {
   }
 
   page(user: UserId, { offset, size }: Window): Page {
-    return this.#snapshot(() => {
+    return this.snapshot(() => {
       const { total, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], total };
       const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
@@ -200,7 +212,7 @@ class Reader {
   }
 
   itemsAfter(user: UserId, after: number, size: number): Piece {
-    return this.#snapshot(() => {
+    return this.snapshot(() => {
       const { sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], last: after, sequence };
       const rows = this.#items.all(user, after + 1, size, 0) as unknown as ItemRow[];
@@ -209,7 +221,7 @@ class Reader {
   }
 
   changeRows(user: UserId, since: number, limit: number, withRemovals: boolean): ChangeRows {
-    return this.#snapshot(() => {
+    return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
       const read = <Row>(statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as Row[];
@@ -237,7 +249,7 @@ class Reader {
     return { sequence, total, forgottenSequence, isDeleted: false };
   }
 
-  #snapshot<T>(read: () => T): T {
+  snapshot<T>(read: () => T): T {
     try {
       this.#begin.run();
       return read();

@@ -1,0 +1,11 @@
+import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
+import { open } from "../../test/postgres-stores.ts";
+import { runs } from "../../test/properties.ts";
+import { describeConvergence } from "./app-convergence.suite.ts";
+import { describeApps } from "./apps.suite.ts";
+
+const server = await startPostgres();
+const store = await open(await suiteDatabase(server));
+
+describeApps("PostgreSQL", store);
+describeConvergence("PostgreSQL", store, runs(50));
