@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import "../bin/compile-cache.js";
 import { guid } from "../client/src/index.ts";
 import { newToken, signUp } from "./accounts.ts";
 import { startServer, temporaryFolder } from "./harness.ts";
@@ -19,13 +18,17 @@ const run = promisify(execFile);
 const examples = join(temporaryFolder(), "examples");
 const example = (name: string) => join(examples, name);
 
-/** The examples beside a client that was just built, where nobody else builds. */
+/**
+ * Builds the client beside the examples as they tell readers to: after `npm start`, which installs no development
+ * packages. The Node that runs this stands for the one that `npm start` brings.
+ */
 before(async () => {
   const client = join(examples, "..", "client");
   cpSync(join(ROOT, "examples"), examples, { recursive: true });
-  cpSync(join(ROOT, "client", "package.json"), join(client, "package.json"));
-  const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-  await run(process.execPath, [tsc, "-p", join(ROOT, "client"), "--outDir", join(client, "dist")]);
+  cpSync(join(ROOT, "client"), client, { recursive: true, filter: (path) => !/[/\\](dist|node_modules)$/.test(path) });
+  assert.match(readFileSync(example("node.mjs"), "utf8"), /\(cd client && npm run build\)/);
+  const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
+  await run("npm", ["run", "build"], { cwd: client, env: { ...cleanEnvironment({}), PATH } });
 });
 
 const alone = await startServer();

@@ -1,0 +1,35 @@
+// Writes src/ as JavaScript to dist/ by erasing the types. It needs only a Node that can do that: this one, or the one
+// that `npm start` has installed.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import module, { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+const { stripTypeScriptTypes } = module;
+if (stripTypeScriptTypes) build();
+else buildWithBundledNode();
+
+function build() {
+  const [source, target] = ["src/", "dist/"].map((folder) => new URL(folder, import.meta.url));
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target);
+  for (const name of readdirSync(source)) {
+    const code = stripTypeScriptTypes(readFileSync(new URL(name, source), "utf8"))
+      .replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.js"')
+      .replaceAll(/[ \t]+$/gm, "")
+      .replaceAll(/\n{3,}/g, "\n\n");
+    const isOnlyTypes = !/^export /m.test(code);
+    if (!isOnlyTypes) writeFileSync(new URL(name.replace(/\.ts$/, ".js"), target), code);
+  }
+}
+
+function buildWithBundledNode() {
+  const node = createRequire(import.meta.url)("../bin/find-node.js")();
+  if (node === undefined) {
+    console.error("Building the client needs Node 24, or `npm start` in the parent folder once, which installs it.");
+    process.exit(1);
+  }
+  process.exit(
+    spawnSync(node, [...process.execArgv, fileURLToPath(import.meta.url)], { stdio: "inherit" }).status ?? 1,
+  );
+}

@@ -1,0 +1,78 @@
+import { type AccessResource, readAccess, readDocument, readMe } from "./documents.ts";
+import { EarmarkError } from "./errors.ts";
+import { fetchAll } from "./lists.ts";
+import { type Send, sendDelete, sendResource } from "./requests.ts";
+import type { Access, Client } from "./types.ts";
+
+type AccountMethods = Omit<
+  Client,
+  "subscribe" | "subscriptions" | "page" | "get" | "remove" | "importOpml" | "exportOpml"
+>;
+
+export function createAccountMethods(send: Send): AccountMethods {
+  const listAccess = async (path: string, signal: AbortSignal | undefined): Promise<Access[]> => [
+    ...(await fetchAll(send, path, 0, readAccess, signal)).values(),
+  ];
+
+  const methods: AccountMethods = {
+    async me({ signal } = {}) {
+      return readDocument((await send("/v1/me", { signal })).text, readMe);
+    },
+
+    async signUp(person, { signal } = {}) {
+      await sendResource(send, "/v1/accounts", "account", person, { once: true, signal });
+    },
+
+    async signIn(person, { signal } = {}) {
+      // A retry may open a second session, which is harmless.
+      await sendResource(send, "/v1/sessions", "session", person, { signal });
+    },
+
+    async signOut(options) {
+      try {
+        const { credential } = await methods.me(options);
+        if (credential) await methods.revoke({ kind: "session", id: credential.id }, options);
+      } catch (error) {
+        // The session has ended, perhaps by an attempt without a response.
+        if (!(error instanceof EarmarkError) || error.status !== 401) throw error;
+      }
+    },
+
+    async changePassword({ current, wanted }, { signal } = {}) {
+      const attributes = { current_password: current, password: wanted };
+      await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", once: true, signal });
+    },
+
+    async tokens({ signal } = {}) {
+      return listAccess("/v1/tokens", signal);
+    },
+
+    async sessions({ signal } = {}) {
+      return listAccess("/v1/sessions", signal);
+    },
+
+    async createToken({ label, scope = "write", expiresAt }, { signal } = {}) {
+      // `toISOString` throws for an invalid date, which JSON would turn into null: a token that never expires.
+      const attributes = { label, scope, expires_at: expiresAt?.toISOString() };
+      const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { once: true, signal });
+      return readDocument(text, ({ data }: { readonly data: AccessResource }) => ({
+        ...readAccess(data),
+        secret: data.attributes.token,
+      }));
+    },
+
+    async revoke({ kind, id }, { signal } = {}) {
+      return sendDelete(send, `/v1/${kind}s`, id, { signal });
+    },
+
+    async exportAccount({ signal } = {}) {
+      return (await send("/v1/me/export", { isFile: true, signal })).text;
+    },
+
+    async deleteAccount({ signal } = {}) {
+      // A retry could not tell a deleted account from an expired session.
+      await send("/v1/me", { method: "DELETE", once: true, signal });
+    },
+  };
+  return methods;
+}

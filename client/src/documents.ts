@@ -1,0 +1,142 @@
+import { type EarmarkError, type ErrorObject, invalidResponse } from "./errors.ts";
+import type { Access, ImportReport, Me, SubscribeResult, Subscription } from "./types.ts";
+
+// The parts of the server's documents that the client reads.
+export interface Resource {
+  readonly id: string;
+  readonly attributes: { readonly feed_url: string; readonly user_subscribed_at: string };
+}
+export interface AccessResource {
+  readonly type: Access["kind"];
+  readonly id: string;
+  readonly attributes: {
+    readonly label: string;
+    readonly scope?: Access["scope"];
+    readonly created_at: string;
+    readonly last_used_at: string | null;
+    readonly expires_at: string | null;
+    readonly current?: boolean;
+    readonly token: string;
+  };
+}
+export interface ErrorResource extends Omit<ErrorObject, "status"> {
+  readonly status: string;
+}
+interface ListDocument<Data> {
+  readonly data: readonly Data[];
+  readonly links: { readonly prev: string | null; readonly next: string | null };
+  readonly meta: { readonly total: number };
+}
+interface ResultsDocument {
+  readonly "atomic:results": readonly { readonly data?: Resource; readonly errors?: readonly ErrorResource[] }[];
+}
+interface ImportDocument {
+  readonly data: readonly { readonly attributes: object }[];
+  readonly meta: { readonly dry_run: boolean; readonly counts: object };
+}
+interface MeDocument {
+  readonly data: { readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null } };
+  readonly meta: Pick<Me, "credential" | "counts"> & { readonly limits: object };
+}
+
+/** One page of a list. `prev` and `next` are query strings. */
+export interface Part<Item> {
+  readonly items: readonly Item[];
+  readonly total: number;
+  readonly prev: string | undefined;
+  readonly next: string | undefined;
+}
+
+/** A feed in a request. */
+export type Draft = Pick<SubscribeResult, "feed" | "id">;
+
+/** Parses a document. Any failure means that the response is invalid. */
+export function readDocument<Document, Value>(text: string, reader: (document: Document) => Value): Value {
+  try {
+    return reader(JSON.parse(text));
+  } catch {
+    throw invalidResponse("Not Earmark");
+  }
+}
+
+export function readSubscription({ id, attributes }: Resource): Subscription {
+  const feedUrl = attributes.feed_url;
+  const subscribedAt = new Date(attributes.user_subscribed_at);
+  // `subscriptions` remembers every id it has read, so the length of an id must be limited.
+  if (typeof feedUrl !== "string" || !/^[\w-]{1,36}$/.test(id) || Number.isNaN(+subscribedAt)) throw Error();
+  return { id, feedUrl, subscribedAt };
+}
+
+export function readAccess({ type, id, attributes }: AccessResource): Access {
+  const { label, scope = "write", created_at, last_used_at, expires_at, current = false } = attributes;
+  return {
+    id,
+    kind: type,
+    label,
+    scope,
+    createdAt: new Date(created_at),
+    lastUsedAt: readDate(last_used_at),
+    expiresAt: readDate(expires_at),
+    isCurrent: current,
+  };
+}
+
+export function readPart<Data, Item>({ data, links, meta }: ListDocument<Data>, reader: (data: Data) => Item) {
+  // Never follow a link to another host: take only its query string.
+  const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
+  const part: Part<Item> = {
+    items: data.map(reader),
+    total: meta.total,
+    prev: queryOf(links.prev),
+    next: queryOf(links.next),
+  };
+  return part;
+}
+
+/** A result without `data` and `errors` becomes undefined. */
+export function readResults(document: ResultsDocument): (Subscription | ErrorObject | undefined)[] {
+  return document["atomic:results"].map(({ data, errors: [error] = [] }) =>
+    data ? readSubscription(data) : error && readError(error),
+  );
+}
+
+export function readImport({ data, meta }: ImportDocument): ImportReport {
+  return {
+    dryRun: meta.dry_run,
+    counts: toCamelCase(meta.counts),
+    entries: data.map(({ attributes }) => toCamelCase(attributes)),
+  };
+}
+
+export function readMe({ data, meta }: MeDocument): Me {
+  const { created_at, ...person } = data.attributes;
+  const { credential, counts, limits } = meta;
+  return { ...person, createdAt: readDate(created_at), credential, counts: { ...counts }, limits: toCamelCase(limits) };
+}
+
+export function readError(error: ErrorResource): ErrorObject {
+  return { ...error, status: Number(error.status) };
+}
+
+export function toOperation({ feed, id }: Draft): object {
+  return { op: "add", data: { type: "subscription", id, attributes: { feed_url: feed } } };
+}
+
+export function toResult(
+  { feed, id }: Draft,
+  answer: Subscription | ErrorObject | EarmarkError = { status: 500, title: "No Result" },
+): SubscribeResult {
+  if ("feedUrl" in answer) return { feed, id, outcome: "added", subscription: answer };
+  const { status, title, detail } = answer;
+  const outcome = title === "Already Subscribed" ? "already-subscribed" : "refused";
+  return { feed, id, outcome, error: { status, title, detail } };
+}
+
+function readDate(text: string | null): Date | null {
+  return text ? new Date(text) : null;
+}
+
+function toCamelCase<Value>(members: object): Value {
+  const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [camel(name), value])) as Value;
+}

@@ -1,0 +1,83 @@
+import { type Part, readDocument, readPart, readSubscription } from "./documents.ts";
+import { invalidResponse } from "./errors.ts";
+import type { Send } from "./requests.ts";
+import type { Subscription } from "./types.ts";
+
+export const MAX_PAGE_SIZE = 100;
+/** A list with more items than this is taken for endless. */
+const MAX_ITEMS = 1_000_000;
+
+export const writePage = (number: number, size: number) => `?page[number]=${number}&page[size]=${size}`;
+
+export async function fetchPart<Data, Item>(
+  send: Send,
+  path: string,
+  reader: (data: Data) => Item,
+  signal: AbortSignal | undefined,
+): Promise<Part<Item>> {
+  const { text } = await send(path, { signal });
+  return readDocument(text, (document: Parameters<typeof readPart<Data, Item>>[0]) => readPart(document, reader));
+}
+
+/** All items after the first `skip`, by id. Fails if a page has nothing new or the list never ends. */
+export async function fetchAll<Data, Item extends { readonly id: string }>(
+  send: Send,
+  path: string,
+  skip: number,
+  reader: (data: Data) => Item,
+  signal: AbortSignal | undefined,
+): Promise<Map<string, Item>> {
+  const found = new Map<string, Item>();
+  let skipOnPage = skip % MAX_PAGE_SIZE;
+  let query: string | undefined = writePage((skip - skipOnPage) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
+  while (query) {
+    const { items, next }: Part<Item> = await fetchPart(send, path + query, reader, signal);
+    const { size } = found;
+    for (const item of items.slice(skipOnPage)) found.set(item.id, item);
+    if ((next && found.size === size) || found.size > MAX_ITEMS) throw invalidResponse("Endless List");
+    skipOnPage = 0;
+    query = next;
+  }
+  return found;
+}
+
+/** Yields every subscription once, even if others are removed meanwhile. */
+export async function* iterateSubscriptions(
+  send: Send,
+  pageSize: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Subscription, void, undefined> {
+  const seen = new Set<string>();
+  let query: string | undefined = writePage(1, pageSize);
+  let lastTotal = 0;
+  let isBehind = false;
+  let maxSeen = MAX_ITEMS;
+  /** How many pages may have nothing new: each page revisited after a removal, and the one where pages overlap. */
+  let allowedRepeats = 0;
+  while (query) {
+    const { items, total, prev, next }: Part<Subscription> = await fetchPart(
+      send,
+      `/v1/subscriptions${query}`,
+      readSubscription,
+      signal,
+    );
+    // A removal moves later items to earlier pages: go back until a page starts with a known item.
+    isBehind = total < lastTotal || (isBehind && !seen.has(items[0]?.id ?? ""));
+    lastTotal = total;
+    if (isBehind && prev) {
+      query = prev;
+      allowedRepeats += 2;
+      maxSeen -= MAX_PAGE_SIZE;
+      continue;
+    }
+    const { size } = seen;
+    for (const item of items) {
+      if (seen.has(item.id)) continue;
+      seen.add(item.id);
+      yield item;
+    }
+    if (seen.size === size) allowedRepeats -= 1;
+    if (next && (allowedRepeats < 0 || seen.size > maxSeen)) throw invalidResponse("Endless List");
+    query = next;
+  }
+}

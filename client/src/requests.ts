@@ -1,0 +1,129 @@
+import { type ErrorResource, readDocument, readError } from "./documents.ts";
+import { EarmarkError, type ErrorObject, invalidResponse, NetworkError } from "./errors.ts";
+import { trimSlashes } from "./guid.ts";
+import type { CallOptions, ClientOptions } from "./types.ts";
+
+export const PLAIN = "application/vnd.api+json";
+/** The caller decides about longer waits. */
+const MAX_WAIT_MS = 120_000;
+const MIB = 1_048_576;
+
+export interface Call extends CallOptions {
+  readonly method?: string;
+  readonly type?: string;
+  readonly body?: string | Blob;
+  /** Never retried unless the server certainly did nothing. */
+  readonly once?: boolean;
+  /** An error status that is returned instead of thrown. */
+  readonly expected?: number;
+  /** An import or export: large, and slow. */
+  readonly isFile?: boolean;
+}
+
+export interface Answer {
+  readonly text: string;
+  /** Number of the attempt that succeeded, from 1. */
+  readonly attempt: number;
+  /** Set for the `expected` status. */
+  readonly error?: EarmarkError;
+}
+
+export type Send = (path: string, call: Call) => Promise<Answer>;
+
+export function createSend(options: ClientOptions): Send {
+  const { url, token, fetch: request = fetch, retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
+  const base = trimSlashes(new URL(url).href);
+
+  return async (path, call) => {
+    const { method = "GET", type, body = null, once, expected, isFile, signal } = call;
+    // The wildcard is for OPML files.
+    const headers: Record<string, string> = { Accept: `${PLAIN}, */*;q=0.1` };
+    if (type) headers["Content-Type"] = type;
+    if (token) headers["Authorization"] = `Bearer ${token}`;
+    // Following a redirect would turn POST into GET and lose the token.
+    const init: RequestInit = { method, headers, body, redirect: "manual" };
+    for (let attempt = 1; ; attempt += 1) {
+      signal?.throwIfAborted();
+      let error: EarmarkError | NetworkError;
+      let canRetry = !once;
+      let delayMs = 125 * 2 ** attempt * (1 + Math.random());
+      try {
+        const timeout = AbortSignal.timeout(timeoutMs ?? (isFile ? 300_000 : 60_000));
+        init.signal = AbortSignal.any(signal ? [signal, timeout] : [timeout]);
+        const response = await request(base + path, init);
+        const { status } = response;
+        const text = await readText(response, maxResponseBytes ?? (isFile ? 64 : 8) * MIB);
+        if (response.ok) return { text, attempt };
+        error = readFailure(response, text);
+        if (status === expected) return { text, attempt, error };
+        // With 502, 503 and 504 the server may have done part of the work.
+        canRetry = status === 429 || (canRetry && status >= 502 && status <= 504);
+        if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
+      } catch (cause) {
+        signal?.throwIfAborted();
+        if (cause instanceof EarmarkError) throw cause;
+        error = new NetworkError(cause);
+      }
+      if (!canRetry || attempt > retries || delayMs > MAX_WAIT_MS) throw error;
+      onRetry?.({ attempt, delayMs, error });
+      signal?.throwIfAborted();
+      await sleep(delayMs, signal);
+    }
+  };
+}
+
+/** Sends a document with one resource object. */
+export function sendResource(send: Send, path: string, type: string, attributes: object, call: Call): Promise<Answer> {
+  return send(path, { method: "POST", type: PLAIN, body: JSON.stringify({ data: { type, attributes } }), ...call });
+}
+
+/** Resolves to false if there is nothing with this id. */
+export async function sendDelete(send: Send, path: string, id: string, { signal }: CallOptions): Promise<boolean> {
+  const { error } = await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", expected: 404, signal });
+  return error === undefined;
+}
+
+/** Counts the bytes while reading: headers may lie about the length, and decompression adds to it. */
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  for (let bytes = 0; reader; ) {
+    const { value } = await reader.read();
+    if (!value) return new Blob(chunks).text();
+    chunks.push(value);
+    bytes += value.length;
+    if (bytes > maxBytes) {
+      await reader.cancel();
+      throw invalidResponse("Response Too Large");
+    }
+  }
+  return response.text();
+}
+
+function readFailure({ status, statusText, headers }: Response, text: string): EarmarkError {
+  const after = headers.get("Retry-After") ?? "";
+  const seconds = Number(after) || (Date.parse(after) - Date.now()) / 1_000;
+  const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+  let errors: readonly ErrorObject[] = [];
+  try {
+    errors = readDocument(text, (document: { readonly errors: readonly ErrorResource[] }) =>
+      document.errors.map(readError),
+    );
+  } catch {
+    // A proxy sent its own error page.
+  }
+  return new EarmarkError({ title: statusText || "Failed", ...errors[0], status }, errors, retryAfter);
+}
+
+/** Ends early if the signal is aborted; the caller checks the signal. */
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,197 @@
+import type { EarmarkError, ErrorObject, NetworkError } from "./errors.ts";
+
+export interface ClientOptions {
+  /** URL of the server, including its base path. */
+  readonly url: string;
+  /** A token (`emk_…`) or a JWT. Not needed on a server without accounts. */
+  readonly token?: string | undefined;
+  /** Replaces the global `fetch`. */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  /** Maximum number of retries when the server is busy or unreachable. Default: 5. */
+  readonly retries?: number | undefined;
+  /** Called before the client waits for a retry. */
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
+  /** Timeout of one attempt in milliseconds. Default: 60,000; 300,000 for imports and exports. */
+  readonly timeoutMs?: number | undefined;
+  /** Maximum size of one response in bytes. Default: 8 MiB; 64 MiB for imports and exports. */
+  readonly maxResponseBytes?: number | undefined;
+}
+
+export interface Retry {
+  /** Number of failed attempts so far. */
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly error: EarmarkError | NetworkError;
+}
+
+export interface CallOptions {
+  /** Cancels the call, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Subscription {
+  readonly id: string;
+  /** Exactly as it was sent. */
+  readonly feedUrl: string;
+  readonly subscribedAt: Date;
+}
+
+/** A feed to subscribe to. Without an id it gets `guid(url)`. */
+export type Feed = string | { readonly url: string; readonly id?: string | undefined };
+
+/** The result for one feed. */
+export type SubscribeResult = {
+  /** The feed URL as given. */
+  readonly feed: string;
+  /** The id in the request, in lower case. An existing subscription may have another id. */
+  readonly id: string;
+} & (
+  | { readonly outcome: "added"; readonly subscription: Subscription }
+  | { readonly outcome: "already-subscribed" | "refused"; readonly error: ErrorObject }
+);
+
+export interface Progress {
+  /** Number of feeds with a result so far. */
+  readonly done: number;
+  readonly total: number;
+  readonly added: number;
+  readonly alreadySubscribed: number;
+  readonly refused: number;
+  /** Results of the last request. Keep them if you need them when a later request fails. */
+  readonly results: readonly SubscribeResult[];
+}
+
+export interface SubscribeOptions extends CallOptions {
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /** Maximum number of feeds per request. Default: 1,000, or the server's limit if that is lower. */
+  readonly batchSize?: number | undefined;
+}
+
+export interface Page {
+  readonly items: readonly Subscription[];
+  /** Number of subscriptions in the whole list. */
+  readonly total: number;
+  readonly number: number;
+  readonly size: number;
+  readonly hasNext: boolean;
+}
+
+export interface PageOptions extends CallOptions {
+  /** Starts at 1. */
+  readonly number?: number | undefined;
+  /** 1 to 100. Default: 100. */
+  readonly size?: number | undefined;
+}
+
+export interface ImportReport {
+  readonly dryRun: boolean;
+  readonly counts: {
+    readonly found: number;
+    readonly added: number;
+    readonly alreadySubscribed: number;
+    readonly refused: number;
+  };
+  readonly entries: readonly ImportEntry[];
+}
+
+export interface ImportEntry {
+  readonly feedUrl: string;
+  readonly title: string | null;
+  readonly outcome: "added" | "already-subscribed" | "refused";
+  /** Why the feed was refused. */
+  readonly detail: string | null;
+  readonly subscriptionId: string | null;
+}
+
+export interface Me {
+  /** `local` on a server without accounts. */
+  readonly name: string;
+  readonly issuer: string | null;
+  readonly createdAt: Date | null;
+  /** Null on a server without accounts, and for a JWT. */
+  readonly credential: { readonly kind: string; readonly id: string; readonly scope: "read" | "write" } | null;
+  readonly counts: { readonly subscriptions: number; readonly tokens: number; readonly sessions: number };
+  readonly limits: {
+    readonly operationsPerRequest: number;
+    readonly bodyBytes: number;
+    readonly pageSize: number;
+    readonly requestsPerMinute: number | null;
+    readonly operationsPerMinute: number | null;
+    readonly subscriptions: number | null;
+  };
+}
+
+export interface Credentials {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** A credential: an app's token or a browser's session. */
+export interface Access {
+  readonly id: string;
+  readonly kind: "token" | "session";
+  /** For a session, the browser's `User-Agent`. */
+  readonly label: string;
+  /** Always `write` for a session. */
+  readonly scope: "read" | "write";
+  readonly createdAt: Date;
+  /** Accurate to five minutes; null if never used. */
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date | null;
+  /** Whether this request used it. */
+  readonly isCurrent: boolean;
+}
+
+export interface Client {
+  /**
+   * Subscribes to any number of feeds. Result N is about feed N. "added" means that the feed was not in the list before
+   * this call and now is, with this id.
+   */
+  subscribe(feeds: Iterable<Feed>, options?: SubscribeOptions): Promise<SubscribeResult[]>;
+  /** Iterates over all subscriptions, oldest first. Removing items meanwhile does not skip others. */
+  subscriptions(
+    options?: CallOptions & { readonly pageSize?: number | undefined },
+  ): AsyncIterableIterator<Subscription>;
+  page(options?: PageOptions): Promise<Page>;
+  /** Resolves to undefined if there is no subscription with this id. */
+  get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
+  /** Resolves to false if there is none with this id, which may be because an attempt without a response removed it. */
+  remove(id: string, options?: CallOptions): Promise<boolean>;
+  /**
+   * Subscribes to the feeds of an OPML file; with `dryRun`, only previews the result. After an error it is safe to send
+   * the file again.
+   */
+  importOpml(
+    opml: string | Blob | Uint8Array,
+    options?: CallOptions & { readonly dryRun?: boolean | undefined },
+  ): Promise<ImportReport>;
+  exportOpml(options?: CallOptions): Promise<string>;
+  /** The current user with counts and limits. */
+  me(options?: CallOptions): Promise<Me>;
+
+  /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
+  signUp(person: Credentials & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
+  /** Opens a session. The server sets its cookie, which browsers send by themselves. */
+  signIn(person: Credentials, options?: CallOptions): Promise<void>;
+  /** Ends the current session. Succeeds if it has already ended. */
+  signOut(options?: CallOptions): Promise<void>;
+  /** Also ends every other session. */
+  changePassword(change: { readonly current: string; readonly wanted: string }, options?: CallOptions): Promise<void>;
+  tokens(options?: CallOptions): Promise<Access[]>;
+  sessions(options?: CallOptions): Promise<Access[]>;
+  /** The default scope is `write`. `secret` is the token for the app; the server shows it only once. */
+  createToken(
+    wish: {
+      readonly label: string;
+      readonly scope?: Access["scope"] | undefined;
+      readonly expiresAt?: Date | undefined;
+    },
+    options?: CallOptions,
+  ): Promise<Access & { readonly secret: string }>;
+  /** Resolves to false if it no longer exists. Use `signOut` for the current session. */
+  revoke(access: Pick<Access, "kind" | "id">, options?: CallOptions): Promise<boolean>;
+  /** All data of the user, as the text of a JSON document. */
+  exportAccount(options?: CallOptions): Promise<string>;
+  /** Deletes the account and all its data. Requires a sign-in within the last ten minutes. */
+  deleteAccount(options?: CallOptions): Promise<void>;
+}
