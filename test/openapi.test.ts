@@ -90,9 +90,10 @@ for (const [name, environment] of Object.entries(VARIANTS)) {
       if (!hasAccounts || access === "open") return [];
       return access === "account" ? person : ["token", ...person];
     };
-    const offered = server.offers.flatMap(({ url, access }) =>
-      Object.entries(access).map(([method, who]) => [`${method} ${url.replace(/:(\w+)/, "{$1}")}`, needed(who)]),
-    );
+    const offered = server.routes.map(({ method, path, access }) => [
+      `${method} ${path.replace(/:(\w+)/, "{$1}")}`,
+      needed(access),
+    ]);
     const inDocument = placesOf(described).map(({ name: place, operation: { security = described.security } }) => [
       place,
       security.flatMap((requirement) => Object.keys(requirement)),

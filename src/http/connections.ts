@@ -5,10 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { createError, type ErrorObject, failure } from "../errors.ts";
-import { writeFailure } from "../jsonapi/failure.ts";
-import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import type { Budget, Owner, Reservation } from "./budget.ts";
 import { networksOf, peerOf } from "./client-address.ts";
+import { type Dialect, JSON_API } from "./dialect.ts";
 import { MAX_HEADERS } from "./guard.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
@@ -34,7 +33,7 @@ const WAITING_BYTES = 4 * 1024;
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** What may be done with a path, and how it answers; undefined where there is nothing. */
-export type Allowed = (path: string) => { readonly allow: string; readonly media: MediaType } | undefined;
+export type Allowed = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
 
 /** The server below the routes: what holds for every connection, whatever is asked over it. */
 export function createHttpServer(
@@ -228,12 +227,15 @@ function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed
   // What comes after the last request of a connection is nobody's, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
   const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
-  const { error, media } = unknown ?? { error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST, media: PLAIN };
-  const body = writeFailure(error, media);
+  const { error, dialect } = unknown ?? {
+    error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST,
+    dialect: JSON_API,
+  };
+  const body = dialect.writeError(error);
   const headers = {
     ...COMMON_HEADERS,
     ...unknown?.headers,
-    "content-type": media.contentType,
+    "content-type": dialect.contentType,
     "content-length": Buffer.byteLength(body),
     connection: "close",
   };
@@ -251,16 +253,16 @@ function closeAfterAnswer(socket: Socket, answer = ""): void {
 function unknownMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
   allowed: Allowed,
-): { error: ErrorObject; media: MediaType; headers: Record<string, string> } | undefined {
+): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
   // Further on in the packet it is what follows another request, and may be anything.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;
   const place = allowed(path);
-  if (place === undefined) return { error: createError("unknown-path"), media: PLAIN, headers: {} };
+  if (place === undefined) return { error: createError("unknown-path"), dialect: JSON_API, headers: {} };
   const { error, headers } = failure("method-not-allowed", { methods: place.allow, headers: { allow: place.allow } });
-  return { error, media: place.media, headers: { ...headers } };
+  return { error, dialect: place.dialect, headers: { ...headers } };
 }
 
 /** Answers what has begun and what still comes in on open connections, then closes them. */

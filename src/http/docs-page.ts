@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { PLAIN } from "../jsonapi/media-type.ts";
 import type { Facts } from "../openapi/document.ts";
-import type { AddResource } from "./resource.ts";
 import { respondContent } from "./respond.ts";
+import { anyQuery, type Route, route } from "./router.ts";
 
 /** Nothing but our own style sheet: there is no script to run, and nothing inline. */
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -11,7 +10,7 @@ const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-acti
  * What this server can do: as a document for programs, and as a page for people. Both are made when they are first asked
  * for, so that no start waits for them.
  */
-export function addDocs(resource: AddResource, facts: Facts): void {
+export function docsRoutes(facts: Facts): Route[] {
   let made: ReturnType<typeof make> | undefined;
   const files = {
     // Not one of the types made for it: browsers show this one, and every tool reads it.
@@ -23,17 +22,17 @@ export function addDocs(resource: AddResource, facts: Facts): void {
     ],
     "/docs.css": ["style", "text/css; charset=utf-8", { "content-security-policy": POLICY }],
   } as const;
-  for (const [path, [name, type, headers]] of Object.entries(files)) {
-    resource(path, PLAIN, {
-      GET: [
-        "open",
-        async (_request, response) => {
-          made ??= make(facts);
-          respondContent(response, type, (await made)[name], headers);
-        },
-      ],
-    });
-  }
+  return Object.entries(files).map(([path, [name, type, headers]]) =>
+    route("GET", path, {
+      access: "open",
+      response: "file",
+      query: anyQuery,
+      run: async ({ response }) => {
+        made ??= make(facts);
+        respondContent(response, type, (await made)[name], headers);
+      },
+    }),
+  );
 }
 
 async function make(facts: Facts): Promise<Readonly<Record<"json" | "page" | "style", string>>> {

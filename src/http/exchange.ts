@@ -12,8 +12,6 @@ export class Request {
   readonly log: Logger;
   /** What was asked for, as it came; `raw.url` is the same below the base path. */
   readonly originalUrl: string;
-  /** What stands in the path for the part of it that varies: an id or a name. */
-  parameter = "";
   /** The memory it holds, from the first byte of its body to the last byte of its response. */
   readonly memory: Reservation;
   #held: Reservation[] | undefined;
