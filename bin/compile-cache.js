@@ -1,8 +1,7 @@
-// Plain JavaScript that any Node can read. Tools such as Vite and npm keep compiled code between runs, by default in the
-// folder for temporary files, where other users of the machine could plant code. Here they keep it inside the project.
+// CommonJS for any Node from version 20. Tools such as Vite and npm cache compiled code, by default in the shared
+// temporary folder, where other users could plant code. Keep the cache inside the project.
 "use strict";
 
-var path = require("node:path");
+const path = require("node:path");
 
-if (!process.env.NODE_COMPILE_CACHE)
-  process.env.NODE_COMPILE_CACHE = path.join(__dirname, "..", "node_modules", ".cache", "tools");
+process.env.NODE_COMPILE_CACHE ||= path.join(__dirname, "..", "node_modules", ".cache", "tools");

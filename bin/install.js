@@ -1,34 +1,28 @@
-// Plain JavaScript that any Node can read. Installs the locked versions of what the program needs, unless they are
-// there already; `--omit=dev` leaves out what only the tests need.
+// CommonJS for any Node from version 20.
 "use strict";
 
 require("./compile-cache.js");
-var childProcess = require("node:child_process");
-var crypto = require("node:crypto");
-var fs = require("node:fs");
-var path = require("node:path");
+const { spawnSync } = require("node:child_process");
+const { createHash } = require("node:crypto");
+const fs = require("node:fs");
+const path = require("node:path");
 
-var folder = path.join(__dirname, "..");
-var marker = path.join(folder, "node_modules", ".earmark-installed");
-var forTests = process.argv.indexOf("--omit=dev") === -1;
-
-var lock = crypto
-  .createHash("sha256")
-  .update(fs.readFileSync(path.join(folder, "package-lock.json")))
-  .digest("hex");
-var installed = fs.existsSync(marker) ? fs.readFileSync(marker, "utf8") : "";
-if (installed === `${lock} all` || (!forTests && installed === `${lock} run`)) process.exit(0);
-
-console.error("Installing what Earmark needs; this happens once.");
-var npm = process.env.npm_execpath;
-var args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"].concat(
-  forTests ? ["--include=dev"] : ["--omit=dev"],
-);
-var result = npm
-  ? childProcess.spawnSync(process.execPath, [npm].concat(args), { cwd: folder, stdio: ["ignore", 2, 2] })
-  : childProcess.spawnSync("npm", args, { cwd: folder, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });
-if (result.status !== 0) {
-  console.error("earmark: npm could not install the packages; its message stands above. Is the network there?");
-  process.exit(result.status || 1);
-}
-fs.writeFileSync(marker, lock + (forTests ? " all" : " run"));
+/** Installs the locked packages of a folder unless they are installed already. */
+module.exports = function install(folder, { omitDev }) {
+  const marker = path.join(folder, "node_modules", ".earmark-installed");
+  const lock = fs.readFileSync(path.join(folder, "package-lock.json"));
+  const wanted = createHash("sha256").update(lock).digest("hex");
+  const [installed, kind] = fs.existsSync(marker) ? fs.readFileSync(marker, "utf8").split(" ") : [];
+  if (installed === wanted && (kind === "all" || omitDev)) return;
+  console.error("Installing packages (only after a change) …");
+  const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  args.push(omitDev ? "--omit=dev" : "--include=dev");
+  const npm = process.env.npm_execpath;
+  const options = { cwd: folder, stdio: ["ignore", 2, 2], shell: npm === undefined && process.platform === "win32" };
+  const { status } = npm ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync("npm", args, options);
+  if (status !== 0) {
+    console.error("earmark: npm could not install the packages; see its message above. Is the network available?");
+    process.exit(status || 1);
+  }
+  fs.writeFileSync(marker, `${wanted} ${omitDev ? "run" : "all"}`);
+};

@@ -1,27 +1,29 @@
-// Plain JavaScript that any Node can read. Installs and builds what is missing, then runs a program of the project with the
-// Node that it needs: `node bin/run.js bin/earmark serve`. Pre-scripts of npm could do the same, but npm runs none of them
-// with `ignore-scripts`.
+// CommonJS for any Node from version 20. Installs and builds what is missing, then runs Node with the given arguments:
+// `node bin/run.js bin/earmark serve`. npm pre-scripts could do the same, but npm skips them with `ignore-scripts`.
 "use strict";
 
 require("./compile-cache.js");
-var childProcess = require("node:child_process");
-var path = require("node:path");
-var findNode = require("./find-node.js");
+const { realpathSync } = require("node:fs");
+const path = require("node:path");
+const install = require("./install.js");
+const { findNode, runWith } = require("./node.js");
 
-var script = path.resolve(process.argv[2]);
-var isServer = path.dirname(script) === __dirname;
+const [script, ...rest] = process.argv.slice(2);
+const isServer = script === "bin/earmark";
 
-run(process.execPath, [path.join(__dirname, "install.js")].concat(isServer ? ["--omit=dev"] : []));
-run(process.execPath, [path.join(__dirname, "build.js")]);
-if (isServer) {
-  // In this process, so that it gets the signals.
-  process.argv.splice(1, 2, script);
-  require(script);
+const root = path.join(__dirname, "..");
+install(root, { omitDev: isServer });
+if (!isServer) install(path.join(root, "web"), { omitDev: false });
+require("./build.js");
+const node = findNode();
+if (node === undefined) {
+  console.error("earmark: needs Node 24.7 or newer, and npm has none for this platform. Install Node.");
+  process.exitCode = 69;
+} else if (isServer && realpathSync(node) === process.execPath) {
+  const server = path.join(__dirname, "earmark");
+  process.argv.splice(1, 2, server);
+  require(server);
 } else {
-  run(findNode() || process.execPath, [script].concat(process.argv.slice(3)));
-}
-
-function run(program, args) {
-  var result = childProcess.spawnSync(program, args, { stdio: "inherit" });
-  if (result.status !== 0) process.exit(result.status || 1);
+  const flags = isServer ? process.execArgv : [];
+  runWith(node, [...flags, script, ...rest]);
 }

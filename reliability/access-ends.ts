@@ -5,7 +5,7 @@ import { document, fromElsewhere, newToken, signIn, signUp, writeRequest } from 
 import { ATOMIC, add, callServer, newId, PLAIN } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
 import { run as runProgram } from "../test/process.ts";
-import { planting } from "./faulty.ts";
+import { withDefect } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
 const WRITERS = 4;
@@ -50,7 +50,7 @@ export const accessEnds: Proof = {
   control: {
     name: "the credential is not checked again",
     async prove(run) {
-      const settings = { DATABASE_URL: `file:${run.folder}/earmark.db`, ...planting("stale credential") };
+      const settings = { DATABASE_URL: `file:${run.folder}/earmark.db`, ...withDefect("stale credential") };
       return judge(await revokeAgainAndAgain(run, settings, 1, 4));
     },
   },

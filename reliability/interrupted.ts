@@ -5,10 +5,10 @@ import { add, newId } from "../test/harness.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres.ts";
 import { run as runProgram } from "../test/process.ts";
 import { call, post, readList } from "./api.ts";
-import { createFaults, type Plant } from "./faulty.ts";
-import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
+import { createFaults, type Defect } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
-import { together } from "./together.ts";
+import { runAll } from "./run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 /** Feeds of a file that is imported in more than one transaction, and how many are in one. */
 const IMPORTED = 150;
@@ -20,7 +20,7 @@ export const INTERRUPTED: Proof = {
   async prove(run) {
     const server = await startPostgres([], run.later);
     const file = await filledFile(run);
-    return together([
+    return runAll([
       migrationsOfFiles(run, file),
       migrationsOnPostgres(run, server),
       backups(run, file),
@@ -59,7 +59,7 @@ async function filledFile(run: Run): Promise<string> {
   const server = await serve(run, { DATABASE_URL: `file:${file}` });
   await post(
     server.port,
-    Array.from({ length: 20 }, (_, place) => add(newId(), `https://feeds.example/${place}`)),
+    Array.from({ length: 20 }, (_, index) => add(newId(), `https://feeds.example/${index}`)),
   );
   server.child.kill("SIGTERM");
   await server.ended;
@@ -74,7 +74,7 @@ async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
   database.exec(`drop table accounts; drop table identities; drop table credentials;
     drop table erasures; pragma user_version = 1; pragma wal_checkpoint(truncate)`);
   database.close();
-  const expected = (await placeInFile(old).look()).ids;
+  const expected = (await sqliteTarget(old).inspect()).ids;
   const violations: string[] = [];
   let kills = 0;
   for (const from of run.isQuick ? [old] : [undefined, old]) {
@@ -82,9 +82,9 @@ async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
     kills += await killAtEveryStep(run, { quick: [6, 11], stride: 1 }, async (step) => {
       for (const rest of ["", "-wal", "-shm", "-journal"]) rmSync(target + rest, { force: true });
       if (from !== undefined) copyFileSync(from, target);
-      const place = placeInFile(target);
-      const isKilled = await killWhileStarting(run, place, step);
-      violations.push(...(await startAgain(run, place, from === undefined ? [] : expected)));
+      const db = sqliteTarget(target);
+      const isKilled = await killWhileStarting(run, db, step);
+      violations.push(...(await startAgain(run, db, from === undefined ? [] : expected)));
       return isKilled;
     });
   }
@@ -96,19 +96,19 @@ async function migrationsOnPostgres(run: Run, server: PostgresServer): Promise<F
   let kills = 0;
   for (const isOld of run.isQuick ? [false] : [false, true]) {
     kills += await killAtEveryStep(run, { quick: [2, 8], stride: 1 }, async (step) => {
-      const place = await placeOnPostgres(server);
+      const db = await postgresTarget(server);
       let expected: readonly string[] = [];
-      if (isOld) expected = await makeOld(run, server, place);
-      const isKilled = await killWhileStarting(run, place, step);
-      violations.push(...(await startAgain(run, place, expected)));
+      if (isOld) expected = await makeOld(run, server, db);
+      const isKilled = await killWhileStarting(run, db, step);
+      violations.push(...(await startAgain(run, db, expected)));
       return isKilled;
     });
   }
   return { figures: `PostgreSQL: ${kills} migrations killed, ${violations.length} not whole`, violations };
 }
 
-async function makeOld(run: Run, server: PostgresServer, place: Place): Promise<readonly string[]> {
-  const first = await serve(run, { DATABASE_URL: place.url });
+async function makeOld(run: Run, server: PostgresServer, db: TargetDb): Promise<readonly string[]> {
+  const first = await serve(run, { DATABASE_URL: db.url });
   const ids = [newId(), newId()];
   await post(
     first.port,
@@ -119,16 +119,16 @@ async function makeOld(run: Run, server: PostgresServer, place: Place): Promise<
   await server.query(
     `drop table earmark.accounts, earmark.identities, earmark.credentials, earmark.limits, earmark.erasures;
      update earmark.schema set version = 1`,
-    new URL(place.url).pathname.slice(1),
+    new URL(db.url).pathname.slice(1),
   );
   return ids;
 }
 
 /** False when it has no such step: then it has started. */
-async function killWhileStarting(run: Run, place: Place, step: number): Promise<boolean> {
+async function killWhileStarting(run: Run, db: TargetDb, step: number): Promise<boolean> {
   const faults = createFaults(run);
   faults.arm(step, "kill-before");
-  const started = await serve(run, { DATABASE_URL: place.url, ...faults.settings }).catch(() => undefined);
+  const started = await serve(run, { DATABASE_URL: db.url, ...faults.settings }).catch(() => undefined);
   started?.child.kill("SIGKILL");
   await started?.ended;
   return started === undefined;
@@ -137,14 +137,14 @@ async function killWhileStarting(run: Run, place: Place, step: number): Promise<
 /** A start that fails at any of its steps ends with a message for people, and the next one works. */
 async function failedStarts(run: Run, file: string): Promise<Findings> {
   const violations: string[] = [];
-  const place = placeInFile(join(run.folder, "failing.db"));
+  const db = sqliteTarget(join(run.folder, "failing.db"));
   copyFileSync(file, join(run.folder, "failing.db"));
-  const expected = (await place.look()).ids;
+  const expected = (await db.inspect()).ids;
   const starts = await killAtEveryStep(run, { quick: [1, 12], stride: 1 }, async (step) => {
     const faults = createFaults(run);
     faults.arm(step, "error-before");
     try {
-      const server = await serve(run, { DATABASE_URL: place.url, ...faults.settings });
+      const server = await serve(run, { DATABASE_URL: db.url, ...faults.settings });
       server.child.kill("SIGKILL");
       await server.ended;
       if (faults.seen() !== undefined) violations.push(`it started though step ${step} failed (${faults.seen()})`);
@@ -156,29 +156,29 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
       return true;
     }
   });
-  violations.push(...(await startAgain(run, place, expected)));
+  violations.push(...(await startAgain(run, db, expected)));
   return { figures: `${starts} starts failed, ${violations.length} without a message`, violations };
 }
 
 /** What is wrong after a start that nothing disturbs: the list, the accounts, the tables. */
-async function startAgain(run: Run, place: Place, expected: readonly string[]): Promise<string[]> {
-  const server = await serve(run, { DATABASE_URL: place.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
-  if (server instanceof Error) return [`${place.engine}, started again after a kill: ${server.message}`];
+async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): Promise<string[]> {
+  const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
+  if (server instanceof Error) return [`${db.engine}, started again after a kill: ${server.message}`];
   const ready = await call(server.port, "GET", "/readyz");
-  const rows = await place.look();
+  const rows = await db.inspect();
   server.child.kill("SIGKILL");
   await server.ended;
-  const wrong = tornRows(rows);
+  const wrong = findInconsistencies(rows);
   if (ready?.status !== 200) wrong.push(`/readyz answers ${ready?.status}`);
   if (rows.ids.join() !== expected.join()) wrong.push(`the list has ${rows.ids.length} items, not ${expected.length}`);
-  return wrong.map((what) => `${place.engine}, started again after a kill: ${what}`);
+  return wrong.map((what) => `${db.engine}, started again after a kill: ${what}`);
 }
 
 /** A backup that was killed is not there, or it is whole; and the next one is made all the same. */
 async function backups(run: Run, file: string): Promise<Findings> {
   const copy = join(run.folder, "backups", "copy.db");
   const violations: string[] = [];
-  const expected = (await placeInFile(file).look()).ids.join();
+  const expected = (await sqliteTarget(file).inspect()).ids.join();
   const faults = createFaults(run);
   const backUp = (settings: Readonly<Record<string, string>>) =>
     runProgram(["backup", copy], { DATABASE_URL: `file:${file}`, ...settings });
@@ -186,12 +186,12 @@ async function backups(run: Run, file: string): Promise<Findings> {
   const kills = await killAtEveryStep(run, { quick: [4, 8], stride: 1 }, async (step) => {
     faults.arm(step, "kill-before");
     const isKilled = (await backUp(faults.settings)).code === "SIGKILL";
-    if (existsSync(copy) && (await placeInFile(copy).look()).ids.join() !== expected)
+    if (existsSync(copy) && (await sqliteTarget(copy).inspect()).ids.join() !== expected)
       violations.push(`backup killed at step ${step}: a file that is not whole has the name of a backup`);
     rmSync(copy, { force: true });
     const { code, stderr } = await backUp({});
     const left = readdirSync(dirname(copy)).filter((name) => name !== basename(copy));
-    if (code !== 0 || (await placeInFile(copy).look()).ids.join() !== expected)
+    if (code !== 0 || (await sqliteTarget(copy).inspect()).ids.join() !== expected)
       violations.push(`backup after one killed at step ${step}: ${code} ${stderr}`);
     if (left.length > 0) violations.push(`backup after one killed at step ${step}: ${left} was left`);
     rmSync(copy, { force: true });
@@ -205,25 +205,25 @@ async function restores(run: Run, file: string): Promise<Findings> {
   const folder = join(run.folder, "restores");
   const [backup, target] = [join(run.folder, "backup.db"), join(folder, "earmark.db")];
   const violations: string[] = [];
-  const [old, restored] = [[], (await placeInFile(file).look()).ids];
+  const [old, restored] = [[], (await sqliteTarget(file).inspect()).ids];
   const taken = await runProgram(["backup", backup], { DATABASE_URL: `file:${file}` });
   if (taken.code !== 0) return { figures: "no backup", violations: [taken.stderr] };
   const faults = createFaults(run);
-  const place = placeInFile(target);
+  const db = sqliteTarget(target);
   const restore = (settings: Readonly<Record<string, string>>) =>
-    runProgram(["restore", backup, "--yes"], { DATABASE_URL: place.url, ...settings });
+    runProgram(["restore", backup, "--yes"], { DATABASE_URL: db.url, ...settings });
   const kills = await killAtEveryStep(run, { quick: [30, 60], stride: 1 }, async (step) => {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder);
-    await runProgram(["migrate"], { DATABASE_URL: place.url });
+    await runProgram(["migrate"], { DATABASE_URL: db.url });
     faults.arm(step, "kill-before");
     const isKilled = (await restore(faults.settings)).code === "SIGKILL";
-    const found = (await place.look()).ids.join();
+    const found = (await db.inspect()).ids.join();
     if (found !== old.join() && found !== restored.join())
       violations.push(`restore killed at step ${step}: neither the old database nor the new one is there`);
-    violations.push(...(await startAgain(run, place, found === "" ? old : restored)));
+    violations.push(...(await startAgain(run, db, found === "" ? old : restored)));
     const { code, stderr } = await restore({});
-    if (code !== 0 || (await place.look()).ids.join() !== restored.join())
+    if (code !== 0 || (await db.inspect()).ids.join() !== restored.join())
       violations.push(`restore after one killed at step ${step}: ${code} ${stderr}`);
     return isKilled;
   });
@@ -231,30 +231,30 @@ async function restores(run: Run, file: string): Promise<Findings> {
 }
 
 /** An import is written so many at a time; killed, it is there up to the end of one of these, and can be repeated. */
-async function imports(run: Run, plant?: Plant): Promise<Findings> {
+async function imports(run: Run, defect?: Defect): Promise<Findings> {
   const violations: string[] = [];
   const outlines = Array.from(
     { length: IMPORTED },
-    (_, place) => `<outline type="rss" text="x" xmlUrl="https://feeds.example/imported/${place}"/>`,
+    (_, index) => `<outline type="rss" text="x" xmlUrl="https://feeds.example/imported/${index}"/>`,
   );
   const opml = `<opml version="2.0"><body>${outlines.join("")}</body></opml>`;
   let imports = 0;
   const kills = await killAtEveryStep(run, { quick: [30, 90], stride: 25 }, async (step) => {
     imports += 1;
-    const place = placeInFile(join(run.folder, `import-${imports}.db`));
-    const faults = createFaults(run, plant);
-    const server = await serve(run, { DATABASE_URL: place.url, ...faults.settings });
+    const db = sqliteTarget(join(run.folder, `import-${imports}.db`));
+    const faults = createFaults(run, defect);
+    const server = await serve(run, { DATABASE_URL: db.url, ...faults.settings });
     faults.arm(step, "kill-before");
     const answer = await call(server.port, "POST", "/v1/imports", opml, "text/x-opml");
     const isKilled = answer === undefined;
     if (!isKilled) server.child.kill("SIGKILL");
     await server.ended;
     faults.disarm();
-    const again = await serve(run, { DATABASE_URL: place.url });
+    const again = await serve(run, { DATABASE_URL: db.url });
     const { length } = await readList(again.port).catch(() => ({ length: -1 }));
     if (![0, AT_A_TIME, IMPORTED].includes(length))
       violations.push(`import killed at step ${step}: ${length} are there`);
-    violations.push(...tornRows(await place.look()).map((what) => `import killed at step ${step}: ${what}`));
+    violations.push(...findInconsistencies(await db.inspect()).map((what) => `import killed at step ${step}: ${what}`));
     const repeated = await call(again.port, "POST", "/v1/imports", opml, "text/x-opml");
     const { added, already_subscribed: known } = repeated?.json?.meta?.counts ?? {};
     if (added !== IMPORTED - length || known !== length)

@@ -3,11 +3,11 @@ import { callServer } from "../test/harness.ts";
 import { type PostgresServer, startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
 import { walkList } from "./api.ts";
-import { type Plant, planting } from "./faulty.ts";
+import { type Defect, withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";
-import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
-import { together } from "./together.ts";
+import { runAll } from "./run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 const CLIENTS = 8;
 /** A kill comes somewhere in this time. */
@@ -23,25 +23,25 @@ export const KILL: Proof = {
   promises: ["P1", "P2"],
   async prove(run) {
     const server = await startPostgres([], run.later);
-    return together([
-      killAgainAndAgain(run, placeInFile(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
+    return runAll([
+      killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
         leastAcknowledged: run.isQuick ? 1 : 50_000,
       }),
-      killAgainAndAgain(run, await placeOnPostgres(server), run.isQuick ? 2 : 10, { server }),
+      killAgainAndAgain(run, await postgresTarget(server), run.isQuick ? 2 : 10, { server }),
     ]);
   },
   control: {
     name: "a server that answers before its commit",
     prove: (run) =>
-      killAgainAndAgain(run, placeInFile(`${run.folder}/earmark.db`), UNTIL_FOUND, {
-        plant: "answer before the commit",
+      killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
+        defect: "answer before the commit",
       }),
   },
 };
 
 interface Options {
   readonly leastAcknowledged?: number;
-  readonly plant?: Plant;
+  readonly defect?: Defect;
   /** Where the database has a server of its own, every third round kills that one instead. */
   readonly server?: PostgresServer;
 }
@@ -49,9 +49,9 @@ interface Options {
 /** Kills the server in the middle of its work, round after round, and looks each time at what is there. */
 export async function killAgainAndAgain(
   run: Run,
-  place: Place,
+  db: TargetDb,
   rounds: number,
-  { leastAcknowledged = 1, plant, server: database }: Options = {},
+  { leastAcknowledged = 1, defect, server: database }: Options = {},
 ): Promise<Findings> {
   const ledger = new Ledger();
   const violations: string[] = [];
@@ -59,16 +59,16 @@ export async function killAgainAndAgain(
   let [kills, databaseKills] = [0, 0];
   const start = async (round: number) => {
     // Every other round copies the log all the time, so that a kill meets that as well.
-    const change = plant ?? (round % 2 === 1 ? "small log" : undefined);
+    const change = defect ?? (round % 2 === 1 ? "small log" : undefined);
     const started = performance.now();
-    const server = await serve(run, { DATABASE_URL: place.url, ...(change === undefined ? {} : planting(change)) });
+    const server = await serve(run, { DATABASE_URL: db.url, ...(change === undefined ? {} : withDefect(change)) });
     await callServer(server.port, "GET", "/readyz");
     readyMs.push(performance.now() - started);
     return server;
   };
   let server = await start(0);
   for (let round = 1; round <= rounds || ledger.acknowledged.size < leastAcknowledged; round += 1) {
-    run.say(`${place.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
+    run.say(`${db.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
     const before = ledger.acknowledged.size;
     const load = startLoad(server, ledger);
     kills += 1;
@@ -87,22 +87,22 @@ export async function killAgainAndAgain(
       await Promise.all([load.ended, server.ended]);
       server = await start(round);
     }
-    const rows = await place.look();
+    const rows = await db.inspect();
     const list = await walkList(server.port);
-    const found = tornRows(rows);
+    const found = findInconsistencies(rows);
     if ("refused" in list) found.push(`the list was answered ${list.refused?.status}: ${list.refused?.text}`);
     else {
       if (rows.ids.join() !== list.join()) found.push("the list and the tables differ");
       found.push(...ledger.compare(list));
     }
     violations.push(...found.map((what) => `round ${round}: ${what}`));
-    if (plant !== undefined && violations.length > 0) break;
+    if (defect !== undefined && violations.length > 0) break;
   }
   const slowest = Math.max(...readyMs.slice(1));
   if (!run.isQuick && slowest > READY_MS) violations.push(`ready only after ${Math.round(slowest)} ms`);
   violations.push(...ledger.wrongAnswers);
   const whose = databaseKills === 0 ? "" : ` (${databaseKills} of the database)`;
-  const figures = `${place.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
+  const figures = `${db.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
   return { figures, violations };
 }
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readPeakMiB } from "../bench/usage.ts";
 import { callServer } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
-import { planting } from "./faulty.ts";
+import { withDefect } from "./faults/settings.ts";
 import type { Order, Report } from "./overload-load.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
@@ -75,7 +75,7 @@ export const overload: Proof = {
   control: {
     name: "a server that answers 500 when it is overloaded",
     async prove(run) {
-      const settings = { ...planting("500 for 503"), EARMARK_MAX_QUEUED_OPERATIONS: "5000" };
+      const settings = { ...withDefect("500 for 503"), EARMARK_MAX_QUEUED_OPERATIONS: "5000" };
       const url = `file:${run.folder}/earmark.db`;
       const weather = await overloadServer(run, "SQLite", url, BRIEFLY, settings);
       return { ...judge([weather], false), figures: `${weather.refusalMs.length} refused` };

@@ -4,10 +4,10 @@ import { add, newId } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
 import { post } from "./api.ts";
-import { type Plant, recording } from "./faulty.ts";
+import { type Defect, recording } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { runAll } from "./run-all.ts";
 import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
-import { together } from "./together.ts";
 
 const REQUESTS = 200;
 const QUICK_REQUESTS = 25;
@@ -19,7 +19,7 @@ export const POWER: Proof = {
   async prove(run) {
     const url = `file:${join(run.folder, "earmark.db")}`;
     const server = await startPostgres([], run.later);
-    return together([
+    return runAll([
       watchStatements(run, "SQLite", url),
       watchStatements(run, "PostgreSQL", await server.database()),
       watchSystemCalls(run, join(run.folder, "traced", "earmark.db")),
@@ -37,7 +37,7 @@ export const POWER: Proof = {
       // Each of them has to notice.
       for (const { figures, violations } of await Promise.all(parts))
         if (violations.length === 0) return { figures, violations };
-      return together(parts);
+      return runAll(parts);
     },
   },
 };
@@ -45,10 +45,10 @@ export const POWER: Proof = {
 let traces = 0;
 
 /** By statements, on any machine: the commit of an answer has returned before its first byte, on a connection that syncs. */
-export async function watchStatements(run: Run, engine: string, url: string, plant?: Plant): Promise<Findings> {
+export async function watchStatements(run: Run, engine: string, url: string, defect?: Defect): Promise<Findings> {
   traces += 1;
   const trace = join(run.folder, `statements-${traces}`);
-  const server = await serve(run, { DATABASE_URL: url, ...recording(trace, plant) });
+  const server = await serve(run, { DATABASE_URL: url, ...recording(trace, defect) });
   // What was committed while it started is no request's.
   appendFileSync(trace, `${BEGUN}\n`);
   const count = await requestOneByOne(run, server);
@@ -77,10 +77,13 @@ export function unsafeAnswers(trace: string, requests: number): string[] {
 }
 
 /** By system calls, where strace may look: the log is synced after its last byte and before the answer's first. */
-export async function watchSystemCalls(run: Run, file: string, plant?: Plant): Promise<Findings> {
+export async function watchSystemCalls(run: Run, file: string, defect?: Defect): Promise<Findings> {
   if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
   const trace = `${dirname(file)}-calls`;
-  const settings = { DATABASE_URL: `file:${file}`, ...(plant === undefined ? {} : recording(`${trace}-words`, plant)) };
+  const settings = {
+    DATABASE_URL: `file:${file}`,
+    ...(defect === undefined ? {} : recording(`${trace}-words`, defect)),
+  };
   const calls = "trace=pwrite64,fdatasync,fsync,read,recvfrom,write,writev,sendto,sendmsg";
   const server = await serveTraced(run, settings, trace, ["-e", calls]);
   const count = await requestOneByOne(run, server);

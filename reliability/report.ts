@@ -15,7 +15,7 @@ const SHOWN = 5;
 /** Runs a proof and its control: one line for each. */
 export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
   const promises = proof.promises.join(" ");
-  const found = await carryOut(proof, scale);
+  const found = await execute(proof, scale);
   const lines = [
     {
       promises,
@@ -26,7 +26,7 @@ export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
     },
   ];
   if (proof.control === undefined) return lines;
-  const { figures, violations } = await carryOut(proof.control, scale);
+  const { figures, violations } = await execute(proof.control, scale);
   const isFound = violations.length > 0;
   return [
     ...lines,
@@ -41,7 +41,7 @@ export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
 }
 
 /** What cannot be carried out to its end proves nothing. */
-async function carryOut(work: Pick<Proof, "prove">, scale: Scale): Promise<Findings> {
+async function execute(work: Pick<Proof, "prove">, scale: Scale): Promise<Findings> {
   try {
     return await inRun(scale, (run) => work.prove(run));
   } catch (error) {

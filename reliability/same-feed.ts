@@ -2,8 +2,8 @@ import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
 import { type Event, findViolations } from "../test/history.ts";
 import { startPostgres } from "../test/postgres.ts";
 import { run as runProgram } from "../test/process.ts";
-import { type Alter, startFront } from "./front.ts";
 import { type Findings, type Proof, serve } from "./proof.ts";
+import { type Alter, startTamperingProxy } from "./tampering-proxy.ts";
 
 /** Feeds that are wanted by everybody at the same time; no more than a page holds. */
 const FEEDS = 25;
@@ -62,7 +62,7 @@ export const sameFeed: Proof = {
     name: "now and then a 409 is told as data",
     async prove(run) {
       const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
-      const front = await startFront(run.later, server.port, secondWinner(run.random));
+      const front = await startTamperingProxy(run.later, server.port, secondWinner(run.random));
       const history: History = { events: [], wrong: [] };
       const clients = clientsOf(front.port, history, run.random);
       for (let round = 0; round < 4; round += 1) await race(clients, [], String(round), history, run.random);

@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { type PostgresServer, startPostgres } from "../test/postgres.ts";
 import { freePort } from "../test/postgres-cluster.ts";
 import { run as runProgram } from "../test/process.ts";
-import { placeInFile } from "./place.ts";
 import { type Findings, type Run, serve } from "./proof.ts";
+import { sqliteTarget } from "./target-db.ts";
 
 /** Starts the program on what cannot keep its promise: it has to say so, and to end. */
 export async function refusedStarts(run: Run, server: PostgresServer): Promise<Findings> {
@@ -27,7 +27,7 @@ export async function refusedStarts(run: Run, server: PostgresServer): Promise<F
 async function hopelessFiles(run: Run): Promise<Record<string, string>> {
   const file = (name: string) => join(run.folder, `${name}.db`);
   writeFileSync(file("text"), "This is not a database at all, but a text that somebody keeps here.\n".repeat(100));
-  const inUse = placeInFile(file("in use"));
+  const inUse = sqliteTarget(file("in use"));
   await serve(run, { DATABASE_URL: inUse.url });
   const made = new DatabaseSync(file("newer"));
   made.exec(`pragma application_id = ${0x4541524d}; pragma user_version = 99; create table t (x)`);

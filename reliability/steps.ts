@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/postgres.ts";
 import type { RunningServer } from "../test/process.ts";
 import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
-import { failingCalls } from "./calls.ts";
-import { createFaults, type Failing, type Faults, type Plant } from "./faulty.ts";
-import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
+import { createFaults, type Defect, type Failing, type Faults } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
-import { together } from "./together.ts";
-import { createWork, type Request } from "./work.ts";
+import { runAll } from "./run-all.ts";
+import { failSystemCalls } from "./syscall-faults.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
+import { createWorkload, type Request } from "./workload.ts";
 
 /** How long a server may take to do again what it refused in passing. */
 const AGAIN_MS = 5_000;
@@ -31,40 +31,40 @@ export const STEPS: Proof = {
   promises: ["P1", "P2", "P6"],
   async prove(run) {
     const server = await startPostgres([], run.later);
-    return together([
-      faultsAtEveryStep(run, placeInFile(`${run.folder}/earmark.db`), OF_SQLITE),
-      faultsAtEveryStep(run, await placeOnPostgres(server), OF_POSTGRES),
-      failingCalls(run),
+    return runAll([
+      faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), OF_SQLITE),
+      faultsAtEveryStep(run, await postgresTarget(server), OF_POSTGRES),
+      failSystemCalls(run),
     ]);
   },
   control: {
     name: "a server that takes it for a fault of its own",
-    prove: (run) => faultsAtEveryStep(run, placeInFile(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
+    prove: (run) => faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
   },
 };
 
 /** Lets the n-th step of the work fail in each of the ways, for every n until the work has no such step. */
 export async function faultsAtEveryStep(
   run: Run,
-  place: Place,
+  db: TargetDb,
   ways: readonly Failing[],
-  plant?: Plant,
+  defect?: Defect,
 ): Promise<Findings> {
-  const faults = createFaults(run, plant);
-  const site = new Site(run, place, faults);
+  const faults = createFaults(run, defect);
+  const site = new Site(run, db, faults);
   await site.start();
   let done = 0;
   for (const how of ways) {
     const quickStride = how.startsWith("kill") ? QUICK_KILL_STRIDE : QUICK_STRIDE;
     const stride = run.isQuick ? quickStride : 1;
     for (let step = 1 + Math.floor(run.random() * stride); ; step += stride) {
-      run.say(`${place.engine}: ${how}, step ${step}`);
+      run.say(`${db.engine}: ${how}, step ${step}`);
       if (!(await site.workWithFault(step, how))) break;
       done += 1;
     }
   }
   const { refusals, restarts, violations } = site;
-  const figures = `${place.engine}: ${done} faults, ${refusals} answers 503, ${restarts} restarts, ${violations.length} wrong`;
+  const figures = `${db.engine}: ${done} faults, ${refusals} answers 503, ${restarts} restarts, ${violations.length} wrong`;
   return { figures, violations };
 }
 
@@ -74,43 +74,43 @@ class Site {
   refusals = 0;
   restarts = -1;
   readonly #run: Run;
-  readonly #place: Place;
+  readonly #db: TargetDb;
   readonly #faults: Faults;
   #server: RunningServer | undefined;
   #works = 0;
   #words = "";
   #seen: string | undefined;
 
-  constructor(run: Run, place: Place, faults: Faults) {
+  constructor(run: Run, db: TargetDb, faults: Faults) {
     this.#run = run;
-    this.#place = place;
+    this.#db = db;
     this.#faults = faults;
   }
 
   async start(): Promise<void> {
-    this.#server = await serve(this.#run, { DATABASE_URL: this.#place.url, ...this.#faults.settings });
+    this.#server = await serve(this.#run, { DATABASE_URL: this.#db.url, ...this.#faults.settings });
     this.restarts += 1;
   }
 
   /** False when the work has no step with this number. */
   async workWithFault(step: number, how: Failing): Promise<boolean> {
     this.#works += 1;
-    const work = createWork(this.#works);
+    const work = createWorkload(this.#works);
     this.#seen = undefined;
     this.#faults.arm(step, how);
     let before: readonly string[] = [];
     for (const request of work) {
-      this.#words = `${this.#place.engine}, ${how} at step ${step}, ${request.name}`;
+      this.#words = `${this.#db.engine}, ${how} at step ${step}, ${request.name}`;
       await this.#request(request, before, how);
       before = request.after;
     }
     const seen = this.#disarm();
-    this.#words = `${this.#place.engine}, ${how} at step ${step} (${seen})`;
+    this.#words = `${this.#db.engine}, ${how} at step ${step} (${seen})`;
     const ready = await call(this.#port, "GET", "/readyz");
     if (ready?.status !== 200) this.#violate(`/readyz answers ${ready?.status} when all is over`);
     await this.#expectList([before]);
-    for (const torn of tornRows(await this.#place.look())) this.#violate(torn);
-    for (const id of (await this.#place.look()).ids) await call(this.#port, "DELETE", `/v1/subscriptions/${id}`);
+    for (const torn of findInconsistencies(await this.#db.inspect())) this.#violate(torn);
+    for (const id of (await this.#db.inspect()).ids) await call(this.#port, "DELETE", `/v1/subscriptions/${id}`);
     return seen !== undefined;
   }
 
@@ -147,7 +147,7 @@ class Site {
     await this.#server?.ended;
     this.#disarm();
     await this.start();
-    for (const torn of tornRows(await this.#place.look())) this.#violate(torn);
+    for (const torn of findInconsistencies(await this.#db.inspect())) this.#violate(torn);
     await this.#expectList([before, request.after]);
     await this.#repeat(request, [request.clean, request.repeated]);
   }

@@ -6,21 +6,21 @@ import type { RunningServer } from "../test/process.ts";
 import { startProxy } from "../test/proxy.ts";
 import { readList, walkList, wrongRefusal } from "./api.ts";
 import { Ledger } from "./ledger.ts";
-import { type Place, placeInFile, placeOnPostgres, tornRows } from "./place.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
-import { refusedStarts } from "./starts.ts";
-import { together } from "./together.ts";
 import {
   cutWire,
   damagedPages,
   killedServer,
   lockedFile,
   noConnections,
+  type Outage,
   readOnlyServer,
   restartedServer,
   switched,
-  type Trouble,
-} from "./troubles.ts";
+} from "./outages.ts";
+import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { runAll } from "./run-all.ts";
+import { refusedStarts } from "./starts.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 const AGAIN_MS = 2_000;
 /** Nothing takes longer to be refused. */
@@ -34,13 +34,13 @@ export const STORAGE: Proof = {
   async prove(run) {
     const server = await startPostgres(["max_connections=20"], run.later);
     const starts = await refusedStarts(run, server);
-    return together([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
+    return runAll([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
   },
   control: {
     name: "a server that takes it for a fault of its own",
     prove: (run) => {
-      const { settings, trouble } = switched(join(run.folder, "switch"), "full disk", "answers 500");
-      return endure(run, placeInFile(join(run.folder, "earmark.db")), settings, [trouble]);
+      const { settings, outage } = switched(join(run.folder, "switch"), "full disk", "answers 500");
+      return endure(run, sqliteTarget(join(run.folder, "earmark.db")), settings, [outage]);
     },
   },
 };
@@ -48,30 +48,30 @@ export const STORAGE: Proof = {
 /** Lets each trouble come and go over a server that is written to and read all the while. */
 export async function endure(
   run: Run,
-  place: Place,
+  db: TargetDb,
   settings: Readonly<Record<string, string>>,
-  troubles: readonly Trouble[],
+  outages: readonly Outage[],
 ): Promise<Findings> {
-  const server = await serve(run, { DATABASE_URL: place.url, ...settings });
+  const server = await serve(run, { DATABASE_URL: db.url, ...settings });
   const ledger = new Ledger();
   const violations: string[] = [];
   const againMs: number[] = [];
   let refusals = 0;
-  for (const trouble of troubles) {
-    run.say(`${place.engine}: ${trouble.name}`);
+  for (const outage of outages) {
+    run.say(`${db.engine}: ${outage.name}`);
     await ledger.sendBatch(server.port);
-    const found = await endureOne(run, server, ledger, trouble);
+    const found = await endureOne(run, server, ledger, outage);
     refusals += found.refusals;
     againMs.push(found.againMs);
-    const rows = await place.look();
+    const rows = await db.inspect();
     violations.push(
-      ...[...found.violations, ...tornRows(rows)].map((what) => `${place.engine}, ${trouble.name}: ${what}`),
+      ...[...found.violations, ...findInconsistencies(rows)].map((what) => `${db.engine}, ${outage.name}: ${what}`),
     );
   }
-  violations.push(...ledger.wrongAnswers.map((what) => `${place.engine}: ${what}`));
+  violations.push(...ledger.wrongAnswers.map((what) => `${db.engine}: ${what}`));
   const slowest = Math.round(Math.max(...againMs));
-  const names = troubles.map(({ name }) => name).join(", ");
-  const figures = `${place.engine} ${names}: ${ledger.acknowledged.size} acknowledged, ${ledger.lost.size} lost, ${refusals + ledger.refusals} answers 503, good again in ${slowest} ms at most`;
+  const names = outages.map(({ name }) => name).join(", ");
+  const figures = `${db.engine} ${names}: ${ledger.acknowledged.size} acknowledged, ${ledger.lost.size} lost, ${refusals + ledger.refusals} answers 503, good again in ${slowest} ms at most`;
   return { figures, violations };
 }
 
@@ -79,14 +79,14 @@ async function endureOne(
   run: Run,
   server: RunningServer,
   ledger: Ledger,
-  trouble: Trouble,
+  outage: Outage,
 ): Promise<{ violations: string[]; refusals: number; againMs: number }> {
   const violations: string[] = [];
   let [isOver, refusals] = [false, 0];
   const refusedBefore = ledger.refusals;
   const isFelt = () =>
-    (trouble.reading !== "stops" || refusals > 0) && (trouble.writing !== "stops" || ledger.refusals > refusedBefore);
-  await trouble.begin();
+    (outage.reading !== "stops" || refusals > 0) && (outage.writing !== "stops" || ledger.refusals > refusedBefore);
+  await outage.begin();
   const writing = (async () => {
     while (!isOver) {
       const before = ledger.refusals;
@@ -106,17 +106,17 @@ async function endureOne(
       } else if (list.refused === undefined) return void violations.push("a read got no whole answer");
       else {
         refusals += 1;
-        if (trouble.reading === "goes on") violations.push("a read was refused that could have gone on");
+        if (outage.reading === "goes on") violations.push("a read was refused that could have gone on");
         violations.push(...[wrongRefusal(list.refused) ?? []].flat());
       }
       await sleep(PAUSE_MS);
     }
   })();
-  const lasting = run.isQuick ? (trouble.quickMs ?? FELT_MS) : FELT_MS;
+  const lasting = run.isQuick ? (outage.quickMs ?? FELT_MS) : FELT_MS;
   const until = performance.now() + lasting;
   while (!isFelt() && performance.now() < until) await sleep(5);
   if (!isFelt() && lasting === FELT_MS) violations.push("nothing was refused, so that nothing was proved");
-  await trouble.end();
+  await outage.end();
   const ended = performance.now();
   isOver = true;
   let isGood = false;
@@ -136,19 +136,19 @@ async function endureOne(
 /** A file of its own for each server, so that troubles do not meet. */
 function troublesOfFiles(run: Run): Promise<Findings> {
   const plain = join(run.folder, "plain.db");
-  return together([
-    ...(["full disk", "read-only file"] as const).map((plant) => {
-      const { settings, trouble } = switched(join(run.folder, plant), plant);
-      return endure(run, placeInFile(join(run.folder, `${plant}.db`)), settings, [trouble]);
+  return runAll([
+    ...(["full disk", "read-only file"] as const).map((defect) => {
+      const { settings, outage } = switched(join(run.folder, defect), defect);
+      return endure(run, sqliteTarget(join(run.folder, `${defect}.db`)), settings, [outage]);
     }),
-    endure(run, placeInFile(plain), {}, [lockedFile(plain), damagedPages(plain)]),
+    endure(run, sqliteTarget(plain), {}, [lockedFile(plain), damagedPages(plain)]),
   ]);
 }
 
 async function troublesOfPostgres(run: Run, server: PostgresServer): Promise<Findings> {
-  const place = await placeOnPostgres(server);
+  const db = await postgresTarget(server);
   const wire = await startProxy(server.port, run.later);
-  const overWire = { ...place, url: place.url.replace(`:${server.port}/`, `:${wire.port}/`) };
-  const troubles = [killedServer(server), readOnlyServer(server), noConnections(server, place.url)];
-  return endure(run, overWire, {}, run.isQuick ? troubles : [...troubles, restartedServer(server), ...cutWire(wire)]);
+  const overWire = { ...db, url: db.url.replace(`:${server.port}/`, `:${wire.port}/`) };
+  const outages = [killedServer(server), readOnlyServer(server), noConnections(server, db.url)];
+  return endure(run, overWire, {}, run.isQuick ? outages : [...outages, restartedServer(server), ...cutWire(wire)]);
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, ATOMIC, add, callServer, newId } from "../test/harness.ts";
 import { startPostgres } from "../test/postgres.ts";
 import { startProxy, type Wire } from "../test/proxy.ts";
+import { deniesAll } from "./api.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
 /** What a client was told of one operation, or of a removal. Every id is sent once. */
@@ -185,10 +186,11 @@ function post(port: number, body: string): Promise<Answer> {
   return callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
 }
 
-function claimsOf(operations: readonly ReturnType<typeof operationOf>[], { status, json, text }: Answer): Claim[] {
+function claimsOf(operations: readonly ReturnType<typeof operationOf>[], answer: Answer): Claim[] {
+  const { status, json, text } = answer;
   return operations.map(({ data }, index) => {
     const claim = { id: data.id, feed: data.attributes.feed_url };
-    if (status === 503) return { ...claim, told: /Nothing of this request/.test(text) ? "nothing" : "unknown" };
+    if (status === 503) return { ...claim, told: deniesAll(answer) ? "nothing" : "unknown" };
     if (status !== 200) throw new Error(`${status}: ${text}`);
     return { ...claim, told: json["atomic:results"][index].data === undefined ? "409" : "data" };
   });

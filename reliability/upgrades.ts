@@ -12,7 +12,7 @@ type Row = Readonly<Record<string, unknown>>;
 export type Tables = ReadonlyMap<string, readonly Row[]>;
 
 /** A database of its own. */
-interface Place {
+interface TargetDb {
   readonly engine: "sqlite" | "postgres";
   readonly url: string;
   execute(sql: string): Promise<void>;
@@ -36,9 +36,9 @@ export const upgrades: Proof = {
       const missing = missingFixtures(fresh.engine, newest);
       violations.push(...missing);
       for (let version = 1; version <= newest - missing.length; version += 1) {
-        const place = await create();
-        const found = await upgrade(place, version, fresh);
-        violations.push(...found.violations.map((words) => `${place.engine} ${version}: ${words}`));
+        const db = await create();
+        const found = await upgrade(db, version, fresh);
+        violations.push(...found.violations.map((words) => `${db.engine} ${version}: ${words}`));
         databases += 1;
         rows += found.rows;
       }
@@ -48,17 +48,17 @@ export const upgrades: Proof = {
   control: {
     name: "a row is changed on the way",
     async prove(run) {
-      const [place, fresh] = [sqlitePlace(run), sqlitePlace(run)];
+      const [db, fresh] = [sqlitePlace(run), sqlitePlace(run)];
       await migrate(fresh);
-      const change = () => place.execute("update removals set removed_at = removed_at + 1 where sequence = 8");
-      const { rows, violations } = await upgrade(place, 1, fresh, change);
+      const change = () => db.execute("update removals set removed_at = removed_at + 1 where sequence = 8");
+      const { rows, violations } = await upgrade(db, 1, fresh, change);
       return { figures: `${rows} rows`, violations };
     },
   },
 };
 
 /** Every version that was released has a database to upgrade from: a new step needs a new one, for both engines. */
-export function missingFixtures(engine: Place["engine"], newest: number): string[] {
+export function missingFixtures(engine: TargetDb["engine"], newest: number): string[] {
   const there = readdirSync(FIXTURES).filter((name) => name.startsWith(engine));
   return Array.from({ length: newest }, (_, index) => `${engine}-${index + 1}.sql`)
     .filter((name) => !there.includes(name))
@@ -66,20 +66,20 @@ export function missingFixtures(engine: Place["engine"], newest: number): string
 }
 
 async function upgrade(
-  place: Place,
+  db: TargetDb,
   version: number,
-  fresh: Place,
+  fresh: TargetDb,
   change: () => Promise<void> = async () => undefined,
 ): Promise<{ readonly rows: number; readonly violations: readonly string[] }> {
-  await place.execute(readFileSync(new URL(`${place.engine}-${version}.sql`, FIXTURES), "utf8"));
-  const before = await place.tables();
-  const violations = (await place.version()) === version ? [] : ["the fixture is of another version"];
-  await migrate(place);
+  await db.execute(readFileSync(new URL(`${db.engine}-${version}.sql`, FIXTURES), "utf8"));
+  const before = await db.tables();
+  const violations = (await db.version()) === version ? [] : ["the fixture is of another version"];
+  await migrate(db);
   await change();
-  violations.push(...differences(before, await place.tables()));
-  if ((await place.shape()).join("\n") !== (await fresh.shape()).join("\n"))
+  violations.push(...differences(before, await db.tables()));
+  if ((await db.shape()).join("\n") !== (await fresh.shape()).join("\n"))
     violations.push("its tables are not those of a new database");
-  violations.push(...(await differencesOfLists(place, before)));
+  violations.push(...(await differencesOfLists(db, before)));
   return { rows: [...before.values()].reduce((sum, rows) => sum + rows.length, 0), violations };
 }
 
@@ -96,7 +96,7 @@ export function differences(before: Tables, after: Tables): string[] {
 }
 
 /** What the program itself shows of each list is what its rows say. */
-async function differencesOfLists({ url }: Place, before: Tables): Promise<string[]> {
+async function differencesOfLists({ url }: TargetDb, before: Tables): Promise<string[]> {
   const accounts = before.get("accounts") ?? [];
   const owners = accounts.length === 0 ? [{ user_id: 1, name: undefined }] : accounts;
   const violations: string[] = [];
@@ -114,14 +114,14 @@ async function differencesOfLists({ url }: Place, before: Tables): Promise<strin
   return violations;
 }
 
-async function migrate({ url }: Place): Promise<void> {
+async function migrate({ url }: TargetDb): Promise<void> {
   const { code, stderr } = await runProgram(["migrate"], { DATABASE_URL: url });
   if (code !== 0) throw new Error(`earmark migrate ended with ${code}: ${stderr}`);
 }
 
 let places = 0;
 
-function sqlitePlace({ folder }: Run): Place {
+function sqlitePlace({ folder }: Run): TargetDb {
   places += 1;
   const path = `${folder}/upgrade-${places}.db`;
   const open = <Result>(work: (database: DatabaseSync) => Result): Result => {
@@ -150,7 +150,7 @@ function sqlitePlace({ folder }: Run): Place {
   };
 }
 
-async function postgresPlace(server: PostgresServer): Promise<Place> {
+async function postgresPlace(server: PostgresServer): Promise<TargetDb> {
   const url = await server.database();
   const ask = (sql: string) => query(url, sql);
   return {

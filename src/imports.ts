@@ -1,134 +1,118 @@
 import { setImmediate } from "node:timers/promises";
 import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
-import { type Caller, type Draft, isRefusal, type Outcome, type SubscriptionStore } from "./subscriptions.ts";
+import { applyChange, MemoryList, toOutcome } from "./list.ts";
+import {
+  answerInOrder,
+  type Caller,
+  type Draft,
+  isRefusal,
+  type Outcome,
+  type SubscriptionStore,
+} from "./subscriptions.ts";
 
-/** A feed that somebody brings along, as it was named there. */
-export interface Wanted {
+/** A feed to subscribe to, as a file or a person names it. */
+export interface FeedToImport {
   readonly feedUrl: string;
   readonly title: string | undefined;
 }
 
-/** What became of it, or would become. */
-export interface Imported {
-  readonly wanted: Wanted;
+export interface ImportResult {
+  readonly feed: FeedToImport;
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why it was refused. */
   readonly error: ErrorObject | undefined;
-  /** The subscription that was made. */
+  /** Id of the new subscription. */
   readonly id: string | undefined;
 }
 
 export interface ImportOptions {
+  /** Reports what would happen, and changes nothing. */
   readonly dryRun?: boolean;
   readonly onProgress?: (done: number) => void;
-  /** Asked between two pieces: false ends the import there. */
+  /** Called between two transactions: false ends the import there. */
   readonly isWanted?: () => boolean;
 }
 
-/** So many at a time: each is a transaction, and others get their turn in between. */
-const AT_A_TIME = 100;
+/** Feeds per transaction. Other writers get their turn in between. */
+const BATCH_SIZE = 100;
 
 /**
- * Subscribes to each of the feeds; with `dryRun` only says what would happen. Entry N of the answer is what became of feed
- * N. It only adds, and a feed that is there already is left as it is: so it can be repeated, also after a failure half-way.
+ * Subscribes to each of the feeds. Result N answers feed N. Existing subscriptions are left as they are, so an import can
+ * be repeated, also after a failure half-way.
  */
 export async function importFeeds(
   store: SubscriptionStore,
   caller: Caller,
-  feeds: readonly Wanted[],
+  feeds: readonly FeedToImport[],
   now: Date,
   { dryRun = false, onProgress, isWanted = () => true }: ImportOptions = {},
-): Promise<Imported[]> {
-  const imported: Imported[] = [];
-  const foresee = dryRun ? await createForesight(store, caller) : undefined;
-  for (let start = 0; start < feeds.length && isWanted(); start += AT_A_TIME) {
-    const some = feeds.slice(start, start + AT_A_TIME);
-    const drafts = some.map((wanted) => toDraft(wanted));
-    const valid = drafts.filter((draft) => "feed" in draft);
-    const answers = await (foresee?.(valid) ?? addAll(store, caller, valid, now));
-    let next = 0;
-    for (const [index, draft] of drafts.entries()) {
-      const wanted = some[index] as Wanted;
-      if ("feed" in draft) {
-        const answer = answers[next] ?? "already-subscribed";
-        next += 1;
-        if (typeof answer === "object") imported.push({ wanted, outcome: "added", error: undefined, id: answer.id });
-        else if (answer === "already-subscribed")
-          imported.push({ wanted, outcome: answer, error: undefined, id: undefined });
-        else
-          imported.push({ wanted, outcome: "refused", error: quotaExceeded(caller.maxSubscriptions), id: undefined });
-      } else imported.push({ wanted, outcome: "refused", error: draft.error, id: undefined });
-    }
-    onProgress?.(imported.length);
-    // An engine may answer at once: others get their turn all the same.
+): Promise<ImportResult[]> {
+  const add = dryRun
+    ? await createPreview(store, caller, now)
+    : async (drafts: readonly Draft[]) => (await store.change(caller, drafts, now)).outcomes;
+  const results: ImportResult[] = [];
+  for (let start = 0; start < feeds.length && isWanted(); start += BATCH_SIZE) {
+    const batch = feeds.slice(start, start + BATCH_SIZE);
+    const drafts = batch.map(({ feedUrl }) => readDraft(feedUrl));
+    const outcomes = await answerInOrder(drafts, isInvalid, add);
+    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
+    onProgress?.(results.length);
+    // A store that answers at once must not keep other requests waiting.
     await setImmediate();
   }
-  return imported;
+  return results;
 }
 
-type Answer = { readonly id: string } | "already-subscribed" | "quota-exceeded";
+interface InvalidFeed {
+  readonly error: ErrorObject;
+}
 
-function toDraft({ feedUrl }: Wanted): Draft | { readonly error: ErrorObject } {
+function isInvalid(draft: object): draft is InvalidFeed {
+  return "error" in draft;
+}
+
+/**
+ * The draft of a feed that comes without an id: its podcast GUID. Two feeds can share a GUID, which leaves out the scheme;
+ * if another feed of the list has it, the id is made from the whole URL.
+ */
+export function readDraft(feedUrl: string): Draft | InvalidFeed {
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading) return { error: createError(reading.fault) };
   const id = guidOf(feedUrl);
-  return { id, guid: id, feedUrl, feed: reading.feed };
+  return { kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), guid: id, feedUrl, feed: reading.feed };
 }
 
-function quotaExceeded(max: number): ErrorObject {
-  return createError("quota-exceeded", { max, meta: { max } });
+function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
+  const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
+  if (isInvalid(outcome)) return refused(outcome.error);
+  if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
+  if (outcome.refused === "already-subscribed")
+    return { feed, outcome: outcome.refused, error: undefined, id: undefined };
+  if (outcome.refused === "quota-exceeded")
+    return refused(createError(outcome.refused, { max: outcome.max, meta: { max: outcome.max } }));
+  return refused(createError("id-in-use"));
 }
 
-async function addAll(
+/** Applies drafts to a copy of the user's list, one call after another, by the same rules as the store. */
+async function createPreview(
   store: SubscriptionStore,
-  caller: Caller,
-  drafts: readonly Draft[],
+  { user, maxSubscriptions: max }: Caller,
   now: Date,
-): Promise<readonly Answer[]> {
-  if (drafts.length === 0) return [];
-  const outcomes = await store.add(caller, drafts, now);
-  const taken = drafts.filter((_, index) => isIdInUse(outcomes[index]));
-  // Two feeds may have one GUID: it leaves out what tells them apart. The second gets the id of its whole address.
-  const again = taken.map((draft) => ({ ...draft, id: guidOf(draft.feedUrl, "whole"), guid: draft.feedUrl }));
-  const others = again.length === 0 ? [] : await store.add(caller, again, now);
-  let next = 0;
-  return outcomes.map((outcome) => {
-    if (isIdInUse(outcome)) {
-      next += 1;
-      return toAnswer(others[next - 1]);
-    }
-    return toAnswer(outcome);
-  });
-}
-
-function isIdInUse(outcome: Outcome | undefined): boolean {
-  return outcome !== undefined && isRefusal(outcome) && outcome.refused === "id-in-use";
-}
-
-function toAnswer(outcome: Outcome | undefined): Answer {
-  if (outcome === undefined) return "already-subscribed";
-  if (!isRefusal(outcome)) return { id: outcome.id };
-  return outcome.refused === "quota-exceeded" ? outcome.refused : "already-subscribed";
-}
-
-/** Says what adding the drafts would do, one call after another, without adding them. */
-async function createForesight(
-  store: SubscriptionStore,
-  { user, maxSubscriptions }: Caller,
-): Promise<(drafts: readonly Draft[]) => Promise<readonly Answer[]>> {
+): Promise<(drafts: readonly Draft[]) => Promise<Outcome[]>> {
   const { total } = await store.page(user, { offset: 0, size: 1 });
-  const seen = new Set<string>();
+  const list = new MemoryList(0, total);
   return async (drafts) => {
-    const known = await store.knows(
-      user,
-      drafts.map(({ feed }) => feed),
-    );
-    return drafts.map(({ id, feed }, index) => {
-      if (known[index] === true || seen.has(feed)) return "already-subscribed";
-      if (total + seen.size >= maxSubscriptions) return "quota-exceeded";
-      seen.add(feed);
-      return { id };
-    });
+    const keys = drafts.flatMap(({ id, fallbackId = id, feed }) => [{ id }, { id: fallbackId }, { feed }]);
+    const found = await store.find(user, keys);
+    for (const [index, key] of keys.entries()) {
+      const subscription = found[index];
+      if (subscription === undefined) continue;
+      const { id, feedUrl, subscribedAt } = subscription;
+      // Looked up by id, it is another feed; or it is this feed, and looked up by that as well.
+      const feed = "feed" in key ? key.feed : "";
+      list.know({ sequence: 0, updateSequence: 0, id, feed, feedUrl, subscribedAt: subscribedAt.getTime() });
+    }
+    return drafts.map((draft) => toOutcome(draft, applyChange(list, draft, now.getTime(), max), now, max));
   };
 }

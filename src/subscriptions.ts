@@ -6,10 +6,10 @@ export type UserId = number;
 /** The one user of a server without accounts. */
 export const LOCAL_USER: UserId = 1;
 
-/** On whose behalf something is written, and what still has to be true when it is. */
+/** On whose behalf something is written, and what must still hold when it is. */
 export interface Caller {
   readonly user: UserId;
-  /** Hash of the credential that the request came with; undefined where there is none to revoke. */
+  /** Hash of the request's credential; undefined when there is none to revoke. */
   readonly credentialHash: string | undefined;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;
@@ -31,17 +31,34 @@ export interface Subscription {
   readonly subscribedAt: Date;
 }
 
-/** What a user asks for: a subscription without its moment, which is ours to set. */
+/** What a user asks for: a subscription without its timestamp, which the server sets. */
 export interface Draft {
+  readonly kind: "add";
   readonly id: string;
+  /** Used instead of `id` when another feed of the list has that one. */
+  readonly fallbackId?: string;
   /** The id as the client wrote it: a conflict is reported in the client's own words. */
   readonly guid: string;
   readonly feedUrl: string;
-  /** Two drafts with the same `feed` ask for the same feed, however their addresses are written. */
+  /** Two drafts with the same `feed` ask for the same feed, however their URLs are spelled. */
   readonly feed: string;
 }
 
-/** What was asked for cannot be read as a subscription. */
+/** Changes what a subscription has, and keeps its id, its place in the list and its timestamp. */
+export interface Update {
+  readonly kind: "update";
+  readonly id: string;
+  readonly feedUrl: string;
+  readonly feed: string;
+}
+
+export type Removal =
+  | { readonly kind: "remove"; readonly id: string }
+  | { readonly kind: "remove"; readonly feed: string };
+
+export type Change = Draft | Update | Removal;
+
+/** The request is not a valid subscription. */
 export interface Malformed {
   readonly refused:
     | "unsupported-operation"
@@ -56,10 +73,17 @@ export interface Malformed {
   readonly at: "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
 }
 
-/** What was asked for stands against what the user already has. */
+/** The change collides with a subscription that the user already has. */
 export interface Conflict {
   readonly refused: "already-subscribed" | "id-in-use";
-  readonly draft: Draft;
+  /** The subscription it collides with. */
+  readonly existingId: string;
+  readonly change: Draft | Update;
+}
+
+/** The list has no such subscription to update or remove. */
+export interface NotFound {
+  readonly refused: "not-found";
 }
 
 /** The user's list is full. */
@@ -68,14 +92,15 @@ export interface QuotaExceeded {
   readonly max: number;
 }
 
-export type Refusal = Malformed | Conflict | QuotaExceeded;
+export type Refusal = Malformed | Conflict | QuotaExceeded | NotFound;
+/** The subscription as it is after the change; of a removal, as it was before. */
 export type Outcome = Subscription | Refusal;
 
 export function isRefusal<T extends object>(value: T | Refusal): value is Refusal {
   return "refused" in value;
 }
 
-/** A stretch of a list in its order: `size` items after the first `offset`. */
+/** `size` items of a list in its order, after the first `offset`. */
 export interface Window {
   readonly offset: number;
   readonly size: number;
@@ -83,60 +108,104 @@ export interface Window {
 
 export interface Page {
   readonly items: readonly Subscription[];
-  /** How long the whole list is, at the same instant as `items`. */
+  /** Length of the whole list, in the same snapshot as `items`. */
   readonly total: number;
 }
 
-/** How much of a list is read at a time when all of it is wanted: half a megabyte at most. */
-const ALL_AT_A_TIME = 200;
+/** Consecutive items of a list. */
+export interface Piece {
+  readonly items: readonly Subscription[];
+  /** Sequence number of the last item, to continue after. */
+  readonly last: number;
+  /** Sequence number of the list. */
+  readonly sequence: number;
+}
 
-/** The whole list of a user, piece by piece. `requireAccess` throws when the reader may not see the next piece any more. */
+/** Net changes of a list, in the order in which they happened. */
+export interface ChangePage {
+  /** What was added or updated, as it is now. */
+  readonly changed: readonly Subscription[];
+  /** What the list had at the given sequence number and no longer has. Apply these first. */
+  readonly removed: readonly Pick<Subscription, "id" | "feedUrl">[];
+  /** Sequence number to continue after. */
+  readonly sequence: number;
+  readonly hasMore: boolean;
+}
+
+/** How many items of a list are read at a time when all of it is needed: half a megabyte at most. */
+const PIECE_SIZE = 200;
+
+/**
+ * The whole list of a user in order, piece by piece. An item that is there all along is in it, whatever is added or
+ * removed meanwhile. `requireAccess` throws when the reader's access has ended.
+ */
 export async function* everySubscription(
   store: SubscriptionStore,
   user: UserId,
   requireAccess?: () => unknown,
 ): AsyncGenerator<readonly Subscription[]> {
-  for (let offset = 0; ; offset += ALL_AT_A_TIME) {
-    const { items } = await store.page(user, { offset, size: ALL_AT_A_TIME });
+  let end = Number.POSITIVE_INFINITY;
+  for (let after = 0; after < end; ) {
+    const { items, last, sequence } = await store.itemsAfter(user, after, PIECE_SIZE);
     if (items.length === 0) return;
+    after = last;
+    // Whoever keeps adding does not keep the reader reading.
+    end = Math.min(end, sequence);
     await requireAccess?.();
     yield items;
   }
 }
 
 /**
- * Where subscriptions live. Any engine keeps these promises:
- * - what is answered is on stable storage, and every later read shows it;
+ * Where subscriptions are stored. Every engine guarantees:
+ * - what it confirms is durable, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
- * - a call that cannot be carried out rejects with `StoreUnavailable`, and then none of it was, unless that says `unknown`;
+ * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless the error says `unknown`;
  * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked nor
  *   expired; otherwise it rejects with `AccessRevoked`, and nothing is written.
+ *
+ * Every change of a list takes the list's next sequence number. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
   /**
-   * Outcome N answers draft N, whatever the batch. Of two drafts that collide, the first wins. When the list is full, new
-   * feeds are refused; what conflicts is still a conflict.
+   * Applies the changes in order, in one transaction. Outcome N answers change N. Of two drafts that collide, the first
+   * wins. When the list is full, new feeds are refused; a conflict is still reported as a conflict. `sequence` is that of
+   * the list after the changes.
    */
-  add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]>;
-  /** False when there is no such subscription. What was removed can be added again. */
-  remove(caller: Caller, id: string, at: Date): Promise<boolean>;
-  find(user: UserId, id: string): Promise<Subscription | undefined>;
+  change(
+    caller: Caller,
+    changes: readonly Change[],
+    at: Date,
+  ): Promise<{ readonly outcomes: readonly Outcome[]; readonly sequence: number }>;
+  /** Result N is the subscription with id or feed N, if the list has it. */
+  find(
+    user: UserId,
+    keys: readonly ({ readonly id: string } | { readonly feed: string })[],
+  ): Promise<(Subscription | undefined)[]>;
   page(user: UserId, window: Window): Promise<Page>;
-  /** Answer N is whether the list has feed N. */
-  knows(user: UserId, feeds: readonly string[]): Promise<boolean[]>;
+  /** Items in list order, from the first one that was added after sequence number `after`. */
+  itemsAfter(user: UserId, after: number, size: number): Promise<Piece>;
+  /**
+   * What changed after `sequence`, at most `limit` changes. Undefined when that is unknown: removals since then have been
+   * forgotten, or the list has never had this number. After 0 it is the whole list, and no removals.
+   */
+  changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined>;
+  /** Erases what is recorded of removals before that time. */
+  forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */
   ready(): Promise<void>;
-  /** How many operations wait to be written. */
+  /** Number of operations in the write queue. */
   readonly waiting: number;
-  /** Carries out what is waiting, then lets go of the engine. Calling it again does nothing more. */
+  /** Writes what is queued, then closes the database. Closing twice is safe. */
   close(): Promise<void>;
 }
 
-/** The store did not do what it was asked, and did none of it unless `unknown`. The cause is for the log alone. */
+/** The store failed, and changed nothing unless `unknown`. The cause is for the log only. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
+  /** The write queue is full. */
   readonly overloaded: boolean;
-  /** The answer of the engine was lost, and what it did could not be found out. */
+  /** The engine's reply was lost, and whether it wrote could not be determined. */
   readonly unknown: boolean;
 
   constructor(message: string, options: { cause?: unknown; overloaded?: boolean; unknown?: boolean } = {}) {
@@ -151,21 +220,25 @@ export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }
 
-/**
- * Subscribes the user to each draft; what was refused earlier stays refused.
- * Outcome N answers attempt N.
- */
-export async function subscribe(
+/** Applies the changes that were not refused earlier. Outcome N answers attempt N. */
+export async function applyChanges(
   store: SubscriptionStore,
   caller: Caller,
-  attempts: readonly (Draft | Refusal)[],
-  now: Date,
+  attempts: readonly (Change | Refusal)[],
+  at: Date,
 ): Promise<Outcome[]> {
-  const drafts: Draft[] = [];
-  for (const attempt of attempts) if (!isRefusal(attempt)) drafts.push(attempt);
-  const answers = drafts.length === 0 ? [] : await store.add(caller, drafts, now);
-  if (answers.length !== drafts.length)
-    throw new Error("the store answered another number of drafts than it was given");
+  return answerInOrder(attempts, isRefusal, async (changes) => (await store.change(caller, changes, at)).outcomes);
+}
+
+/** Lets `answer` handle the attempts that were not refused, all at once. Result N answers attempt N. */
+export async function answerInOrder<Attempt extends object, Refused extends Attempt, Answer>(
+  attempts: readonly Attempt[],
+  isRefused: (attempt: Attempt) => attempt is Refused,
+  answer: (valid: Exclude<Attempt, Refused>[]) => Promise<readonly Answer[]>,
+): Promise<(Answer | Refused)[]> {
+  const valid = attempts.filter((attempt): attempt is Exclude<Attempt, Refused> => !isRefused(attempt));
+  const answers = valid.length === 0 ? [] : await answer(valid);
+  if (answers.length !== valid.length) throw new Error(`${answers.length} answers for ${valid.length} attempts`);
   let next = 0;
-  return attempts.map((attempt) => (isRefusal(attempt) ? attempt : (answers[next++] as Outcome)));
+  return attempts.map((attempt) => (isRefused(attempt) ? attempt : (answers[next++] as Answer)));
 }

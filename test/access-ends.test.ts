@@ -24,6 +24,7 @@ import {
 } from "./access.ts";
 import { document, fromElsewhere, writeRequest } from "./accounts.ts";
 import { PLAIN } from "./harness.ts";
+import { addTo } from "./lists.ts";
 import { run } from "./process.ts";
 
 const { server, clock } = await startWithAccounts();
@@ -144,9 +145,10 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
 async function subscribed(): Promise<Person> {
   const who = await newPerson();
   const id = guidOf("https://feeds.example/");
-  const [outcome] = await store.add(
+  const [outcome] = await addTo(
+    store,
     asUser(who.user),
-    [{ id, guid: id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
+    [{ kind: "add", id, guid: id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
     clock.now,
   );
   assert.ok(outcome !== undefined && !("refused" in outcome));
@@ -244,9 +246,15 @@ for (const [path, kind] of [
     for (let batch = 0; batch < 10; batch += 1) {
       const drafts = Array.from({ length: 1_000 }, (_, index) => {
         const id = randomUUID();
-        return { id, guid: id, feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`, feed: `${batch} ${index}` };
+        return {
+          kind: "add" as const,
+          id,
+          guid: id,
+          feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`,
+          feed: `${batch} ${index}`,
+        };
       });
-      await store.add(asUser(who.user), drafts, clock.now);
+      await addTo(store, asUser(who.user), drafts, clock.now);
     }
     const read = async (meanwhile: () => Promise<unknown>) => {
       const asked = request({ host: "127.0.0.1", port, path, headers: who[kind].headers, agent: false }).end();

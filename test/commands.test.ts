@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { openStore } from "../src/store/engines.ts";
 import { asUser, type Draft, type SubscriptionStore } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
+import { addTo, removeFrom } from "./lists.ts";
 import { startPostgres } from "./postgres.ts";
 import { run, start } from "./process.ts";
 
@@ -16,7 +17,13 @@ const pathOf = (url: string) => url.slice("file:".length);
 function drafts(count: number): Draft[] {
   return Array.from({ length: count }, (_, number) => {
     const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
-    return { id, guid: id, feedUrl: `https://Feeds.example/é🎧/${number}`, feed: `feeds.example/${number}` };
+    return {
+      kind: "add",
+      id,
+      guid: id,
+      feedUrl: `https://Feeds.example/é🎧/${number}`,
+      feed: `feeds.example/${number}`,
+    };
   });
 }
 
@@ -32,9 +39,10 @@ async function withStore<T>(url: string, work: (store: SubscriptionStore) => Pro
 /** Two users with some thousand subscriptions, and removals among them. */
 const fill = (url: string) =>
   withStore(url, async (store) => {
-    await store.add(asUser(1), drafts(7_000), NOW);
-    await store.add(asUser(2 ** 40), drafts(10), NOW);
-    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0)) await store.remove(asUser(1), id, NOW);
+    await addTo(store, asUser(1), drafts(7_000), NOW);
+    await addTo(store, asUser(2 ** 40), drafts(10), NOW);
+    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0))
+      await removeFrom(store, asUser(1), id, NOW);
   });
 
 const everything = (url: string) =>
@@ -61,7 +69,7 @@ test("a database moves from SQLite to PostgreSQL and back, and is the same", asy
   }
   assert.deepEqual(readdirSync(pathOf(back).replace(/\/[^/]*$/, "")).sort(), ["earmark.db", "earmark.db-lock"]);
   await withStore(back, async (store) => {
-    const [again, added] = await store.add(asUser(1), [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
+    const [again, added] = await addTo(store, asUser(1), [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
@@ -74,7 +82,7 @@ test("a target that is not empty is refused, and stays as it is", async () => {
   const from = newFile();
   await fill(from);
   for (const target of [newFile(), await postgres.database()]) {
-    await withStore(target, (store) => store.add(asUser(1), drafts(1), NOW));
+    await withStore(target, (store) => addTo(store, asUser(1), drafts(1), NOW));
     const { code, stderr } = await run(["copy", "--from", from, "--to", target]);
     assert.equal(code, 1);
     assert.match(stderr, /is not empty; nothing was copied/);

@@ -11,12 +11,12 @@ import { createServer, type Server } from "../src/http/server.ts";
 import { openStore } from "../src/store/engines.ts";
 
 import { answerChecker, type CheckAnswer } from "./openapi.ts";
-import { type Later, startPostgres } from "./postgres.ts";
+import { createDatabase, type Later, startPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 export const PLAIN = "application/vnd.api+json";
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer is whatever the server sent; assertions say what it should be
+// biome-ignore lint/suspicious/noExplicitAny: assertions check the shape of a response
 type Json = any;
 
 export interface Answer {
@@ -33,7 +33,7 @@ export interface TestServer {
   readonly databaseUrl: string;
   readonly store: Store;
   readonly server: Server;
-  /** Every line of the log so far. */
+  /** The log so far. */
   readonly log: () => string;
   readonly call: (method: string, path: string, options?: CallOptions) => Promise<Answer>;
   /** Posts operations and returns their results. */
@@ -46,24 +46,31 @@ export interface CallOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** With TEST_ENGINE=postgres the server stands on PostgreSQL, which is held to every test that uses it. */
-const postgres = process.env["TEST_ENGINE"] === "postgres" ? await startPostgres(["max_connections=300"]) : undefined;
+/** With TEST_ENGINE=postgres every server uses PostgreSQL: the one TEST_POSTGRES_URL names, or one for this file. */
+const createDatabaseUrl = process.env["TEST_ENGINE"] === "postgres" ? await findPostgres() : async () => undefined;
 
-/** A folder of its own that goes when the tests of the file have run. */
+async function findPostgres(): Promise<() => Promise<string>> {
+  const url = process.env["TEST_POSTGRES_URL"];
+  if (url !== undefined) return () => createDatabase(url);
+  const server = await startPostgres(["max_connections=300"]);
+  return () => server.database();
+}
+
+/** A temporary folder that is deleted after the tests of the file. */
 export function temporaryFolder(later: Later = after): string {
   const folder = mkdtempSync(join(tmpdir(), "earmark-"));
   later(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** The real server on a real file and a real port, in this process; closed when the tests of the file have run. */
+/** The real server with a real database and port, in this process; closed after the tests of the file. */
 export async function startServer(
   environment: Readonly<Record<string, string>> = {},
   clock: () => Date = () => new Date(),
   later: Later = after,
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
-  const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
+  const databaseUrl = (await createDatabaseUrl()) ?? "file:earmark.db";
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
   const store = await openStore(config.databaseUrl, {
     maxWaiting: config.maxQueuedOperations,
@@ -113,7 +120,7 @@ export async function startServer(
   };
 }
 
-/** What holds the answers of each server to the document of its API, by its port. */
+/** Validates the responses of each server against its OpenAPI document, by port. */
 const checks = new Map<number, CheckAnswer>();
 
 export function callServer(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {

@@ -11,6 +11,7 @@ import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { temporaryFolder } from "./harness.ts";
+import { addTo } from "./lists.ts";
 import { startPostgres } from "./postgres.ts";
 
 /**
@@ -75,9 +76,10 @@ test("many users at once share the few connections of the server", async () => {
   const outcomes = await Promise.all(
     Array.from({ length: 100 }, (_, user) => {
       const id = "00000000-0000-4000-8000-000000000001";
-      return store.add(
+      return addTo(
+        store,
         asUser(10_000 + user),
-        [{ id, guid: id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
+        [{ kind: "add", id, guid: id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
         new Date(),
       );
     }),

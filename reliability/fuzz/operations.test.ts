@@ -155,7 +155,7 @@ function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined
 function checkResults(attempts: readonly (Draft | Malformed)[]): void {
   const outcomes = attempts.map((attempt, index): Outcome => {
     if ("refused" in attempt) return attempt;
-    if (index % 2 === 1) return { refused: "already-subscribed", draft: attempt };
+    if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id, change: attempt };
     return { id: attempt.id, feedUrl: attempt.feedUrl, subscribedAt: new Date(0) };
   });
   const { "atomic:results": results } = JSON.parse(writeResults(outcomes, BASE));
@@ -166,8 +166,8 @@ function checkResults(attempts: readonly (Draft | Malformed)[]): void {
       assert.equal(errors.length, 1);
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
-      if ("draft" in outcome)
-        assert.deepEqual(errors[0].meta, { feed_url: outcome.draft.feedUrl, guid: outcome.draft.guid });
+      if ("change" in outcome && outcome.change.kind === "add")
+        assert.deepEqual(errors[0].meta, { feed_url: outcome.change.feedUrl, guid: outcome.change.guid });
     } else assert.deepEqual([data.id, data.attributes.feed_url], [outcome.id, outcome.feedUrl]);
   }
 }

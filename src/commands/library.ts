@@ -5,7 +5,7 @@ import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
 import { openStore } from "../store/engines.ts";
-import { asUser, everySubscription, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -77,7 +77,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      return imported.map(({ wanted: { feedUrl }, outcome, error, id }) => {
+      return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
         return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
@@ -86,7 +86,10 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
     },
-    remove: (id) => store.remove(asUser(user), id, now()),
+    async remove(id) {
+      const { outcomes } = await store.change(asUser(user), [{ kind: "remove", id }], now());
+      return !outcomes.some(isRefusal);
+    },
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
       const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
@@ -99,7 +102,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ wanted: { feedUrl, title }, outcome, error, id }) => ({
+        entries: entries.map(({ feed: { feedUrl, title }, outcome, error, id }) => ({
           feedUrl,
           title: title ?? null,
           outcome,

@@ -21,7 +21,12 @@ function openTerminal({ isTTY = true } = {}) {
     },
     { quiet: false },
   );
-  const read = (stream: PassThrough) => String(stream.read() ?? "");
+  const read = (stream: PassThrough) => {
+    let text = "";
+    // From Node 26 on, `read` returns one chunk at a time.
+    for (let chunk = stream.read(); chunk !== null; chunk = stream.read()) text += String(chunk);
+    return text;
+  };
   return { terminal, stdin, stdout: () => read(stdout), stderr: () => read(stderr) };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/harness.ts";
+import { addTo } from "../../test/lists.ts";
 import { SESSION_IDLE_MS } from "../account-store.ts";
 import { Accounts, hashSecret, SESSION_MS } from "../accounts.ts";
 import { asUser } from "../subscriptions.ts";
@@ -262,9 +263,10 @@ describe("who may sign up", () => {
 
   test("whoever signs up by themselves does not get the list that was there before", async () => {
     const server = await start();
-    await server.store.add(
+    await addTo(
+      server.store,
       asUser(1),
-      [{ id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
+      [{ kind: "add", id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
       server.now(),
     );
     const stranger = await signUp(server, "stranger");

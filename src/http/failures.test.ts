@@ -11,11 +11,12 @@ import { createServer } from "./server.ts";
 async function startBroken(failure: Error) {
   const fail = () => Promise.reject(failure);
   const store: Store = {
-    add: fail,
-    remove: fail,
+    change: fail,
     find: fail,
     page: fail,
-    knows: fail,
+    itemsAfter: fail,
+    changesSince: fail,
+    forgetRemovals: fail,
     ready: fail,
     waiting: 0,
     close: () => Promise.resolve(),

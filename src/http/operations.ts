@@ -1,7 +1,7 @@
 import { failure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
-import { type Draft, type Malformed, subscribe } from "../subscriptions.ts";
+import { applyChanges, type Draft, type Malformed } from "../subscriptions.ts";
 import { readBody } from "./body.ts";
 import { Budget, type Reservation } from "./budget.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
@@ -49,7 +49,7 @@ export function createOperationsHandler(
     const { request, response, caller } = call;
     const place = queue.reserve(request);
     try {
-      const outcomes = await subscribe(store, caller, await readAttempts(call, place), clock());
+      const outcomes = await applyChanges(store, caller, await readAttempts(call, place), clock());
       metrics?.countOutcomes(outcomes);
       if (outcomes.length <= MAX_RESULTS_AT_ONCE)
         respond(response, 200, JSON_API_ATOMIC, writeResults(outcomes, basePath));

@@ -2,7 +2,7 @@ import { failure } from "../errors.ts";
 import type { ListQuery } from "../jsonapi/query.ts";
 import { type Field, selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { isRefusal, subscribe } from "../subscriptions.ts";
+import { applyChanges, isRefusal } from "../subscriptions.ts";
 import { readJson } from "./body.ts";
 import { JSON_API } from "./dialect.ts";
 import { respond, respondEmpty } from "./respond.ts";
@@ -20,7 +20,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       const draft = readSubscription(await readJson(request, response, maxBytes));
       await caller.spend(1);
-      const outcomes = await subscribe(store, caller, [draft], clock());
+      const outcomes = await applyChanges(store, caller, [draft], clock());
       metrics?.countOutcomes(outcomes);
       const [outcome] = outcomes;
       if (outcome === undefined) throw new Error("the store returned no outcome");
@@ -30,7 +30,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     },
 
     async get({ response, caller: { user }, params, query: fields }: Call<readonly Field[] | undefined>) {
-      const subscription = await store.find(user, idOf(params));
+      const [subscription] = await store.find(user, [{ id: idOf(params) }]);
       if (subscription === undefined) throw failure("not-found", { resource: "Subscription" });
       respond(response, 200, JSON_API, writeSubscription(subscription, basePath, fields));
     },
@@ -38,7 +38,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
       await caller.spend(1);
-      if (!(await store.remove(caller, id, clock()))) throw failure("not-found", { resource: "Subscription" });
+      const { outcomes } = await store.change(caller, [{ kind: "remove", id }], clock());
+      if (outcomes.some(isRefusal)) throw failure("not-found", { resource: "Subscription" });
       respondEmpty(response);
     },
   };

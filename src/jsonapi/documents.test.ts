@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createError, ERRORS, RequestFailure } from "../errors.ts";
-import type { Imported } from "../imports.ts";
+import type { ImportResult } from "../imports.ts";
 import { type Conflict, type Draft, isRefusal, type Malformed, type Subscription } from "../subscriptions.ts";
 import { writeFailure } from "./failure.ts";
 import { writeImported } from "./imports.ts";
@@ -13,7 +13,7 @@ import { readSubscription, refusedSubscription, writePage, writeSubscription } f
 const ID = "00000000-0000-4000-8000-00000000000a";
 const FEED = "https://feeds.example/one";
 const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-const DRAFT: Draft = { id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
+const DRAFT: Draft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
 const AT = new Date("2026-01-02T03:04:05.678Z");
 const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
@@ -172,7 +172,11 @@ test("result N answers operation N: what was added, or what stands against it", 
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [KEPT, ...CONFLICTS.map(([refused]): Conflict => ({ refused, draft: { ...DRAFT, guid } })), KEPT],
+      [
+        KEPT,
+        ...CONFLICTS.map(([refused]): Conflict => ({ refused, existingId: ID, change: { ...DRAFT, guid } })),
+        KEPT,
+      ],
       "/p",
     ),
   );
@@ -223,7 +227,7 @@ test("every way to be refused has its status and its title", () => {
     });
   }
   for (const [refused, title, detail, at] of CONFLICTS) {
-    assert.deepEqual(refusedSubscription({ refused, draft: DRAFT }).error, {
+    assert.deepEqual(refusedSubscription({ refused, existingId: ID, change: DRAFT }).error, {
       status: 409,
       code: refused,
       title,
@@ -322,15 +326,15 @@ test("the links of a page lead to its neighbours, and to nowhere where there are
 });
 
 test("what became of an import is written entry by entry, and counted", async () => {
-  const wanted = { feedUrl: FEED, title: undefined };
+  const feed = { feedUrl: FEED, title: undefined };
   const error = createError("feed-url-not-http");
-  const some: Imported[] = [
-    { wanted: { ...wanted, title: "One" }, outcome: "added", error: undefined, id: ID },
-    { wanted, outcome: "already-subscribed", error: undefined, id: undefined },
-    { wanted, outcome: "refused", error, id: undefined },
-    { wanted, outcome: "refused", error, id: undefined },
+  const some: ImportResult[] = [
+    { feed: { ...feed, title: "One" }, outcome: "added", error: undefined, id: ID },
+    { feed, outcome: "already-subscribed", error: undefined, id: undefined },
+    { feed, outcome: "refused", error, id: undefined },
+    { feed, outcome: "refused", error, id: undefined },
   ];
-  const write = async (imported: readonly Imported[], dryRun: boolean) => {
+  const write = async (imported: readonly ImportResult[], dryRun: boolean) => {
     const pieces: string[] = [];
     for await (const piece of writeImported(imported, dryRun)) pieces.push(piece);
     const entries = pieces.map((piece) => piece.split('"import-entry"').length - 1);

@@ -1,9 +1,9 @@
-import type { Imported } from "../imports.ts";
+import type { ImportResult } from "../imports.ts";
 import { PLAIN } from "./media-type.ts";
 
 /** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
-export async function* writeImported(imported: readonly Imported[], dryRun: boolean): AsyncGenerator<string> {
-  const count = (wanted: Imported["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
+export async function* writeImported(imported: readonly ImportResult[], dryRun: boolean): AsyncGenerator<string> {
+  const count = (wanted: ImportResult["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
   const meta = {
     dry_run: dryRun,
     counts: {
@@ -18,13 +18,13 @@ export async function* writeImported(imported: readonly Imported[], dryRun: bool
   yield "]}";
 }
 
-function writeEntry({ wanted, outcome, error, id }: Imported, number: number): string {
+function writeEntry({ feed, outcome, error, id }: ImportResult, number: number): string {
   return JSON.stringify({
     type: "import-entry",
     id: String(number),
     attributes: {
-      feed_url: wanted.feedUrl,
-      title: wanted.title ?? null,
+      feed_url: feed.feedUrl,
+      title: feed.title ?? null,
       outcome,
       code: error?.code ?? null,
       detail: error?.detail ?? null,

@@ -35,7 +35,7 @@ export function readResource(resource: Readonly<Record<string, unknown>>): Draft
   if (typeof feedUrl !== "string") return { refused: "feed-url-missing", at };
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading) return { refused: reading.fault, at };
-  return { id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
+  return { kind: "add", id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
 }
 
 /** The value that causes a conflict. */
@@ -46,14 +46,17 @@ const AT: Record<Conflict["refused"], Malformed["at"]> = {
 
 /** `pointer` turns the place within the resource into the place within the document. */
 export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => string): ErrorObject {
-  if ("draft" in refusal) {
-    const meta = { feed_url: refusal.draft.feedUrl, guid: refusal.draft.guid };
+  if ("change" in refusal) {
+    const { change } = refusal;
+    const meta = { feed_url: change.feedUrl, guid: change.kind === "add" ? change.guid : change.id };
     return createError(refusal.refused, { source: { pointer: pointer(AT[refusal.refused]) }, meta });
   }
   if (refusal.refused === "quota-exceeded") {
     const { max } = refusal;
     return createError("quota-exceeded", { max, source: { pointer: pointer("") }, meta: { max } });
   }
+  if (refusal.refused === "not-found")
+    return createError("not-found", { resource: "Subscription", source: { pointer: pointer("/id") } });
   const { refused, reason = "", at } = refusal;
   return createError(refused, { type: TYPE, reason, source: { pointer: pointer(at) } });
 }

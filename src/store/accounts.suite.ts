@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { addTo, findOne, removeFrom } from "../../test/lists.ts";
 import {
   type Account,
   type AccountStore,
@@ -44,7 +45,7 @@ const countOf = <T>(values: readonly T[], wanted: T) => values.filter((value) =>
 
 function draft(number: number): Draft {
   const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
-  return { id, guid: id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
+  return { kind: "add", id, guid: id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
 }
 
 const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
@@ -76,8 +77,8 @@ function credential(user: UserId, more: Partial<Credential> = {}): NewCredential
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
   assert.equal(await store.accounts.create(user, wish(`user-${user}`, { isOwner: false }), NOW), user);
   for (let from = 0; from < count; from += 2_000)
-    await store.add(asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
-  assert.equal(await store.remove(asUser(user), draft(1).id, NOW), true);
+    await addTo(store, asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
+  assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
 }
 
 /** What `here` has confirmed as revoked is refused `there`, though it was in use there all the time. */
@@ -128,7 +129,7 @@ export async function requireNoLateWrites(here: Stores, there: Stores): Promise<
         const write =
           index === 0
             ? there.accounts.addCredential(caller, credential(user))
-            : there.subscriptions.add(caller, [draft(next)], NOW);
+            : addTo(there.subscriptions, caller, [draft(next)], NOW);
         await write.catch((error: unknown) => {
           assert.ok(error instanceof AccessRevoked, String(error));
           refused += 1;
@@ -209,8 +210,8 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
     /** An account with some of all there is: items, removals, tokens, sessions. */
     async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
       const account = await newAccount();
-      await subscriptions.add(asUser(account.user), drafts(0, 20), NOW);
-      for (const { id } of drafts(5, 3)) await subscriptions.remove(asUser(account.user), id, NOW);
+      await addTo(subscriptions, asUser(account.user), drafts(0, 20), NOW);
+      for (const { id } of drafts(5, 3)) await removeFrom(subscriptions, asUser(account.user), id, NOW);
       const token = await add(account.user, { label: "a player" });
       const session = await add(account.user, { kind: "session" });
       return { account, token, session };
@@ -228,8 +229,8 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const own = await openFor(t);
         assert.equal(await own.accounts.isEmpty(), true);
         assert.deepEqual(await own.accounts.list(0, 10), []);
-        await own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 10), NOW);
-        await own.subscriptions.remove(asUser(LOCAL_USER), draft(4).id, NOW);
+        await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+        await removeFrom(own.subscriptions, asUser(LOCAL_USER), draft(4).id, NOW);
         const before = await listOf(LOCAL_USER, own.subscriptions);
         assert.equal(before.total, 9);
 
@@ -246,7 +247,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         assert.equal(await own.accounts.get(4_711), undefined);
         assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), before);
         assert.deepEqual(await listOf(4_711, own.subscriptions), EMPTY);
-        const [outcome] = await own.subscriptions.add(asUser(LOCAL_USER), [draft(100)], NOW);
+        const [outcome] = await addTo(own.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
         assert.ok(outcome !== undefined && !isRefusal(outcome));
 
         assert.equal(await own.accounts.create(4_712, wish("bob"), NOW), 4_712);
@@ -262,13 +263,13 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("once deleted takes the local list with it, and nobody becomes the local user again", async (t) => {
         const own = await openFor(t);
-        await own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 10), NOW);
+        await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
         assert.equal(await own.accounts.create(4_711, wish("ann"), NOW), LOCAL_USER);
         assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), true);
         assert.equal(await own.accounts.isEmpty(), true);
         assert.equal(await own.accounts.get(LOCAL_USER), undefined);
         assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
-        await assert.rejects(own.subscriptions.add(asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
+        await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
 
         assert.equal(await own.accounts.create(4_712, wish("ann"), NOW), 4_712);
         assert.equal(await own.accounts.create(4_713, wish("bob"), NOW), 4_713);
@@ -418,7 +419,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("the number of a user is given once, and never with the list of somebody else", async () => {
         const [{ user, name }, reader] = [await newAccount(), newUser()];
-        await subscriptions.add(asUser(reader), drafts(1, 1), NOW);
+        await addTo(subscriptions, asUser(reader), drafts(1, 1), NOW);
         for (const taken of [user, reader])
           await assert.rejects(accounts.create(taken, wish(`name-${newUser()}`), NOW), StoreUnavailable);
         assert.equal((await accounts.get(user))?.account.name, name);
@@ -467,7 +468,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       test("the list of the local user goes to an owner alone, whoever was first", async (context) => {
         const { accounts: others, subscriptions: lists } = await openFor(context);
-        await lists.add(asUser(LOCAL_USER), drafts(1, 3), NOW);
+        await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
         const [stranger, ann] = [newUser(), newUser()];
         assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
         assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
@@ -642,7 +643,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           tokens: [],
           sessions: [],
         });
-        for (const { id } of drafts(0, 20)) assert.equal(await subscriptions.find(account.user, id), undefined);
+        for (const { id } of drafts(0, 20)) assert.equal(await findOne(subscriptions, account.user, id), undefined);
 
         assert.deepEqual(await everythingOf(other.account.user), before);
         assert.deepEqual(await accounts.findCredential(other.token.hash), other.token.credential);
@@ -663,7 +664,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           const name = `name-${newUser()}`;
           const [first, second] = [newUser(), newUser()];
           assert.equal(await accounts.create(first, wish(name, { issuer }), NOW), first);
-          await subscriptions.add(asUser(first), drafts(0, 3), NOW);
+          await addTo(subscriptions, asUser(first), drafts(0, 3), NOW);
           await add(first);
           await accounts.delete(asUser(first), NOW);
           assert.equal(await accounts.create(second, wish(name, { issuer, password: "other" }), later(1)), second);
@@ -674,17 +675,17 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           assert.deepEqual(await accounts.find(name, issuer), account);
           assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
           assert.equal(await accounts.get(first), undefined);
-          await assert.rejects(subscriptions.add(asUser(first), drafts(0, 1), NOW), isGone);
+          await assert.rejects(addTo(subscriptions, asUser(first), drafts(0, 1), NOW), isGone);
         }
       });
 
       test("nothing can be written for a deleted user", async () => {
         const { account } = await someone();
         await accounts.delete(asUser(account.user), NOW);
-        await assert.rejects(subscriptions.add(asUser(account.user), drafts(50, 1), NOW), isGone);
-        await assert.rejects(subscriptions.add(asUser(account.user), drafts(0, 30), NOW), isGone);
-        await assert.rejects(subscriptions.remove(asUser(account.user), draft(0).id, NOW), isGone);
-        await assert.rejects(subscriptions.remove(asUser(account.user), draft(99).id, NOW), isGone);
+        await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(50, 1), NOW), isGone);
+        await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(0, 30), NOW), isGone);
+        await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(0).id, NOW), isGone);
+        await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(99).id, NOW), isGone);
         for (const kind of ["token", "session"] as const) {
           const refused = credential(account.user, { kind });
           assert.equal(await accounts.addCredential(SERVER, refused), "gone");
@@ -700,7 +701,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         await accounts.delete(asUser(gone.user), NOW);
         const outcomes = await Promise.allSettled(
           times(40, (index) =>
-            subscriptions.add(asUser((index % 2 === 0 ? gone : here).user), drafts(10 * index, 10), NOW),
+            addTo(subscriptions, asUser((index % 2 === 0 ? gone : here).user), drafts(10 * index, 10), NOW),
           ),
         );
         for (const [index, { status }] of outcomes.entries())
@@ -712,14 +713,14 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
       test("additions and removals that race with the deletion leave nothing behind", async () => {
         for (let round = 0; round < 5; round += 1) {
           const { user } = await newAccount();
-          await subscriptions.add(asUser(user), drafts(0, 100), NOW);
+          await addTo(subscriptions, asUser(user), drafts(0, 100), NOW);
           const write = (index: number): Promise<unknown> =>
             index % 3 === 2
-              ? subscriptions.remove(asUser(user), draft(index).id, NOW)
-              : subscriptions.add(asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
+              ? removeFrom(subscriptions, asUser(user), draft(index).id, NOW)
+              : addTo(subscriptions, asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
           const earlier = Promise.allSettled(times(20, write));
           // Some rounds delete at once, the others when part of it has been written.
-          if (round % 2 === 1) await subscriptions.add(asUser(user), [draft(900)], NOW);
+          if (round % 2 === 1) await addTo(subscriptions, asUser(user), [draft(900)], NOW);
           const deleted = accounts.delete(asUser(user), NOW);
           const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
           assert.equal(await deleted, true);
@@ -727,7 +728,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           assertDoneOrGone([...(await earlier), ...(await meanwhile), ...after]);
           assert.ok(after.every(({ status }) => status === "rejected"));
           assert.deepEqual(await listOf(user), EMPTY);
-          for (const { id } of drafts(0, 100)) assert.equal(await subscriptions.find(user, id), undefined);
+          for (const { id } of drafts(0, 100)) assert.equal(await findOne(subscriptions, user, id), undefined);
         }
       });
 
@@ -735,15 +736,15 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const [large, other] = [await newAccount(), await newAccount()];
         const count = 20_000;
         for (let from = 0; from < count; from += 2_000)
-          await subscriptions.add(asUser(large.user), drafts(from, 2_000), NOW);
-        await subscriptions.remove(asUser(large.user), draft(1).id, NOW);
-        const isLeft = async () => (await subscriptions.find(large.user, draft(0).id)) !== undefined;
+          await addTo(subscriptions, asUser(large.user), drafts(from, 2_000), NOW);
+        await removeFrom(subscriptions, asUser(large.user), draft(1).id, NOW);
+        const isLeft = async () => (await findOne(subscriptions, large.user, draft(0).id)) !== undefined;
         const deleting = accounts.delete(asUser(large.user), NOW);
         while ((await accounts.get(large.user)) !== undefined) await setImmediate();
-        await subscriptions.add(asUser(other.user), drafts(0, 3), NOW);
+        await addTo(subscriptions, asUser(other.user), drafts(0, 3), NOW);
         assert.equal(await isLeft(), true, "written while some of the list was still to be erased");
         assert.deepEqual(await listOf(large.user), EMPTY, "none of it is shown meanwhile");
-        await assert.rejects(subscriptions.add(asUser(large.user), drafts(count, 1), NOW), isGone);
+        await assert.rejects(addTo(subscriptions, asUser(large.user), drafts(count, 1), NOW), isGone);
         assert.equal(await deleting, true);
         assert.equal(await isLeft(), false);
         assert.equal((await listOf(other.user)).total, 3);
@@ -773,11 +774,11 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
 
       /** Every write that a request can ask for. `target` is a token that it may revoke. */
       const WRITES: Record<string, (caller: Caller, target: string, at: Date) => Promise<unknown>> = {
-        "add, the first time": (caller, _, at) => subscriptions.add(caller, drafts(100, 2), at),
-        "add, a new feed as before": (caller, _, at) => subscriptions.add(caller, [draft(200)], at),
-        "add, a conflict": (caller, _, at) => subscriptions.add(caller, [draft(0)], at),
-        remove: (caller, _, at) => subscriptions.remove(caller, draft(1).id, at),
-        "remove, not there": (caller, _, at) => subscriptions.remove(caller, draft(99).id, at),
+        "add, the first time": (caller, _, at) => addTo(subscriptions, caller, drafts(100, 2), at),
+        "add, a new feed as before": (caller, _, at) => addTo(subscriptions, caller, [draft(200)], at),
+        "add, a conflict": (caller, _, at) => addTo(subscriptions, caller, [draft(0)], at),
+        remove: (caller, _, at) => removeFrom(subscriptions, caller, draft(1).id, at),
+        "remove, not there": (caller, _, at) => removeFrom(subscriptions, caller, draft(99).id, at),
         addCredential: (caller, _, at) => accounts.addCredential(caller, credential(caller.user, { createdAt: at })),
         removeCredential: (caller, target, at) => accounts.removeCredential(caller, "token", target, at),
         "removeCredential, not there": (caller, _, at) => accounts.removeCredential(caller, "token", randomUUID(), at),
@@ -801,7 +802,7 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
           const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
           assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
           // So that an engine has reason to believe that nothing stands against an addition.
-          await subscriptions.add(callerOf(user, expired), [draft(50)], later(999));
+          await addTo(subscriptions, callerOf(user, expired), [draft(50)], later(999));
           const before = await everythingOf(user);
           for (const [name, write] of Object.entries(WRITES)) {
             for (const hash of [revoked.hash, expired.hash, newHash(), NO_HASH]) {
@@ -832,14 +833,14 @@ export function describeAccounts(engine: string, open: () => Promise<Stores>): v
         const tokens = await Promise.all(times(4, () => add(user)));
         const [gone] = tokens;
         assert.ok(gone);
-        await subscriptions.add(callerOf(user, tokens[1] ?? gone), drafts(500, 2), NOW);
+        await addTo(subscriptions, callerOf(user, tokens[1] ?? gone), drafts(500, 2), NOW);
         await accounts.removeCredential(asUser(user), "token", gone.credential.id, NOW);
         const outcomes = await Promise.allSettled(
           times(40, (index) => {
             const caller = callerOf(user, tokens[index % 4] ?? gone);
             return index % 8 > 3
-              ? subscriptions.remove(caller, draft(index - 4).id, NOW)
-              : subscriptions.add(caller, drafts(index, 1), NOW);
+              ? removeFrom(subscriptions, caller, draft(index - 4).id, NOW)
+              : addTo(subscriptions, caller, drafts(index, 1), NOW);
           }),
         );
         for (const [index, outcome] of outcomes.entries())

@@ -70,7 +70,14 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       const url = await newUrl();
       const target = await (await engineFor(url).archive(url)).replaceEmpty();
       const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
-      const rows = Array.from({ length: 12_000 }, (_, index) => [1 + Math.floor(index / 6_000), index, key(1), index]);
+      const rows = Array.from({ length: 12_000 }, (_, index) => [
+        1 + Math.floor(index / 6_000),
+        index,
+        key(1),
+        index,
+        0,
+        "",
+      ]);
       await target.write(removals, rows);
       await target.finish();
       assert.deepEqual((await readAll(url))["removals"], rows);

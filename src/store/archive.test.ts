@@ -127,7 +127,7 @@ test("backup: deleted content in the file → only live content in the backup", 
   const database = new DatabaseSync(file);
   database.exec("pragma secure_delete = off; pragma journal_mode = wal");
   const url = (index: number) => `https://u:secret-${index}@private.example/`;
-  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0)");
+  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0, 0)");
   for (let index = 0; index < 1_000; index += 1)
     insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), url(index));
   database.exec("delete from subscriptions where user_id = 7");
@@ -213,7 +213,7 @@ test("restore: interrupted at any point → the path has the old database or the
   await fill(`file:${backup}`, 3);
   // While rows are copied: the old one is open to everybody, and what is left behind does not harm.
   const broken = replaceFile(file, () => assert.fail("it was not finished"));
-  await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0]]);
+  await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0, 0]]);
   writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));
   await broken.close();
   writeFileSync(`${file}-restoring`, readFileSync(`${file}-left-by-kill`));
@@ -283,7 +283,7 @@ test("what is not a whole backup is refused, with what to do", async () => {
   const newer = newFile();
   await fill(`file:${newer}`, 1);
   const database = new DatabaseSync(newer);
-  database.exec("pragma user_version = 4; pragma journal_mode = delete");
+  database.exec("pragma user_version = 5; pragma journal_mode = delete");
   database.close();
   assert.throws(() => checkFile(newer), refuses("newer Earmark"));
 });
@@ -298,7 +298,7 @@ test("a file is looked at without changing it", async () => {
   assert.equal(existsSync(file), false);
   assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.deepEqual(await states(), [
-    "ok: The database is of this version (schema 3)",
+    "ok: The database is of this version (schema 4)",
     "ok: The database is whole",
     "ok: It is kept safely: journal_mode wal, synchronous full",
   ]);
@@ -309,9 +309,9 @@ test("a file is looked at without changing it", async () => {
     refuses("A SQLite file cannot be distributed."),
   );
   const database = new DatabaseSync(file);
-  database.exec("drop table erasures; pragma user_version = 2");
-  assert.equal((await states())[0], "ok: The next start brings the database from schema 2 to 3");
-  database.exec("pragma user_version = 4");
+  database.exec("drop index removals_by_time; pragma user_version = 3");
+  assert.equal((await states())[0], "ok: The next start brings the database from schema 3 to 4");
+  database.exec("pragma user_version = 5");
   database.close();
   const [finding] = await inspectDatabase(url);
   assert.equal(finding?.state, "error");

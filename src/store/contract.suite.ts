@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { addTo, findOne, removeFrom, wordOf } from "../../test/lists.ts";
 import { fc } from "../../test/properties.ts";
 import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import { describeChanges } from "./changes.suite.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
 function draft(id: number, feed: number | string): Draft {
   const text = `00000000-0000-4000-8000-${id.toString(16).padStart(12, "0")}`;
   return {
+    kind: "add",
     id: text,
     guid: text.toUpperCase(),
     feedUrl: `https://feeds.example/${feed}/`,
@@ -15,17 +18,16 @@ function draft(id: number, feed: number | string): Draft {
   };
 }
 
-const wordOf = (outcome: Outcome) => (isRefusal(outcome) ? outcome.refused : "added");
-
 /** What any engine must do, whatever it is made of. `store` is a new one, without data. */
 export function describeStore(engine: string, store: SubscriptionStore): void {
+  describeChanges(engine, store);
   describe(`the store on ${engine}`, () => {
     let users = 100;
     const newUser = (): UserId => {
       users += 1;
       return users;
     };
-    const add = (user: UserId, ...drafts: Draft[]) => store.add(asUser(user), drafts, NOW);
+    const add = (user: UserId, ...drafts: Draft[]) => addTo(store, asUser(user), drafts, NOW);
     const list = async (user: UserId, offset = 0, size = 1_000) => (await store.page(user, { offset, size })).items;
     const ids = async (user: UserId) => (await list(user)).map(({ id }) => id);
     const total = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).total;
@@ -37,7 +39,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const given: Draft = { ...draft(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
       const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: NOW };
       assert.deepEqual(await add(user, given), [kept]);
-      assert.deepEqual(await store.find(user, given.id), kept);
+      assert.deepEqual(await findOne(store, user, given.id), kept);
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [kept], total: 1 });
     });
 
@@ -49,15 +51,15 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         feed: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
       };
       assert.deepEqual((await add(user, long, { ...long, ...draft(2, "y") })).map(wordOf), ["added", "added"]);
-      assert.equal((await store.find(user, long.id))?.feedUrl, long.feedUrl);
+      assert.equal((await findOne(store, user, long.id))?.feedUrl, long.feedUrl);
     });
 
     test("has nothing for a user it has not seen", async () => {
       const user = newUser();
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [], total: 0 });
       assert.deepEqual(await store.page(user, { offset: 1_000, size: 25 }), { items: [], total: 0 });
-      assert.equal(await store.find(user, draft(1, 1).id), undefined);
-      assert.equal(await store.remove(asUser(user), draft(1, 1).id, NOW), false);
+      assert.equal(await findOne(store, user, draft(1, 1).id), undefined);
+      assert.equal(await removeFrom(store, asUser(user), draft(1, 1).id, NOW), false);
     });
 
     test("outcome N answers draft N: added, already subscribed, or id in use", async () => {
@@ -72,7 +74,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         draft(3, "d"),
         draft(5, "e"),
       ];
-      const outcomes = await store.add(asUser(user), drafts, NOW);
+      const outcomes = await addTo(store, asUser(user), drafts, NOW);
       const words = [
         "already-subscribed",
         "id-in-use",
@@ -83,8 +85,13 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         "added",
       ];
       assert.deepEqual(outcomes.map(wordOf), words);
+      const existing = outcomes.map((outcome) => ("existingId" in outcome ? outcome.existingId : ""));
+      assert.deepEqual(
+        existing.map((id) => id && Number.parseInt(id.slice(-12), 16)),
+        [1, 1, "", 1, 3, 3, ""],
+      );
       for (const [index, outcome] of outcomes.entries()) {
-        if (isRefusal(outcome)) assert.deepEqual(outcome, { refused: outcome.refused, draft: drafts[index] });
+        if (isRefusal(outcome)) assert.deepEqual(outcome, { ...outcome, change: drafts[index] });
         else assert.deepEqual(outcome, { id: drafts[index]?.id, feedUrl: drafts[index]?.feedUrl, subscribedAt: NOW });
       }
       assert.deepEqual(
@@ -101,9 +108,9 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("a batch may be empty, or large", async () => {
       const user = newUser();
-      assert.deepEqual(await store.add(asUser(user), [], NOW), []);
+      assert.deepEqual(await addTo(store, asUser(user), [], NOW), []);
       const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
-      const outcomes = await store.add(asUser(user), drafts, NOW);
+      const outcomes = await addTo(store, asUser(user), drafts, NOW);
       assert.deepEqual(
         outcomes.map(wordOf),
         drafts.map((_, index) => (index < 9_000 ? "added" : "already-subscribed")),
@@ -114,30 +121,34 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     test("two users may have the same id and the same feed, and see nothing of each other", async () => {
       const [ann, bob] = [newUser(), newUser()];
       assert.deepEqual((await add(ann, draft(1, "a"))).map(wordOf), ["added"]);
-      assert.equal(await store.find(bob, draft(1, "a").id), undefined);
-      assert.equal(await store.remove(asUser(bob), draft(1, "a").id, NOW), false);
+      assert.equal(await findOne(store, bob, draft(1, "a").id), undefined);
+      assert.equal(await removeFrom(store, asUser(bob), draft(1, "a").id, NOW), false);
       assert.deepEqual((await add(bob, draft(1, "b"), draft(2, "a"))).map(wordOf), ["added", "added"]);
       assert.equal(await total(ann), 1);
       assert.equal(await total(bob), 2);
-      assert.equal((await store.find(ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
+      assert.equal((await findOne(store, ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
     });
 
     test("knows which feeds are in a list, in the order they are asked for, and not those of others", async () => {
       const [ann, bob] = [newUser(), newUser()];
       await add(ann, draft(1, "a"), draft(2, "b"), draft(3, "c"));
       await add(bob, draft(4, "d"));
-      await store.remove(asUser(ann), draft(2, "b").id, NOW);
+      await removeFrom(store, asUser(ann), draft(2, "b").id, NOW);
       const feeds = ["d", "c", "b", "a", "c", "x"].map((feed) => draft(0, feed).feed);
-      assert.deepEqual(await store.knows(ann, feeds), [false, true, false, true, true, false]);
-      assert.deepEqual(await store.knows(newUser(), feeds.slice(0, 2)), [false, false]);
-      assert.deepEqual(await store.knows(ann, []), []);
+      const found = (await store.find(ann, [...feeds.map((feed) => ({ feed })), { id: draft(3, 0).id }])).map(
+        (item) => item?.id,
+      );
+      const [a, c] = [draft(1, 0).id, draft(3, 0).id];
+      assert.deepEqual(found, [undefined, c, undefined, a, c, undefined, c]);
+      assert.deepEqual(await store.find(newUser(), [{ feed: feeds[1] ?? "" }, { id: a }]), [undefined, undefined]);
+      assert.deepEqual(await store.find(ann, []), []);
     });
 
     test("a list is in the order of subscribing, across batches, in any window", async () => {
       const user = newUser();
       const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => draft(id, id));
-      await store.add(asUser(user), order.slice(0, 4), NOW);
-      await store.add(asUser(user), order.slice(4), new Date(NOW.getTime() - 60_000));
+      await addTo(store, asUser(user), order.slice(0, 4), NOW);
+      await addTo(store, asUser(user), order.slice(4), new Date(NOW.getTime() - 60_000));
       const expected = order.map(({ id }) => id);
       assert.deepEqual(await ids(user), expected);
       for (let offset = 0; offset <= 10; offset += 1) {
@@ -154,16 +165,16 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     test("what was removed is gone, and can be added again at the end, under its id or another", async () => {
       const user = newUser();
       await add(user, draft(1, "a"), draft(2, "b"), draft(3, "c"));
-      assert.equal(await store.remove(asUser(user), draft(1, 0).id, NOW), true);
-      assert.equal(await store.remove(asUser(user), draft(1, 0).id, NOW), false);
-      assert.equal(await store.find(user, draft(1, 0).id), undefined);
+      assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), true);
+      assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), false);
+      assert.equal(await findOne(store, user, draft(1, 0).id), undefined);
       assert.equal(await total(user), 2);
       assert.deepEqual((await add(user, draft(1, "a"))).map(wordOf), ["added"]);
       assert.deepEqual(
         await ids(user),
         [2, 3, 1].map((id) => draft(id, 0).id),
       );
-      await store.remove(asUser(user), draft(2, 0).id, NOW);
+      await removeFrom(store, asUser(user), draft(2, 0).id, NOW);
       assert.deepEqual((await add(user, draft(9, "b"), draft(2, "z"))).map(wordOf), ["added", "added"]);
       assert.deepEqual(
         await ids(user),
@@ -183,11 +194,11 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
               if (isAdding) {
                 const drafts = Array.from({ length: count }, (_, index) => draft(next + index, next + index));
                 next += count;
-                await store.add(asUser(user), drafts, NOW);
+                await addTo(store, asUser(user), drafts, NOW);
                 model.push(...drafts.map(({ id }) => id));
               } else if (model.length > 0) {
                 const [removed = ""] = model.splice((at * 7919) % model.length, 1);
-                assert.equal(await store.remove(asUser(user), removed, NOW), true);
+                assert.equal(await removeFrom(store, asUser(user), removed, NOW), true);
               }
             }
             model = [...model];
@@ -233,8 +244,8 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
               );
               const answers = commands.map(async (one) =>
                 typeof one === "number"
-                  ? store.remove(asUser(user), draft(one, 0).id, NOW)
-                  : (await store.add(asUser(user), one, NOW)).map(wordOf),
+                  ? removeFrom(store, asUser(user), draft(one, 0).id, NOW)
+                  : (await addTo(store, asUser(user), one, NOW)).map(wordOf),
               );
               assert.deepEqual(await Promise.all(answers), expected);
             }
@@ -269,7 +280,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const drafts = Array.from({ length: 200 }, (_, index) => draft(index, index));
       const batches = await Promise.all(
         Array.from({ length: 10 }, (_, index) =>
-          store.add(asUser(user), index % 2 === 0 ? drafts : drafts.toReversed(), NOW),
+          addTo(store, asUser(user), index % 2 === 0 ? drafts : drafts.toReversed(), NOW),
         ),
       );
       assert.equal(batches.flat().filter((outcome) => wordOf(outcome) === "added").length, 200);
@@ -283,10 +294,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
         const caller = withQuota(newUser(), 3);
-        await store.add(caller, [draft(1, "a")], NOW);
+        await addTo(store, caller, [draft(1, "a")], NOW);
         const drafts = [draft(2, "b"), draft(3, "a"), draft(3, "c"), draft(4, "d"), draft(1, "e"), draft(5, "b")];
         const words = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
-        assert.deepEqual((await store.add(caller, drafts, NOW)).map(quotaWord), words);
+        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaWord), words);
         assert.deepEqual(
           await ids(caller.user),
           [1, 2, 3].map((id) => draft(id, 0).id),
@@ -295,22 +306,22 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: single additions → refused at the limit, accepted after a removal", async () => {
         const caller = withQuota(newUser(), 2);
-        const addOne = async (id: number) => (await store.add(caller, [draft(id, id)], NOW)).map(quotaWord).join();
+        const addOne = async (id: number) => (await addTo(store, caller, [draft(id, id)], NOW)).map(quotaWord).join();
         // The first two make an engine believe that nothing stands against the next.
         assert.deepEqual([await addOne(1), await addOne(2), await addOne(3), await addOne(3)].slice(2), [
           "max 2",
           "max 2",
         ]);
-        assert.equal(await store.remove(caller, draft(1, 0).id, NOW), true);
+        assert.equal(await removeFrom(store, caller, draft(1, 0).id, NOW), true);
         assert.deepEqual([await addOne(3), await addOne(4)], ["added", "max 2"]);
         assert.equal(await total(caller.user), 2);
       });
 
       test("quota: many additions at once → exactly as many as the limit", async () => {
         const caller = withQuota(newUser(), 7);
-        await store.add(caller, [draft(100, "x")], NOW);
+        await addTo(store, caller, [draft(100, "x")], NOW);
         const outcomes = await Promise.all(
-          Array.from({ length: 20 }, (_, index) => store.add(caller, [draft(index, index)], NOW)),
+          Array.from({ length: 20 }, (_, index) => addTo(store, caller, [draft(index, index)], NOW)),
         );
         assert.equal(outcomes.flat().filter((outcome) => quotaWord(outcome) === "added").length, 6);
         assert.equal(await total(caller.user), 7);
@@ -318,8 +329,8 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: lowered below the length of the list → the list stays, additions are refused", async () => {
         const user = newUser();
-        await store.add(asUser(user), [draft(1, "a"), draft(2, "b")], NOW);
-        assert.deepEqual((await store.add(withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaWord), ["max 1"]);
+        await addTo(store, asUser(user), [draft(1, "a"), draft(2, "b")], NOW);
+        assert.deepEqual((await addTo(store, withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaWord), ["max 1"]);
         assert.equal(await total(user), 2);
       });
     });
@@ -331,10 +342,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const writer = (async () => {
         for (let batch = 0; batch < 100; batch += 1) {
           const drafts = Array.from({ length: 10 }, (_, index) => draft(batch * 10 + index, batch * 10 + index));
-          await store.add(asUser(user), drafts, NOW);
+          await addTo(store, asUser(user), drafts, NOW);
           answered += 10;
           if (batch % 10 === 9) {
-            await store.remove(asUser(user), draft(batch, 0).id, NOW);
+            await removeFrom(store, asUser(user), draft(batch, 0).id, NOW);
             answered -= 1;
           }
         }

@@ -55,7 +55,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
-    return this.#postgres.persist(async (connection) => {
+    return this.#postgres.retry(async (connection) => {
       for (;;) {
         const outcome = await createAccount(connection, user, account, at);
         if (outcome !== "retry") return outcome;
@@ -119,7 +119,10 @@ export class PostgresAccounts implements AccountStore {
       if (row === undefined) return false;
       wasThere = true;
       // Writers of the list wait for this lock and then find the user deleted.
-      await connection.query("insert into earmark.lists values ($1, 0, 0) on conflict do nothing", [user]);
+      await connection.query(
+        "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing",
+        [user],
+      );
       const { rows: lists } = await connection.query<{ sequence: string }>(
         "select sequence from earmark.lists where user_id = $1 for update",
         [user],
@@ -280,11 +283,11 @@ export class PostgresAccounts implements AccountStore {
   }
 
   #read<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.#postgres.persist(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
+    return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
   }
 
   #transact<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#postgres.persist((connection) => transact(connection, work));
+    return this.#postgres.retry((connection) => transact(connection, work));
   }
 }
 

@@ -1,4 +1,3 @@
-import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
@@ -14,22 +13,9 @@ export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
 
-/** A statement that the server knows again by its name, so that it is not planned each time: that is most of the work. */
-export interface Named {
-  readonly name: string;
-  readonly text: string;
-}
-
-/**
- * No two statements have one name: behind a pooler it may be found on a connection where another version of us has given it.
- */
-export function named(text: string): Named {
-  return { name: `earmark ${hash("sha256", text, "hex").slice(0, 32)}`, text };
-}
-
-/** A commit was sent, and its answer never came. */
-export class InDoubt extends Error {
-  override readonly name = "InDoubt";
+/** A commit was sent, and its reply was lost. */
+export class CommitUnknown extends Error {
+  override readonly name = "CommitUnknown";
 }
 
 /** The server can be read but not written: a standby, or a primary that has been stood down. */
@@ -45,7 +31,6 @@ export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
   #current = 0;
-  #keepsNames = true;
 
   /** One who is `patient` waits for an answer as long as it takes. */
   constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
@@ -80,32 +65,25 @@ export class Postgres {
       return result;
     } catch (error) {
       connection.release(true);
-      const code = codeOf(error);
-      if (code === READ_ONLY) this.#tryNextServer();
-      if (code !== undefined && LOST_NAME.test(code)) this.#keepsNames = false;
+      if (codeOf(error) === READ_ONLY) this.#tryNextServer();
       throw error;
     }
   }
 
-  /** Tries until it works, or until patience ends. `work` must be safe to repeat after anything it throws. */
-  async persist<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  /** Retries transient failures until the time is up. `work` must be safe to repeat after anything it throws. */
+  async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = performance.now() + PATIENCE_MS;
     for (let pause = 20; ; pause = Math.min(2 * pause, 250)) {
       try {
         return await this.use(work);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
-        if (!isPassing(error) || performance.now() + pause > deadline) {
+        if (!isTransient(error) || performance.now() + pause > deadline) {
           throw new StoreUnavailable("PostgreSQL did not do it", { cause: error });
         }
         await sleep(pause * (0.5 + Math.random()));
       }
     }
-  }
-
-  /** How to send a statement: without its name, when that was lost on the way once. */
-  worded({ name, text }: Named): Named | Pick<Named, "text"> {
-    return this.#keepsNames ? { name, text } : { text };
   }
 
   async close(): Promise<void> {
@@ -147,16 +125,14 @@ async function requireWritable(connection: pg.ClientBase): Promise<void> {
 }
 
 const READ_ONLY = "25006";
-/** The name of a statement is unknown or taken: a pooler stands between that does not follow names. Nothing was done. */
-const LOST_NAME = /^(26000|42P05)$/;
 /** Kinds of trouble that pass: lost connections, too few resources, shutting down or starting up, conflicts, a stand-by. */
-const PASSING = /^(08|40|53|57|25006|55P03)/;
+const TRANSIENT = /^(08|40|53|57|25006|55P03)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 
-function isPassing(error: unknown): boolean {
-  if (error instanceof InDoubt || error instanceof NotWritable || error instanceof AggregateError) return true;
+function isTransient(error: unknown): boolean {
+  if (error instanceof CommitUnknown || error instanceof NotWritable || error instanceof AggregateError) return true;
   const code = codeOf(error);
-  if (code !== undefined) return [PASSING, LOST_NAME, NETWORK].some((kind) => kind.test(code));
+  if (code !== undefined) return [TRANSIENT, NETWORK].some((kind) => kind.test(code));
   // The driver gives no code to a connection that broke, or to waiting too long for one.
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }

@@ -1,6 +1,5 @@
 import { AccessRevoked, type Caller } from "../subscriptions.ts";
 import { bytesOf } from "./keys.ts";
-import type { ListState } from "./plan.ts";
 import type { Connection } from "./postgres-connection.ts";
 
 /**
@@ -23,7 +22,7 @@ async function lockCredential(connection: Connection, hash: string): Promise<num
 export async function lockCredentials(
   connection: Connection,
   jobs: readonly Pick<Caller, "credentialHash">[],
-): Promise<ListState["isRevoked"]> {
+): Promise<(credentialHash: string, at: number) => boolean> {
   const hashes = [...new Set(jobs.flatMap(({ credentialHash }) => credentialHash ?? []))].sort();
   const expiries = await Promise.all(hashes.map((hash) => lockCredential(connection, hash)));
   return (hash, at) => (expiries[hashes.indexOf(hash)] ?? 0) <= at;

@@ -81,6 +81,17 @@ const MIGRATIONS: readonly string[] = [
     remaining bigint not null
   );
   `,
+  `
+  alter table earmark.lists add column forgotten_sequence bigint not null default 0;
+  update earmark.lists set forgotten_sequence = sequence where sequence > 0;
+
+  alter table earmark.subscriptions add column update_sequence bigint not null default 0;
+  create index subscriptions_by_update on earmark.subscriptions (user_id, update_sequence) where update_sequence > 0;
+
+  alter table earmark.removals add column added_sequence bigint not null default 0;
+  alter table earmark.removals add column feed_url text not null default '';
+  create index removals_by_time on earmark.removals (removed_at);
+  `,
 ];
 
 /** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */

@@ -1,265 +1,265 @@
 import { randomInt } from "node:crypto";
-import { AccessRevoked, StoreUnavailable, UNLIMITED, type UserId } from "../subscriptions.ts";
-import type { Gaps } from "./gaps.ts";
+import { type Answer, applyChange, type Item, KEPT_CHANGES, type KeyedChange, MemoryList } from "../list.ts";
+import { AccessRevoked, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { type Gaps, withGaps } from "./gaps.ts";
 import { DELETED } from "./keys.ts";
-import { type Answer, type Job, KEPT_CHANGES, type ListState, type Plan, plan } from "./plan.ts";
-import { type Connection, codeOf, InDoubt, isRefusedCommit, LOCK_MS, type Postgres } from "./postgres-connection.ts";
+import { CommitUnknown, type Connection, isRefusedCommit, LOCK_MS, type Postgres } from "./postgres-connection.ts";
 import { lockCredentials } from "./postgres-credentials.ts";
-import { Recent } from "./recent.ts";
 
-/** Of so many users it is remembered that nothing stood against what they last added. */
-const MAX_CALM = 10_000;
+/** Changes of one request. Feeds are given as the digits of their key. */
+export interface Job {
+  readonly changes: readonly KeyedChange<string>[];
+  readonly at: number;
+  readonly credentialHash: string | undefined;
+  readonly maxTotal: number;
+}
 
-/** What a unique index says of a second one. */
-const TAKEN = "23505";
+export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly sequence: number } | "access-revoked";
 
-/** A list that holds nothing of what is added. */
-const EMPTY: ListState = { sequence: 0, total: 0, gaps: undefined, rows: [], isRevoked: () => false };
+/** How many removals are looked up at a time to be erased. */
+const FORGOTTEN_AT_ONCE = 1_000;
 
 /** Jobs of one user that share a transaction, through all attempts at it. */
 interface Group {
   readonly user: UserId;
   readonly jobs: readonly Job[];
-  /** The mark that its rows bear. */
+  /** Marks the rows that it writes. */
   readonly writer: number;
-  /** What an earlier attempt wrote whose commit was never confirmed. */
-  doubt: Written | undefined;
+  /** What an earlier attempt wrote whose commit was not confirmed. */
+  unconfirmed: Written | undefined;
 }
 
 interface Written {
-  readonly answers: Plan["answers"];
-  /** The sequence numbers of its rows. */
+  readonly answers: readonly JobAnswer[];
+  /** Sequence numbers of its rows. */
   readonly numbers: readonly number[];
 }
 
-/** Writes to the lists of users: each group in one transaction of two turns, whatever the number of its jobs. */
-export class ListWriter {
-  readonly #postgres: Postgres;
-  readonly #gaps: Recent<Gaps>;
-  /** Users who are likely to add what they do not have yet. */
-  readonly #calm = new Recent<true>(MAX_CALM);
-
-  /** `gaps` is told those of the lists from which something was removed. */
-  constructor(postgres: Postgres, gaps: Recent<Gaps>) {
-    this.#postgres = postgres;
-    this.#gaps = gaps;
-  }
-
-  async carryOut(user: UserId, jobs: readonly Job[]): Promise<Plan["answers"]> {
-    const group: Group = { user, jobs, writer: randomInt(2 ** 48 - 1), doubt: undefined };
-    try {
-      return await this.#postgres.persist(async (connection) => {
-        if (group.doubt !== undefined) {
-          if (await hasHappened(connection, group, group.doubt)) return group.doubt.answers;
-          group.doubt = undefined;
-        }
-        return (await this.#addUnread(connection, group)) ?? (await this.#readAndWrite(connection, group));
-      });
-    } catch (error) {
-      if (group.doubt === undefined || !(error instanceof StoreUnavailable)) throw error;
-      throw new StoreUnavailable("it is not known whether PostgreSQL did it", { cause: error, unknown: true });
-    }
-  }
-
-  /**
-   * Adds without reading what is there, in the belief that nothing stands against it. Where something does, or there is
-   * no list, nothing is done: undefined.
-   */
-  async #addUnread(connection: Connection, group: Group): Promise<Plan["answers"] | undefined> {
-    if (this.#calm.get(group.user) === undefined) return undefined;
-    const { answers, inserts } = plan(EMPTY, group.jobs);
-    // Any other answer depends on what the list holds.
-    if (answers.some((each) => each.some((answer) => answer !== "added"))) return undefined;
-    const written = (before: number) => ({ answers, numbers: inserts.map(({ sequence }) => before + sequence) });
-    const [began, inserted, credentials] = await insertAll(connection, group, inserts);
-    if (began.status === "rejected") {
-      // Then the rest was carried out as well, each statement by itself: it may be stored.
-      if (inserted.status === "fulfilled" && inserted.value !== undefined) group.doubt = written(inserted.value);
-      throw began.reason;
-    }
-    if (inserted.status === "rejected" && codeOf(inserted.reason) !== TAKEN) throw inserted.reason;
-    if (inserted.status === "fulfilled" && credentials.status === "rejected") throw credentials.reason;
-    const isRevoked = ({ credentialHash: hash, at }: Job) =>
-      hash !== undefined && credentials.status === "fulfilled" && credentials.value(hash, at);
-    if (inserted.status === "rejected" || inserted.value === undefined || group.jobs.some(isRevoked)) {
-      await connection.query("rollback");
-      return undefined;
-    }
-    await commit(connection, group, written(inserted.value));
-    return answers;
-  }
-
-  /** Reads what the jobs concern, works out what they change, and writes that. */
-  async #readAndWrite(connection: Connection, group: Group): Promise<Plan["answers"]> {
-    const { user, jobs } = group;
-    const state = await lockList(connection, user, jobs);
-    const change = plan(state, jobs);
-    if (change.sequence === state.sequence) await connection.query("rollback");
-    else await write(connection, group, change);
-    if (change.answers.some((each) => each.some(isConflict))) this.#calm.forget(user);
-    else this.#calm.set(user, true);
-    if (change.gaps !== undefined) this.#gaps.set(user, change.gaps);
-    return change.answers;
-  }
+interface LockedList {
+  readonly list: MemoryList;
+  readonly gaps: Gaps | undefined;
+  readonly forgottenSequence: number;
+  readonly isRevoked: (credentialHash: string, at: number) => boolean;
 }
 
-function isConflict(answer: Answer): boolean {
-  return answer === "already-subscribed" || answer === "id-in-use" || answer === "quota-exceeded";
+/** Writes to users' lists: each group in one transaction of two round trips, whatever the number of its jobs. */
+export class ListWriter {
+  readonly #postgres: Postgres;
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres;
+  }
+
+  async write(user: UserId, jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
+    const group: Group = { user, jobs, writer: randomInt(2 ** 48 - 1), unconfirmed: undefined };
+    try {
+      return await this.#postgres.retry(async (connection) => {
+        if (group.unconfirmed !== undefined) {
+          if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.answers;
+          group.unconfirmed = undefined;
+        }
+        return readAndWrite(connection, group);
+      });
+    } catch (error) {
+      if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
+      throw new StoreUnavailable("the outcome of a write to PostgreSQL is unknown", { cause: error, unknown: true });
+    }
+  }
+
+  async forgetRemovals(before: Date): Promise<void> {
+    for (let found = FORGOTTEN_AT_ONCE; found >= FORGOTTEN_AT_ONCE; ) {
+      const { rows } = await this.#postgres.retry((connection) =>
+        connection.query<{ user_id: string; sequence: string; count: string }>(
+          `select user_id, max(sequence) as sequence, count(*) as count from (
+             select user_id, sequence from earmark.removals
+             where removed_at < $1 order by removed_at limit ${FORGOTTEN_AT_ONCE}) as old
+           group by user_id`,
+          [before.getTime()],
+        ),
+      );
+      found = 0;
+      for (const { user_id: user, sequence, count } of rows) {
+        found += Number(count);
+        await this.#postgres.retry((connection) =>
+          Promise.all([
+            ...begin(connection),
+            connection.query(
+              `update earmark.lists set forgotten_sequence = greatest(forgotten_sequence, $2)
+               where user_id = $1 and sequence <> ${DELETED}`,
+              [user, sequence],
+            ),
+            connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, sequence]),
+            connection.query("commit"),
+          ]),
+        );
+      }
+    }
+  }
 }
 
 function begin(connection: Connection) {
   return [connection.query("begin"), connection.query(`set local lock_timeout = ${LOCK_MS}`)] as const;
 }
 
-/**
- * Locks the user's list and inserts all at its end, in one turn: whether the transaction began, and the number after which
- * they stand; undefined when there is no list, or not enough space in it. The unique indexes are the judge, and not the count of what was inserted:
- * a cluster may not tell it right (citusdata/citus#3377). List and items are one statement, so that they are written
- * together even where the transaction did not begin, of which we hear too late.
- */
-async function insertAll(
-  connection: Connection,
-  { user, writer, jobs }: Group,
-  inserts: Plan["inserts"],
-): Promise<
-  [
-    PromiseSettledResult<unknown>,
-    PromiseSettledResult<number | undefined>,
-    PromiseSettledResult<ListState["isRevoked"]>,
-  ]
-> {
-  const maxTotal = Math.min(...jobs.map((job) => (job.kind === "add" ? job.maxTotal : UNLIMITED)));
-  return Promise.allSettled([
-    Promise.all(begin(connection)),
-    connection
-      .query(
-        `with list as (
-           update earmark.lists set sequence = sequence + $3, total = total + $3
-           where user_id = $1 and sequence <> ${DELETED} and total + $3 <= $8 returning user_id, sequence - $3 as before
-         ), added as (
-           insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
-           select list.user_id, $2::bigint, list.before + place, id, feed, feed_url, at
-           from list cross join unnest($4::uuid[], $5::uuid[], $6::text[], $7::bigint[])
-             with ordinality as given (id, feed, feed_url, at, place)
-         )
-         select before from list`,
-        [user, writer, inserts.length, ...columnsOf(inserts), maxTotal],
-      )
-      .then(({ rows: [list] }) => list && Number(list.before)),
-    lockCredentials(connection, jobs),
-  ]);
+/** Reads what the jobs are about, applies them in memory, and writes the difference. */
+async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
+  const locked = await lockList(connection, group.user, group.jobs);
+  const { list, isRevoked } = locked;
+  const before = list.sequence;
+  const answers = group.jobs.map(({ changes, at, credentialHash, maxTotal }): JobAnswer => {
+    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
+    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
+  });
+  if (list.sequence === before) await connection.query("rollback");
+  else await write(connection, group, locked, answers);
+  return answers;
 }
 
 /**
- * Locks the user's list, so that its writers follow one another on all processes, and reads what the jobs concern. Each
- * key is looked up by itself: given a list of keys, the planner may read the user's whole list instead.
+ * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs are about.
+ * Each key is looked up by itself: given an array of keys, the planner may read the user's whole list instead.
  */
-async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<ListState> {
+async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<LockedList> {
   const ids: string[] = [];
   const feeds: string[] = [];
-  for (const job of jobs) {
-    if (job.kind === "remove") ids.push(job.id);
-    else for (const { id, feed } of job.drafts) ids.push(id) && feeds.push(feed);
+  for (const change of jobs.flatMap(({ changes }) => changes)) {
+    if ("id" in change) ids.push(change.id);
+    if ("fallbackId" in change && change.fallbackId !== undefined) ids.push(change.fallbackId);
+    if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, , list, rows, gaps, isRevoked] = await Promise.all([
+    const [, , lists, items, gaps, isRevoked] = await Promise.all([
       ...begin(connection),
-      connection.query("select sequence, total from earmark.lists where user_id = $1 for update", [user]),
+      connection.query("select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update", [
+        user,
+      ]),
       connection.query(
-        `select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
-         from unnest($2::uuid[]) as given (id) cross join lateral (
-           select sequence, id, feed from earmark.subscriptions where user_id = $1 and id = given.id limit 1) as s
+        `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
+           ${ITEM} where user_id = $1 and id = given.id limit 1) as s
          union
-         select s.sequence, s.id, replace(s.feed::text, '-', '') as feed
-         from unnest($3::uuid[]) as given (feed) cross join lateral (
-           select sequence, id, feed from earmark.subscriptions where user_id = $1 and feed = given.feed limit 1) as s`,
+         select s.* from unnest($3::uuid[]) as given (feed) cross join lateral (
+           ${ITEM} where user_id = $1 and feed = given.feed limit 1) as s`,
         [user, ids, feeds],
       ),
       connection.query("select counts from earmark.gaps where user_id = $1", [user]),
       lockCredentials(connection, jobs),
     ]);
-    const [row] = list.rows;
+    const [row] = lists.rows;
     if (row !== undefined) {
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
-      return {
-        sequence: Number(row.sequence),
-        total: Number(row.total),
-        gaps: gaps.rows[0]?.counts,
-        rows: rows.rows.map(({ sequence, id, feed }) => ({ sequence: Number(sequence), id, feed })),
-        isRevoked,
-      };
+      const list = new MemoryList(Number(row.sequence), Number(row.total));
+      for (const item of items.rows) list.know(toItem(item));
+      return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
     }
     await connection.query("rollback");
-    await connection.query("insert into earmark.lists values ($1, 0, 0) on conflict do nothing", [user]);
+    await connection.query(
+      "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing",
+      [user],
+    );
   }
 }
 
-async function write(connection: Connection, group: Group, change: Plan): Promise<void> {
+const ITEM = `select sequence, update_sequence, id, replace(feed::text, '-', '') as feed, feed_url, subscribed_at
+  from earmark.subscriptions`;
+
+function toItem(row: Record<string, string>): Item<string> {
+  return {
+    sequence: Number(row["sequence"]),
+    updateSequence: Number(row["update_sequence"]),
+    id: String(row["id"]),
+    feed: String(row["feed"]),
+    feedUrl: String(row["feed_url"]),
+    subscribedAt: Number(row["subscribed_at"]),
+  };
+}
+
+/**
+ * Inserts select from the user's row of `lists`: so a Citus coordinator sends them to the one node that has the list,
+ * where it would otherwise pull the rows together and copy them.
+ */
+async function write(
+  connection: Connection,
+  group: Group,
+  { list, gaps, forgottenSequence }: LockedList,
+  answers: readonly JobAnswer[],
+): Promise<void> {
   const { user, writer } = group;
   const queries: Promise<unknown>[] = [];
   const send = (sql: string, ...values: unknown[]) => queries.push(connection.query(sql, [user, ...values]));
-  const { inserts, deletes, removals, gaps } = change;
-  if (deletes.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deletes);
-  if (inserts.length > 0) {
+  const inserted = [...list.inserted.values()];
+  const { deleted, removals, unused } = list;
+  if (deleted.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deleted);
+  if (inserted.length > 0) {
     send(
-      `insert into earmark.subscriptions (user_id, written_by, sequence, id, feed, feed_url, subscribed_at)
-       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::bigint[])`,
+      `insert into earmark.subscriptions
+         (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
+       select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
+         unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[]) as given
+       where l.user_id = $1`,
       writer,
-      inserts.map(({ sequence }) => sequence),
-      ...columnsOf(inserts),
+      inserted.map(({ sequence }) => sequence),
+      inserted.map(({ updateSequence }) => updateSequence),
+      inserted.map(({ id }) => id),
+      inserted.map(({ feed }) => feed),
+      inserted.map(({ feedUrl }) => feedUrl),
+      inserted.map(({ subscribedAt }) => subscribedAt),
     );
   }
   if (removals.length > 0) {
     send(
-      `insert into earmark.removals (user_id, written_by, sequence, id, removed_at)
-       select $1::bigint, $2::bigint, * from unnest($3::bigint[], $4::uuid[], $5::bigint[])`,
+      `insert into earmark.removals (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url)
+       select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[]) as given
+       where l.user_id = $1`,
       writer,
       removals.map(({ sequence }) => sequence),
-      removals.map(({ id }) => id),
+      removals.map(({ item }) => item.id),
       removals.map(({ at }) => at),
+      removals.map(({ item }) => item.sequence),
+      removals.map(({ item }) => item.feedUrl),
     );
-    if (change.sequence > KEPT_CHANGES) {
-      send("delete from earmark.removals where user_id = $1 and sequence <= $2", change.sequence - KEPT_CHANGES);
-    }
   }
-  if (gaps !== undefined) {
-    send("insert into earmark.gaps values ($1, $2) on conflict (user_id) do update set counts = excluded.counts", gaps);
+  const oldest = list.sequence - KEPT_CHANGES;
+  const trims = unused.length > 0 && oldest > forgottenSequence;
+  if (trims) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
+  if (unused.length > 0) {
+    send(
+      `insert into earmark.gaps values ($1, $2)
+       on conflict (user_id) do update set counts = excluded.counts`,
+      withGaps(gaps, unused),
+    );
   }
-  send("update earmark.lists set sequence = $2, total = $3 where user_id = $1", change.sequence, change.total);
-  const numbers = [...inserts, ...removals].map(({ sequence }) => sequence);
-  await commit(connection, group, { answers: change.answers, numbers }, queries);
+  send(
+    "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4 where user_id = $1",
+    list.sequence,
+    list.total,
+    trims ? oldest : forgottenSequence,
+  );
+  const numbers = [...inserted, ...removals].map(({ sequence }) => sequence);
+  await commit(connection, group, { answers, numbers }, queries);
 }
 
-function columnsOf(inserts: Plan["inserts"]): unknown[][] {
-  return [
-    inserts.map(({ id }) => id),
-    inserts.map(({ feed }) => feed),
-    inserts.map(({ feedUrl }) => feedUrl),
-    inserts.map(({ at }) => at),
-  ];
-}
-
-/** Commits what was written, some of it perhaps by queries that are still under way. */
+/** Commits what was written by queries that may still be running. */
 async function commit(
   connection: Connection,
   group: Group,
   written: Written,
-  queries: readonly Promise<unknown>[] = [],
+  queries: readonly Promise<unknown>[],
 ): Promise<void> {
   const [end, ...parts] = await Promise.allSettled([connection.query("commit"), ...queries]);
   if (end.status === "fulfilled" && end.value.command === "COMMIT") return;
   if (end.status === "rejected" && !isRefusedCommit(end.reason)) {
-    group.doubt = written;
-    throw new InDoubt("the answer to a commit was lost", { cause: end.reason });
+    group.unconfirmed = written;
+    throw new CommitUnknown("the reply to a commit was lost", { cause: end.reason });
   }
   throw [...parts, end].find((part) => part.status === "rejected")?.reason ?? new Error("PostgreSQL rolled back");
 }
 
 /**
- * Whether a commit happened whose answer was lost: then a row under one of its numbers bears its writer's mark. The lock
- * waits for a server that has not yet noticed that we are gone.
+ * Whether a commit happened whose reply was lost: then a row under one of its numbers has its writer's mark. The lock
+ * waits for a server that has not noticed yet that the connection is gone.
  */
-async function hasHappened(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
+async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
   const [, , , found] = await Promise.all([
     ...begin(connection),
     connection.query("select 1 from earmark.lists where user_id = $1 for update", [user]),

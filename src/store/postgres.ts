@@ -1,10 +1,14 @@
 import type { AccountStore, Store } from "../account-store.ts";
+import { type ChangeRows, toChangePage } from "../changes.ts";
+import { type KeyedChange, toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
-  type Draft,
+  type Change,
+  type ChangePage,
   type Outcome,
   type Page,
+  type Piece,
   StoreUnavailable,
   type Subscription,
   type UserId,
@@ -12,14 +16,12 @@ import {
 } from "../subscriptions.ts";
 import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
-import type { Answer, Job } from "./plan.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
-import { type Connection, named, Postgres } from "./postgres-connection.ts";
+import { type Connection, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
-import { ListWriter } from "./postgres-writer.ts";
-import { Recent } from "./recent.ts";
+import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
 import { nameOf, type StoreOptions } from "./store-options.ts";
-import { requireWhole } from "./whole.ts";
+import { assertPageComplete } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
@@ -47,28 +49,21 @@ export async function preparePostgres(
   }
 }
 
-/** Memory for the gaps of lists. */
-const GAPS_BYTES = 8 * 1024 * 1024;
-/** What it takes to keep some besides their own bytes. */
-const GAPS_OVERHEAD = 250;
-
 class PostgresStore implements Store {
   readonly accounts: AccountStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
-  /** As they were last seen; a list without has none. */
-  readonly #gaps = new Recent<Gaps>(GAPS_BYTES, ({ byteLength }) => byteLength + GAPS_OVERHEAD);
   readonly #writer: ListWriter;
   readonly #room: Room;
-  /** One for each user who has something to write, so that a user takes one connection at most and waits for nobody else. */
-  readonly #queues = new Map<UserId, WriteQueue<Job, readonly Answer[]>>();
+  /** One per user who has something to write, so that a user takes one connection at most and waits for nobody else. */
+  readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
   #closing: Promise<void> | undefined;
 
   constructor(postgres: Postgres, options: StoreOptions) {
     this.#postgres = postgres;
     this.#options = options;
     this.#room = new Room(options.maxWaiting);
-    this.#writer = new ListWriter(postgres, this.#gaps);
+    this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
   }
 
@@ -76,54 +71,68 @@ class PostgresStore implements Store {
     return this.#room.taken;
   }
 
-  async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
-    if (drafts.length === 0) return [];
-    const { user, credentialHash, maxSubscriptions: max } = caller;
-    const items = drafts.map(({ id, feedUrl, feed }) => ({ id, feedUrl, feed: feedDigits(feed) }));
-    const job = { kind: "add", credentialHash, at: at.getTime(), drafts: items, maxTotal: max } as const;
-    const answers = await this.#write(user, job, drafts.length);
-    return drafts.map((draft, index) => {
-      const answer = answers[index];
-      if (answer === "added") return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
-      if (answer === "quota-exceeded") return { refused: answer, max };
-      return { refused: answer === "id-in-use" ? "id-in-use" : "already-subscribed", draft };
-    });
+  async change(
+    { user, credentialHash, maxSubscriptions: max }: Caller,
+    changes: readonly Change[],
+    at: Date,
+  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+    const job = { changes: changes.map(toKeys), credentialHash, at: at.getTime(), maxTotal: max };
+    const answer = await this.#push(user, job);
+    if (answer === "access-revoked") throw new AccessRevoked();
+    const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
+    return { outcomes, sequence: answer.sequence };
   }
 
-  async remove({ user, credentialHash }: Caller, id: string, at: Date): Promise<boolean> {
-    const [answer] = await this.#write(user, { kind: "remove", credentialHash, at: at.getTime(), id }, 1);
-    return answer === "removed";
+  forgetRemovals(before: Date): Promise<void> {
+    return this.#writer.forgetRemovals(before);
   }
 
-  async find(user: UserId, id: string): Promise<Subscription | undefined> {
-    return this.#postgres.persist(async (connection) => {
-      const { rows } = await connection.query(
-        "select feed_url, subscribed_at from earmark.subscriptions where user_id = $1 and id = $2",
-        [user, id],
-      );
-      const [row] = rows;
-      return row && { id, feedUrl: row.feed_url, subscribedAt: new Date(Number(row.subscribed_at)) };
-    });
+  async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
+    const ids = keys.map((key) => ("id" in key ? key.id : null));
+    const feeds = keys.map((key) => ("feed" in key ? feedDigits(key.feed) : null));
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query<ItemRow & { place: string }>(
+        `select place, s.* from unnest($2::uuid[]) with ordinality as given (id, place) cross join lateral (
+           ${ITEM} where user_id = $1 and id = given.id limit 1) as s
+         union all
+         select place, s.* from unnest($3::uuid[]) with ordinality as given (feed, place) cross join lateral (
+           ${ITEM} where user_id = $1 and feed = given.feed limit 1) as s`,
+        [user, ids, feeds],
+      ),
+    );
+    const found = new Map(rows.map((row) => [Number(row.place), toSubscription(row)]));
+    return keys.map((_, index) => found.get(index + 1));
   }
 
-  async page(user: UserId, window: Window): Promise<Page> {
-    return this.#postgres.persist((connection) => readPage(this.#postgres, connection, user, window, this.#gaps));
+  page(user: UserId, window: Window): Promise<Page> {
+    return this.#postgres.retry((connection) => readPage(connection, user, window));
   }
 
-  async knows(user: UserId, feeds: readonly string[]): Promise<boolean[]> {
-    return this.#postgres.persist(async (connection) => {
-      const { rows } = await connection.query<{ known: boolean }>(
-        `select exists (select 1 from earmark.subscriptions where user_id = $1 and feed = given.feed) as known
-         from unnest($2::uuid[]) with ordinality as given (feed, place) order by place`,
-        [user, feeds.map(feedDigits)],
-      );
-      return rows.map(({ known }) => known);
-    });
+  async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query<ItemRow & { list_sequence: string }>(
+        `select s.sequence, id, feed_url, subscribed_at, l.sequence as list_sequence
+         from earmark.subscriptions as s join earmark.lists as l using (user_id)
+         where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
+        [user, after, size],
+      ),
+    );
+    const last = rows.at(-1);
+    return {
+      items: rows.map(toSubscription),
+      last: Number(last?.sequence ?? after),
+      sequence: Number(last?.list_sequence ?? after),
+    };
+  }
+
+  async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
+    const rows = await this.#postgres.retry((connection) => readChanges(connection, user, sequence, limit));
+    return toChangePage(rows, sequence, limit);
   }
 
   async ready(): Promise<void> {
-    const isReady = await this.#postgres.persist(isNewest);
-    if (!isReady) throw new StoreUnavailable("the database is of another version than this program");
+    const isReady = await this.#postgres.retry(isNewest);
+    if (!isReady) throw new StoreUnavailable("the database has another schema version");
   }
 
   close(): Promise<void> {
@@ -136,94 +145,128 @@ class PostgresStore implements Store {
     await this.#postgres.close();
   }
 
-  async #write(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
-    const answers = await this.#push(user, job, operations);
-    if (answers[0] === "access-revoked") throw new AccessRevoked();
-    return answers;
-  }
-
-  #push(user: UserId, job: Job, operations: number): Promise<readonly Answer[]> {
+  #push(user: UserId, job: Job): Promise<JobAnswer> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
+    const operations = job.changes.length;
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations, user);
-    const queue = new WriteQueue<Job, readonly Answer[]>(
-      (jobs) => this.#writer.carryOut(user, jobs),
+    const queue = new WriteQueue<Job, JobAnswer>(
+      (jobs) => this.#writer.write(user, jobs),
       this.#room,
       this.#options.onCommit,
     );
     this.#queues.set(user, queue);
     const answer = queue.push(job, operations, user);
-    void this.#forget(user, queue);
+    void this.#dropWhenIdle(user, queue);
     return answer;
   }
 
-  /** Lets go of a user's queue when nothing waits in it any more. */
-  async #forget(user: UserId, queue: WriteQueue<Job, readonly Answer[]>): Promise<void> {
+  async #dropWhenIdle(user: UserId, queue: WriteQueue<Job, JobAnswer>): Promise<void> {
     while (!queue.isIdle) await queue.idle();
     this.#queues.delete(user);
   }
 }
 
-/** The total of the list, its gaps (no bytes if they are as was assumed), and all that its items have. */
-type PageRow = [
-  total: string | null,
-  counts: Gaps | null,
-  ids: string | null,
-  feedUrls: string | null,
-  moments: string | null,
-];
+function toKeys(change: Change): KeyedChange<string> {
+  return "feed" in change ? { ...change, feed: feedDigits(change.feed) } : change;
+}
 
-/** Texts of many items are much less to read, for the driver, than many rows; no address has a space in it. */
-const PAGE = named(
-  `select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1),
-     (select case when counts = $6::bytea then ''::bytea else counts end from earmark.gaps where user_id = $1),
-     string_agg(id::text, ' '), string_agg(feed_url, ' '), string_agg(subscribed_at::text, ' ')
-   from (select id, feed_url, subscribed_at from earmark.subscriptions
-     where user_id = $1 and sequence between $2 and $5 order by sequence limit $3 offset $4) as page`,
-);
+interface ItemRow {
+  readonly sequence: string;
+  readonly id: string;
+  readonly feed_url: string;
+  readonly subscribed_at: string;
+}
+
+const ITEM = "select sequence, id, feed_url, subscribed_at from earmark.subscriptions";
+/** The list of a deleted account has no items, though some may not have been erased yet. */
+const IS_LISTED = `exists (select 1 from earmark.lists where user_id = $1 and sequence <> ${DELETED})`;
+
+function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription {
+  return { id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) };
+}
+
+/** One JSON text is much less work for the driver than many rows. */
+const PAGE = `
+  select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1) as total,
+    (select counts from earmark.gaps where user_id = $1) as counts,
+    (select json_agg(json_build_array(id, feed_url, subscribed_at) order by sequence) from (
+      select sequence, id, feed_url, subscribed_at from earmark.subscriptions
+      where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`;
 
 /**
- * Total, gaps and items in one statement, so that they are of one instant. Where to look follows from the gaps, which
- * are only known afterwards; so they are taken to be as they were last seen, and it is asked again where they are not.
+ * Total, gaps and items in one statement, so that they are of one snapshot. Where the page begins follows from the gaps,
+ * which are read first; if they have changed meanwhile, it starts over.
  */
-async function readPage(
-  postgres: Postgres,
-  connection: Connection,
-  user: UserId,
-  { offset, size }: Window,
-  seen: Recent<Gaps>,
-): Promise<Page> {
-  // The first item is the first that there is, whatever the gaps.
-  const isFirst = offset === 0;
-  let gaps = seen.get(user);
+async function readPage(connection: Connection, user: UserId, { offset, size }: Window): Promise<Page> {
+  let gaps: Gaps | undefined;
+  if (offset > 0) {
+    const { rows } = await connection.query("select counts from earmark.gaps where user_id = $1", [user]);
+    gaps = rows[0]?.counts;
+  }
   for (;;) {
-    const { from, skip } = locate(isFirst ? undefined : gaps, offset);
-    // An end to the search, so that no plan reads the rest of the list; the first page is right without it.
-    const until = isFirst ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
-    const { rows } = await connection.query<PageRow>({
-      ...postgres.worded(PAGE),
-      values: [user, from, size, skip, until, gaps ?? null],
-      rowMode: "array",
-    });
-    const [total, counts, ...texts] = rows[0] ?? [null, null];
-    // Some of its items may still be there, until all are erased.
+    const { from, skip } = locate(gaps, offset);
+    // An upper bound, so that no plan reads the rest of the list. The first page is right whatever the gaps.
+    const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
+    const { rows } = await connection.query(PAGE, [user, from, until, size, skip]);
+    const { total, counts, items } = rows[0];
+    // Some items of a deleted account may not have been erased yet.
     if (Number(total) === DELETED) return { items: [], total: 0 };
-    const isMoved = gaps === undefined ? counts !== null : counts?.length !== 0;
-    if (isMoved) {
-      gaps = counts === null ? undefined : new Uint8Array(counts);
-      if (gaps === undefined) seen.forget(user);
-      else seen.set(user, gaps);
-    }
-    if (isFirst || !isMoved) return { items: readItems(texts, { offset, size }, Number(total)), total: Number(total) };
+    const current = counts ?? undefined;
+    if (offset === 0 || isSame(gaps, current)) return toPage(items ?? [], { offset, size }, Number(total));
+    gaps = current;
   }
 }
 
-function readItems(texts: readonly (string | null)[], window: Window, total: number): Subscription[] {
-  const [ids = [], feedUrls = [], moments = []] = texts.map((text) => text?.split(" ") ?? []);
-  for (const { length } of [ids, feedUrls, moments]) requireWhole(length, window, total);
-  return ids.map((id, index) => ({
-    id,
-    feedUrl: feedUrls[index] ?? "",
-    subscribedAt: new Date(Number(moments[index])),
-  }));
+function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
+  return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
+}
+
+function toPage(
+  items: readonly [id: string, feedUrl: string, subscribedAt: number][],
+  window: Window,
+  total: number,
+): Page {
+  assertPageComplete(items.length, window, total);
+  return { items: items.map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) })), total };
+}
+
+async function readChanges(connection: Connection, user: UserId, since: number, limit: number): Promise<ChangeRows> {
+  const values = [user, since, limit + 1];
+  const [, lists, added, updated, removed] = await Promise.all([
+    connection.query("begin isolation level repeatable read read only"),
+    connection.query("select sequence, forgotten_sequence from earmark.lists where user_id = $1", [user]),
+    connection.query<ItemRow>(
+      `${ITEM} where user_id = $1 and sequence > $2 and update_sequence = 0 and ${IS_LISTED}
+       order by sequence limit $3`,
+      values,
+    ),
+    connection.query<ItemRow>(
+      `select update_sequence as sequence, id, feed_url, subscribed_at from earmark.subscriptions
+       where user_id = $1 and update_sequence > $2 and update_sequence > 0 and ${IS_LISTED}
+       order by update_sequence limit $3`,
+      values,
+    ),
+    connection.query(
+      `select sequence, added_sequence, id, feed_url from earmark.removals
+       where user_id = $1 and sequence > $2 and $2 > 0 and ${IS_LISTED} order by sequence limit $3`,
+      values,
+    ),
+    connection.query("commit"),
+  ]);
+  const [list] = lists.rows;
+  return {
+    sequence: Math.max(0, Number(list?.sequence ?? 0)),
+    forgottenSequence: Number(list?.forgotten_sequence ?? 0),
+    changed: [...added.rows, ...updated.rows].map((row) => ({
+      sequence: Number(row.sequence),
+      item: toSubscription(row),
+    })),
+    removals: removed.rows.map((row) => ({
+      sequence: Number(row.sequence),
+      addedSequence: Number(row.added_sequence),
+      id: row.id,
+      feedUrl: row.feed_url,
+    })),
+  };
 }

@@ -17,6 +17,8 @@ import type { Finding } from "./store-options.ts";
 
 /** How long a statement waits for a lock that another program holds on the file, such as a backup tool's. */
 const BUSY_MS = 5_000;
+/** The same for the writer, which has its own way to wait longer. */
+export const WRITER_BUSY_MS = 1;
 /**
  * How long the write-ahead log grows before it is copied into the file. A page that many groups change is then copied
  * once for all of them; at SQLite's default of 1,000 a busy server would copy after every group.

@@ -8,11 +8,12 @@ export const APPLICATION_ID = 0x4541524d;
  * Append-only: a released step never changes, and the number of steps is the version of the file.
  *
  * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
- * added, which is also its place in the order; a removal is remembered under its own. So what changed after N can be
- * told from the two tables by their primary keys. A removal forgets the address, which may hold a password.
+ * added, which is also its place in the order; `update_sequence` is that of its last update, or 0. A removal is recorded
+ * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
+ * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *
- * An account has the list of the same user. What must be unique among all users leads a table of its own: who someone
- * is (`identities`), and the hash of every secret (`credentials`).
+ * An account has the list of the same user. What must be unique among all users leads a table of its own: names
+ * (`identities`), and the hash of every secret (`credentials`).
  *
  * A deleted account's list is erased in pieces, from its highest sequence number down. Until that is done, `erasures`
  * has how many numbers remain.
@@ -82,6 +83,17 @@ const MIGRATIONS: readonly string[] = [
     user_id integer primary key,
     remaining integer not null
   ) strict;
+  `,
+  `
+  alter table lists add column forgotten_sequence integer not null default 0;
+  update lists set forgotten_sequence = sequence where sequence > 0;
+
+  alter table subscriptions add column update_sequence integer not null default 0;
+  create index subscriptions_by_update on subscriptions (user_id, update_sequence) where update_sequence > 0;
+
+  alter table removals add column added_sequence integer not null default 0;
+  alter table removals add column feed_url text not null default '';
+  create index removals_by_time on removals (removed_at);
   `,
 ];
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/harness.ts";
+import { addTo, removeFrom } from "../../test/lists.ts";
 import type { Store } from "../account-store.ts";
 import { asUser, type Draft } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
@@ -17,7 +18,7 @@ const ACCOUNT = { issuer: "", isOwner: false, invitation: undefined };
 function newDraft(marker: string): Draft {
   const id = randomUUID();
   const feedUrl = `https://u:${marker}@x.example/${"p".repeat(Math.random() * 200)}`;
-  return { id, guid: id, feedUrl, feed: feedUrl };
+  return { kind: "add", id, guid: id, feedUrl, feed: feedUrl };
 }
 
 /** Every marker that the database's files contain. */
@@ -33,13 +34,16 @@ async function open(context: { after(work: () => Promise<void>): void }): Promis
   return { store, file };
 }
 
-/** Adds and removes at random for several users, so that pages split and merge. Returns what each user has now. */
+/** Adds and removes at random for several users, so that pages split and merge. Returns what the users have now, and what was removed. */
 async function churn(store: Store, users: readonly number[], count: number) {
   const live: { readonly user: number; readonly id: string; readonly marker: string }[] = [];
+  const removed: typeof live = [];
   for (let turn = 0; turn < count; turn += 100) {
     const removals = Array.from({ length: Math.min(35, live.length) }, () => {
       const [item] = live.splice(Math.floor(Math.random() * live.length), 1);
-      return item === undefined ? undefined : store.remove(asUser(item.user), item.id, NOW);
+      if (item === undefined) return undefined;
+      removed.push(item);
+      return removeFrom(store, asUser(item.user), item.id, NOW);
     });
     const additions = users.map((user) => {
       const added = Array.from({ length: Math.ceil(65 / users.length) }, () => {
@@ -48,22 +52,30 @@ async function churn(store: Store, users: readonly number[], count: number) {
         live.push({ user, id: draft.id, marker });
         return draft;
       });
-      return store.add(asUser(user), added, NOW);
+      return addTo(store, asUser(user), added, NOW);
     });
     await Promise.all([...removals, ...additions]);
   }
-  return live;
+  return { live, removed };
 }
 
-test("erasing: removed items → gone from all files after the sweep", async (t) => {
+test("erasing: removals are forgotten → gone from all files after the sweep", async (t) => {
   const { store, file } = await open(t);
-  const live = await churn(store, [1, 2, 3, 4, 5], 10_000);
+  const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
   const wanted = new Set(live.map(({ marker }) => marker));
+  await store.forgetRemovals(NOW);
+  await store.accounts.sweep(NOW);
+  assert.equal(markersIn(file).size, live.length + removed.length, "they are recorded until then");
+  await store.forgetRemovals(new Date(NOW.getTime() + 1));
   assert.ok(
     [...markersIn(file)].some((marker) => !wanted.has(marker)),
-    "the log has copies until then",
+    "the log has copies until the sweep",
   );
-  await store.accounts.sweep(NOW);
+  // As a store does that is opened an hour later: it rewrites the file once a minute at most.
+  await store.close();
+  const later = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  t.after(() => later.close());
+  await later.accounts.sweep(NOW);
   assert.deepEqual(markersIn(file), wanted);
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
@@ -72,9 +84,9 @@ test("erasing: a deleted account → gone from all files when the deletion is an
   const { store, file } = await open(t);
   const password = newMarker();
   await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
-  const live = await churn(store, [1, 2, 3, 4, 5], 10_000);
+  const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
   assert.equal(await store.accounts.delete(asUser(3), NOW), true);
-  const wanted = new Set(live.filter(({ user }) => user !== 3).map(({ marker }) => marker));
+  const wanted = new Set([...live, ...removed].filter(({ user }) => user !== 3).map(({ marker }) => marker));
   assert.deepEqual(markersIn(file), wanted);
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
@@ -103,7 +115,7 @@ test("erasing: a reader needs the log → it is emptied by a later write", async
 test("erasing: a store is closed → no log is left", async () => {
   const file = join(temporaryFolder(), "earmark.db");
   const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
-  await store.add(asUser(1), [newDraft(newMarker())], NOW);
+  await addTo(store, asUser(1), [newDraft(newMarker())], NOW);
   await store.close();
   assert.equal(existsSync(`${file}-wal`), false);
 });

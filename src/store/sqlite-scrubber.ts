@@ -1,9 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
-import type { Job } from "./sqlite-writer.ts";
+import { WRITER_BUSY_MS } from "./sqlite-file.ts";
+import type { Job, JobAnswer } from "./sqlite-jobs.ts";
 
-/** How long a statement of the writer waits for a lock. It has a way of its own to wait longer. */
-export const BUSY_MS = 1;
 /** How long to wait for readers of the log; writers wait meanwhile. */
 const READERS_MS = 20;
 /** When to try again, if a long reader such as a backup needs the log. */
@@ -31,15 +30,17 @@ export class Scrubber {
     this.#database = database;
   }
 
-  /** Takes note of a job and its first answer. */
-  note(job: Job, answer: number | undefined): void {
-    if (job.kind === "remove") this.#hasRemoved = true;
-    if (job.kind !== "account") return;
-    const { change } = job;
-    const isDeleted = isErased(change, answer);
-    if (isDeleted || change.kind === "password") this.#hasRemoved = true;
-    if (isDeleted || change.kind === "sweep") this.#isFileDue = true;
-    if (isDeleted || change.kind === "sweep" || change.kind === "password") this.#logDueAt = 0;
+  note(job: Job, answer: JobAnswer): void {
+    if (job.kind === "probe" || answer === "access-revoked") return;
+    if (job.kind === "change") this.#hasRemoved ||= job.changes.some(({ kind }) => kind !== "add");
+    else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
+    else {
+      const { change } = job;
+      const isDeleted = isErased(change, Number(answer));
+      if (isDeleted || change.kind === "password") this.#hasRemoved = true;
+      if (isDeleted || change.kind === "sweep") this.#isFileDue = true;
+      if (isDeleted || change.kind === "sweep" || change.kind === "password") this.#logDueAt = 0;
+    }
   }
 
   /** Does what is due, outside of a transaction. It never fails what was committed: it is tried again later. */
@@ -56,7 +57,7 @@ export class Scrubber {
       }
       this.#isFileDue = false;
       if (this.#get("wal_checkpoint(truncate)")["busy"] === 0) this.#logDueAt = Number.POSITIVE_INFINITY;
-      this.#database.exec(`pragma busy_timeout = ${BUSY_MS}`);
+      this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     } catch {
       // Another process is writing, or the disk is full.
     }

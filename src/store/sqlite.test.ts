@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
+import { addTo, draftsOf as drafts, removeFrom } from "../../test/lists.ts";
 import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
@@ -23,21 +24,13 @@ async function open(path: string, options: Partial<StoreOptions> = {}): Promise<
 
 const newFile = () => join(temporaryFolder(), "data", "earmark.db");
 
-function drafts(from: number, count: number): Draft[] {
-  return Array.from({ length: count }, (_, index) => {
-    const number = from + index;
-    const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
-    return { id, guid: id, feedUrl: `https://feeds.example/${number}`, feed: `feeds.example/${number}` };
-  });
-}
-
 describeStore("SQLite", await open(newFile()));
 
 test("what was written is there after closing and opening again, and no log lies about", async () => {
   const file = newFile();
   const first = await open(file);
-  await first.add(asUser(USER), drafts(0, 10), NOW);
-  await first.remove(asUser(USER), drafts(3, 1)[0]?.id ?? "", NOW);
+  await addTo(first, asUser(USER), drafts(0, 10), NOW);
+  await removeFrom(first, asUser(USER), drafts(3, 1)[0]?.id ?? "", NOW);
   const before = await first.page(USER, { offset: 0, size: 100 });
   await first.close();
   assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
@@ -49,11 +42,11 @@ test("every change takes the user's next sequence number, and removals are remem
   const file = newFile();
   const store = await open(file);
   const [a, b, c] = drafts(0, 3) as [Draft, Draft, Draft];
-  await store.add(asUser(USER), [a, b, a], NOW);
-  await store.remove(asUser(USER), a.id, NOW);
-  await store.remove(asUser(USER), a.id, NOW);
-  await store.add(asUser(USER), [c, a], NOW);
-  await store.remove(asUser(USER), b.id, NOW);
+  await addTo(store, asUser(USER), [a, b, a], NOW);
+  await removeFrom(store, asUser(USER), a.id, NOW);
+  await removeFrom(store, asUser(USER), a.id, NOW);
+  await addTo(store, asUser(USER), [c, a], NOW);
+  await removeFrom(store, asUser(USER), b.id, NOW);
   const database = new DatabaseSync(file, { readOnly: true });
   const rows = (sql: string) =>
     database
@@ -77,8 +70,8 @@ test("removals: more than 100,000 changes → only those among the latest are re
   const file = newFile();
   const store = await open(file);
   const ids = drafts(0, 4).map(({ id }) => id);
-  await store.add(asUser(USER), drafts(0, 4), NOW);
-  await store.remove(asUser(USER), ids[0] ?? "", NOW);
+  await addTo(store, asUser(USER), drafts(0, 4), NOW);
+  await removeFrom(store, asUser(USER), ids[0] ?? "", NOW);
   const database = new DatabaseSync(file);
   const recorded = () =>
     database
@@ -87,9 +80,9 @@ test("removals: more than 100,000 changes → only those among the latest are re
       .map((row) => row["sequence"]);
   assert.deepEqual(recorded(), [5]);
   database.exec("update lists set sequence = 100003");
-  await store.remove(asUser(USER), ids[1] ?? "", NOW);
+  await removeFrom(store, asUser(USER), ids[1] ?? "", NOW);
   assert.deepEqual(recorded(), [5, 100_004]);
-  await store.remove(asUser(USER), ids[2] ?? "", NOW);
+  await removeFrom(store, asUser(USER), ids[2] ?? "", NOW);
   assert.deepEqual(recorded(), [100_004, 100_005]);
   database.close();
   const { items } = await store.page(USER, { offset: 0, size: 9 });
@@ -136,7 +129,7 @@ test("a file that is not ours is refused and left as it is", async () => {
 test("a damaged file is refused at start, and never looks like a shorter list", async () => {
   const file = newFile();
   const first = await open(file);
-  await first.add(asUser(USER), drafts(0, 31), NOW);
+  await addTo(first, asUser(USER), drafts(0, 31), NOW);
   await first.close();
   const bytes = readFileSync(file);
   bytes.fill("X", 4_100, 4_128);
@@ -146,7 +139,7 @@ test("a damaged file is refused at start, and never looks like a shorter list", 
   // One that is too large to be looked through at start, or is damaged later.
   const other = newFile();
   const store = await open(other);
-  await store.add(asUser(USER), drafts(0, 31), NOW);
+  await addTo(store, asUser(USER), drafts(0, 31), NOW);
   const vandal = new DatabaseSync(other);
   vandal.exec("delete from subscriptions where sequence = 7");
   await assert.rejects(store.page(USER, { offset: 0, size: 100 }), StoreUnavailable);
@@ -178,11 +171,11 @@ test("what fails before its commit is not done, of a commit that fails it is not
   const store = await open(file);
   const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
   meddle(file, refuse);
-  await assert.rejects(store.add(asUser(USER), drafts(0, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), drafts(0, 1), NOW), isUnavailable(false));
   meddle(file, "drop trigger no");
-  await store.add(asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), drafts(0, 1), NOW);
   meddle(file, refuse);
-  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
   meddle(
     file,
     `drop trigger no;
@@ -190,32 +183,32 @@ test("what fails before its commit is not done, of a commit that fails it is not
      create table child (parent references parent deferrable initially deferred);
      create trigger no after insert on subscriptions begin insert into child values (1); end`,
   );
-  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   meddle(file, "drop trigger no");
   await store.ready();
-  assert.ok((await store.add(asUser(USER), drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await addTo(store, asUser(USER), drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("when the writer ends in the middle it is not known what was done, and the next one writes", async () => {
   const store = await open(newFile());
-  await store.add(asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), drafts(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   await store.ready();
-  await store.add(asUser(USER), drafts(1, 1), NOW);
+  await addTo(store, asUser(USER), drafts(1, 1), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("when the writer cannot be started nothing is done, and a store whose writer has ended can be closed", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), drafts(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
   renameSync(file, `${file}-away`);
   mkdirSync(file);
-  await assert.rejects(store.add(asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
   await assert.rejects(store.ready(), StoreUnavailable);
   await store.close();
 });
@@ -224,12 +217,12 @@ test("one who works beside a server shares its file, and a file that is of anoth
   const file = newFile();
   const store = await open(file);
   const beside = await open(file, { beside: true });
-  await beside.add(asUser(USER), drafts(0, 2), NOW);
-  const removing = store.remove(asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
+  await addTo(beside, asUser(USER), drafts(0, 2), NOW);
+  const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(store.waiting, 1);
   assert.equal(await removing, true);
   assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
-  for (const version of [2, 4]) {
+  for (const version of [3, 5]) {
     meddle(file, `pragma user_version = ${version}`);
     await assert.rejects(store.ready(), StoreUnavailable);
   }
@@ -238,7 +231,7 @@ test("one who works beside a server shares its file, and a file that is of anoth
 test("an empty file is taken as a new one", async () => {
   const file = join(temporaryFolder(), "empty.db");
   writeFileSync(file, "");
-  await (await open(file)).add(asUser(USER), drafts(0, 1), NOW);
+  await addTo(await open(file), asUser(USER), drafts(0, 1), NOW);
 });
 
 test("a file of a newer version is refused", async () => {
@@ -265,7 +258,7 @@ test("a place where no file can be is named, with what to do", async () => {
 test("the file itself says that it is durable and ours", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), drafts(0, 1), NOW);
   const header = readFileSync(file);
   assert.equal(header.toString("latin1", 68, 72), "EARM");
   assert.deepEqual([header[18], header[19]], [2, 2], "write-ahead log");
@@ -274,25 +267,25 @@ test("the file itself says that it is durable and ours", async () => {
 
 test("more than may wait is turned away at once, and what waits is carried out", async () => {
   const store = await open(newFile(), { maxWaiting: 100 });
-  const attempts = Array.from({ length: 10 }, (_, index) => store.add(asUser(USER), drafts(index * 40, 40), NOW));
+  const attempts = Array.from({ length: 10 }, (_, index) => addTo(store, asUser(USER), drafts(index * 40, 40), NOW));
   const settled = await Promise.allSettled(attempts);
   const refused = settled.filter((result) => result.status === "rejected");
   assert.equal(refused.length, 8);
   for (const { reason } of refused) assert.ok(reason instanceof StoreUnavailable && reason.overloaded);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 80);
   assert.equal(store.waiting, 0);
-  const single = await store.add(asUser(USER), drafts(1_000, 500), NOW);
+  const single = await addTo(store, asUser(USER), drafts(1_000, 500), NOW);
   assert.equal(single.length, 500, "one that finds nothing ahead is taken, however large");
 });
 
 test("requests that wait together share a transaction", async () => {
   const groups: number[] = [];
   const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
-  await Promise.all(Array.from({ length: 100 }, (_, index) => store.add(asUser(USER), drafts(index, 1), NOW)));
+  await Promise.all(Array.from({ length: 100 }, (_, index) => addTo(store, asUser(USER), drafts(index, 1), NOW)));
   assert.deepEqual(groups, [100]);
   groups.length = 0;
   await Promise.all(
-    Array.from({ length: 5 }, (_, index) => store.add(asUser(USER), drafts(1_000 + index * 900, 900), NOW)),
+    Array.from({ length: 5 }, (_, index) => addTo(store, asUser(USER), drafts(1_000 + index * 900, 900), NOW)),
   );
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
@@ -300,20 +293,20 @@ test("requests that wait together share a transaction", async () => {
 test("closing carries out what waits, and takes nothing more", async () => {
   const file = newFile();
   const store = await open(file);
-  const attempts = Array.from({ length: 20 }, (_, index) => store.add(asUser(USER), drafts(index * 10, 10), NOW));
+  const attempts = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(USER), drafts(index * 10, 10), NOW));
   await store.close();
   assert.ok((await Promise.all(attempts)).flat().every((outcome) => !isRefusal(outcome)));
-  await assert.rejects(store.add(asUser(USER), drafts(1_000, 1), NOW), StoreUnavailable);
+  await assert.rejects(addTo(store, asUser(USER), drafts(1_000, 1), NOW), StoreUnavailable);
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
 test("while another program holds the file, writing is refused whole, reading goes on, the store is not ready, and then all is well again", async () => {
   const file = newFile();
   const store = await open(file);
-  await store.add(asUser(USER), drafts(0, 100), NOW);
+  await addTo(store, asUser(USER), drafts(0, 100), NOW);
   const other = new DatabaseSync(file, { timeout: 0 });
   other.exec("begin immediate");
-  const attempt = store.add(asUser(USER), drafts(100, 100), NOW);
+  const attempt = addTo(store, asUser(USER), drafts(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   await assert.rejects(
     attempt,
@@ -323,7 +316,7 @@ test("while another program holds the file, writing is refused whole, reading go
   other.close();
   await store.ready();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  assert.ok((await store.add(asUser(USER), drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await addTo(store, asUser(USER), drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
 });
 
 test("a program that holds the file for a moment is waited for", async () => {
@@ -331,7 +324,7 @@ test("a program that holds the file for a moment is waited for", async () => {
   const store = await open(file);
   const other = new DatabaseSync(file);
   other.exec("begin immediate");
-  const attempt = store.add(asUser(USER), drafts(0, 1), NOW);
+  const attempt = addTo(store, asUser(USER), drafts(0, 1), NOW);
   await sleep(50);
   other.close();
   assert.ok((await attempt).every((outcome) => !isRefusal(outcome)));

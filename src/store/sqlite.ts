@@ -2,12 +2,16 @@ import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
+import { type ChangeRows, toChangePage } from "../changes.ts";
+import { toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
-  type Draft,
+  type Change,
+  type ChangePage,
   type Outcome,
   type Page,
+  type Piece,
   StoreUnavailable,
   type Subscription,
   type UserId,
@@ -17,25 +21,16 @@ import { type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
+import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
-import {
-  ACCESS_REVOKED,
-  ADDED,
-  type Answers,
-  type GroupAnswer,
-  ID_IN_USE,
-  type Job,
-  operationsOf,
-  QUOTA_EXCEEDED,
-  REMOVED,
-} from "./sqlite-writer.ts";
 import type { StoreOptions } from "./store-options.ts";
-import { requireWhole } from "./whole.ts";
+import { assertPageComplete } from "./whole.ts";
 import { Room, WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
 
-/** One thread writes, this one reads: in a write-ahead log neither waits for the other. */
+/** One thread writes, this one reads: with a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
   const release = options.beside === true ? shareFile(path) : claimFile(path, options.onWarning);
   let writer: WriterThread | undefined;
@@ -43,7 +38,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
     writer = await WriterThread.start(path);
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
-    // As long as its thread is there, the process does not end.
+    // A running thread keeps the process alive.
     await writer?.close();
     release();
     throw cannotOpen(path, error);
@@ -55,7 +50,7 @@ class SqliteStore implements Store {
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #room: Room;
-  readonly #queue: WriteQueue<Job, Answers>;
+  readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
 
@@ -63,13 +58,12 @@ class SqliteStore implements Store {
     this.#reader = reader;
     this.#writer = writer;
     this.#room = new Room(options.maxWaiting);
-    this.#queue = new WriteQueue((jobs) => writer.carryOut(jobs), this.#room, options.onCommit);
+    this.#queue = new WriteQueue((jobs) => writer.write(jobs), this.#room, options.onCommit);
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
       const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
-      // What an erasure still has to do is not turned away: the account it belongs to is gone already.
-      const [answer = 0] = await this.#write(job, change.kind === "erase" ? 0 : 1);
-      return answer;
+      // The rest of an erasure is never refused: its account is already gone.
+      return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
   }
@@ -78,42 +72,47 @@ class SqliteStore implements Store {
     return this.#room.taken;
   }
 
-  async add(caller: Caller, drafts: readonly Draft[], at: Date): Promise<Outcome[]> {
-    const { user, credentialHash, maxSubscriptions: max } = caller;
-    const texts: string[] = [];
-    for (const { id, feedUrl, feed } of drafts) texts.push(id, feedUrl, feed);
-    const job = { kind: "add", user, credentialHash, at: at.getTime(), drafts: texts, maxTotal: max } as const;
-    const answers = await this.#write(job, drafts.length);
-    return drafts.map((draft, index) => {
-      const answer = answers[index];
-      if (answer === ADDED) return { id: draft.id, feedUrl: draft.feedUrl, subscribedAt: at };
-      if (answer === QUOTA_EXCEEDED) return { refused: "quota-exceeded", max };
-      return { refused: answer === ID_IN_USE ? "id-in-use" : "already-subscribed", draft };
-    });
+  async change(
+    { user, credentialHash, maxSubscriptions: max }: Caller,
+    changes: readonly Change[],
+    at: Date,
+  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes, maxTotal: max } as const;
+    const done = await this.#write(job, changes.length);
+    if (typeof done === "number") throw new Error("the writer answered another job");
+    const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
+    return { outcomes, sequence: done.sequence };
   }
 
-  async remove({ user, credentialHash }: Caller, id: string, at: Date): Promise<boolean> {
-    const [answer] = await this.#write({ kind: "remove", user, credentialHash, at: at.getTime(), id }, 1);
-    return answer === REMOVED;
+  async forgetRemovals(before: Date): Promise<void> {
+    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) >= FORGOTTEN_AT_ONCE);
   }
 
-  async #write(job: Job, operations: number): Promise<Answers> {
+  async #write(job: Job, operations: number): Promise<Exclude<JobAnswer, "access-revoked">> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    const answers = await this.#queue.push(job, operations, userOf(job));
-    if (answers[0] === ACCESS_REVOKED) throw new AccessRevoked();
-    return answers;
+    const answer = await this.#queue.push(job, operations, userOf(job));
+    if (answer === "access-revoked") throw new AccessRevoked();
+    return answer;
   }
 
-  async find(user: UserId, id: string): Promise<Subscription | undefined> {
-    return reading(() => this.#reader.find(user, id));
+  async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
+    return reading(() => this.#reader.find(user, keys));
   }
 
   async page(user: UserId, window: Window): Promise<Page> {
     return reading(() => this.#reader.page(user, window));
   }
 
-  async knows(user: UserId, feeds: readonly string[]): Promise<boolean[]> {
-    return reading(() => this.#reader.knows(user, feeds));
+  async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
+    return reading(() => this.#reader.itemsAfter(user, after, size));
+  }
+
+  async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
+    return toChangePage(
+      reading(() => this.#reader.changesSince(user, sequence, limit)),
+      sequence,
+      limit,
+    );
   }
 
   async ready(): Promise<void> {
@@ -128,29 +127,36 @@ class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     await this.#queue.idle();
-    // The last connection to close tidies up the log, and only the writer can.
+    // The last connection to close removes the log, and only the writer can.
     this.#reader.close();
     await this.#writer.close();
     this.#release();
   }
 }
 
-/** In whose turn a job is written. */
+/** Whose turn in the queue a job takes. */
 function userOf(job: Job): UserId {
   if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
-  return job.kind === "probe" ? NOBODY : job.user;
+  return job.kind === "change" ? job.user : NOBODY;
 }
 
-type Row = [id: Uint8Array, feedUrl: string, subscribedAt: number];
+type ItemRow = [id: Uint8Array, feedUrl: string, subscribedAt: number, sequence: number];
+type RemovalRow = [id: Uint8Array, feedUrl: string, addedSequence: number, sequence: number];
+
+const ITEM = "select id, feed_url, subscribed_at, sequence from subscriptions";
 
 class Reader {
   readonly database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
   readonly #list: StatementSync;
+  readonly #gaps: StatementSync;
   readonly #items: StatementSync;
-  readonly #item: StatementSync;
-  readonly #feed: StatementSync;
+  readonly #byId: StatementSync;
+  readonly #byFeed: StatementSync;
+  readonly #added: StatementSync;
+  readonly #updated: StatementSync;
+  readonly #removed: StatementSync;
 
   constructor(path: string) {
     this.database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
@@ -161,40 +167,91 @@ class Reader {
     };
     this.#begin = prepare("begin");
     this.#end = prepare("commit");
-    this.#list = prepare(
-      `select iif(sequence = ${DELETED}, ${DELETED}, total), (select counts from gaps where user_id = lists.user_id)
-       from lists where user_id = ?`,
+    this.#list = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
+    this.#gaps = prepare("select counts from gaps where user_id = ?");
+    this.#items = prepare(`${ITEM} where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
+    this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
+    this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
+    this.#added = prepare(
+      `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
     );
-    this.#items = prepare(`
-      select id, feed_url, subscribed_at from subscriptions
-      where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
-    this.#item = prepare("select id, feed_url, subscribed_at from subscriptions where user_id = ? and id = ?");
-    this.#feed = prepare("select 1 from subscriptions where user_id = ? and feed = ?");
+    this.#updated = prepare(
+      `select id, feed_url, subscribed_at, update_sequence from subscriptions
+       where user_id = ? and update_sequence > ? and update_sequence > 0 order by update_sequence limit ?`,
+    );
+    this.#removed = prepare(
+      `select id, feed_url, added_sequence, sequence from removals
+       where user_id = ? and sequence > ? order by sequence limit ?`,
+    );
   }
 
-  find(user: UserId, id: string): Subscription | undefined {
-    const row = this.#item.get(user, idKey(id)) as unknown as Row | undefined;
-    return row === undefined ? undefined : toSubscription(row);
+  find(user: UserId, keys: Parameters<Store["find"]>[1]): (Subscription | undefined)[] {
+    return keys.map((key) => {
+      const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
+      return row && toSubscription(row as unknown as ItemRow);
+    });
   }
 
-  /** Total, gaps and items in one transaction, so that they are of one instant. */
   page(user: UserId, { offset, size }: Window): Page {
+    return this.#snapshot(() => {
+      const { total, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], total };
+      const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
+      const { from, skip } = locate(gaps, Math.min(offset, total));
+      const rows = this.#items.all(user, from, size, skip) as unknown as ItemRow[];
+      assertPageComplete(rows.length, { offset, size }, total);
+      return { items: rows.map(toSubscription), total };
+    });
+  }
+
+  itemsAfter(user: UserId, after: number, size: number): Piece {
+    return this.#snapshot(() => {
+      const { sequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], last: after, sequence };
+      const rows = this.#items.all(user, after + 1, size, 0) as unknown as ItemRow[];
+      return { items: rows.map(toSubscription), last: rows.at(-1)?.[3] ?? after, sequence };
+    });
+  }
+
+  changesSince(user: UserId, since: number, limit: number): ChangeRows {
+    return this.#snapshot(() => {
+      const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
+      const read = <Row>(statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as Row[];
+      const items = [...read<ItemRow>(this.#added), ...read<ItemRow>(this.#updated)];
+      const removals = since === 0 ? [] : read<RemovalRow>(this.#removed);
+      return {
+        sequence,
+        forgottenSequence,
+        changed: items.map((row) => ({ sequence: row[3], item: toSubscription(row) })),
+        removals: removals.map(([id, feedUrl, addedSequence, removalSequence]) => ({
+          sequence: removalSequence,
+          addedSequence,
+          id: idOfKey(id),
+          feedUrl,
+        })),
+      };
+    });
+  }
+
+  /** The list of a deleted account has no items, though some may not have been erased yet. */
+  #readList(user: UserId): { sequence: number; total: number; forgottenSequence: number; isDeleted: boolean } {
+    const row = this.#list.get(user) as unknown as [number, number, number] | undefined;
+    const [sequence, total, forgottenSequence] = row ?? [0, 0, 0];
+    if (sequence === DELETED) return { sequence: 0, total: 0, forgottenSequence: 0, isDeleted: true };
+    return { sequence, total, forgottenSequence, isDeleted: false };
+  }
+
+  #snapshot<T>(read: () => T): T {
     try {
       this.#begin.run();
-      const list = this.#list.get(user) as unknown as [total: number, gaps: Gaps | null] | undefined;
-      const [total, gaps] = list ?? [0, null];
-      // Some of its items may still be there, until all are erased.
-      if (total === DELETED) return { items: [], total: 0 };
-      const { from, skip } = locate(gaps ?? undefined, Math.min(offset, total));
-      const rows = this.#items.all(user, from, size, skip) as unknown as Row[];
-      requireWhole(rows.length, { offset, size }, total);
-      return { items: rows.map(toSubscription), total };
+      return read();
     } finally {
       this.#leave();
     }
   }
 
-  /** A transaction that stayed open would keep its instant: nothing newer would ever be read. */
+  /** A transaction that stayed open would keep its snapshot: nothing newer would ever be read. */
   #leave(): void {
     try {
       if (this.database.isTransaction) this.#end.run();
@@ -203,12 +260,8 @@ class Reader {
     }
   }
 
-  knows(user: UserId, feeds: readonly string[]): boolean[] {
-    return feeds.map((feed) => this.#feed.get(user, feedKey(feed)) !== undefined);
-  }
-
   check(): void {
-    if (!isNewest(this.database)) throw new Error("the file is of another version than this program");
+    if (!isNewest(this.database)) throw new Error("the file has another schema version");
   }
 
   close(): void {
@@ -216,11 +269,11 @@ class Reader {
   }
 }
 
-function toSubscription([id, feedUrl, subscribedAt]: Row): Subscription {
+function toSubscription([id, feedUrl, subscribedAt]: ItemRow): Subscription {
   return { id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) };
 }
 
-/** The thread that writes. It is started again when it has died, with the next group that comes. */
+/** The thread that writes. If it dies, the next group starts it again. */
 class WriterThread {
   readonly #path: string;
   #worker: Worker | undefined;
@@ -236,20 +289,14 @@ class WriterThread {
     this.#path = path;
   }
 
-  async carryOut(jobs: readonly Job[]): Promise<readonly Answers[]> {
+  async write(jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
     const answer = await this.#ask(jobs);
     this.#hasFailed = "failure" in answer;
-    if ("failure" in answer) {
-      const words = answer.inDoubt
-        ? "it is not known whether the database was written"
-        : "the database cannot be written";
-      throw new StoreUnavailable(words, { cause: answer.failure, unknown: answer.inDoubt });
-    }
-    let at = 0;
-    return jobs.map((job) => {
-      const start = at;
-      at += operationsOf(job);
-      return answer.answers.subarray(start, at);
+    if (!("failure" in answer)) return answer.answers;
+    const { failure, unknown } = answer;
+    throw new StoreUnavailable(unknown ? "the outcome of a write is unknown" : "the database cannot be written", {
+      cause: failure,
+      unknown,
     });
   }
 
@@ -271,17 +318,17 @@ class WriterThread {
       worker.postMessage(jobs);
       return await answerOf(worker);
     } catch (error) {
-      return { failure: error as Error, inDoubt: false };
+      return { failure: error as Error, unknown: false };
     }
   }
 
   async #startWorker(): Promise<Worker> {
     const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), {
       workerData: this.#path,
-      // What it is given lives shortly. Unless told, a thread takes 67 MB for that on a large machine, and gains 1 % by it.
+      // Jobs are short-lived. By default a thread takes 67 MB for them on a large machine, and gains 1 % by it.
       resourceLimits: { maxYoungGenerationSizeMb: 16 },
     });
-    // Whoever waits for an answer hears of it too; without a listener here, one who does not would end the process.
+    // A pending request gets the error too; without a listener, an error at any other time would end the process.
     worker.on("error", () => undefined);
     worker.once("exit", () => {
       if (this.#worker === worker) this.#worker = undefined;
@@ -293,12 +340,12 @@ class WriterThread {
   }
 }
 
-/** The next message of the worker. When it ends instead, nobody knows how far it had come. */
+/** The next message of the worker. If it ends instead, the outcome is unknown. */
 function answerOf(worker: Worker): Promise<GroupAnswer> {
   return new Promise((resolve) => {
     const onMessage = (answer: GroupAnswer) => settle(answer);
-    const onError = (failure: Error) => settle({ failure, inDoubt: true });
-    const onExit = () => settle({ failure: new Error("the writer ended"), inDoubt: true });
+    const onError = (failure: Error) => settle({ failure, unknown: true });
+    const onExit = () => settle({ failure: new Error("the writer thread ended"), unknown: true });
     const settle = (answer: GroupAnswer) => {
       worker.off("message", onMessage).off("error", onError).off("exit", onExit);
       resolve(answer);

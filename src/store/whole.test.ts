@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { requireWhole } from "./whole.ts";
+import { assertPageComplete } from "./whole.ts";
 
 test("a page has as many items as the total promises, or it is no page", () => {
   for (const [items, offset, size, total] of [
@@ -10,8 +10,8 @@ test("a page has as many items as the total promises, or it is no page", () => {
     [0, 1_000, 10, 25],
     [0, 0, 10, 0],
   ] as const) {
-    requireWhole(items, { offset, size }, total);
+    assertPageComplete(items, { offset, size }, total);
     for (const wrong of [items - 1, items + 1])
-      assert.throws(() => requireWhole(wrong, { offset, size }, total), /damaged/);
+      assert.throws(() => assertPageComplete(wrong, { offset, size }, total), /damaged/);
   }
 });

@@ -1,11 +1,10 @@
 import type { Window } from "../subscriptions.ts";
 
 /**
- * Throws unless a page has as many items as the list's total promises. A damaged database must not look like a shorter
- * list: whoever syncs to it would take the missing items for removed ones.
+ * Throws unless a page has as many items as the list's total implies. A damaged database must not look like a shorter
+ * list: a client would take the missing items for removed ones.
  */
-export function requireWhole(items: number, { offset, size }: Window, total: number): void {
+export function assertPageComplete(items: number, { offset, size }: Window, total: number): void {
   const expected = Math.max(0, Math.min(size, total - offset));
-  if (items !== expected)
-    throw new Error(`a page has ${items} items where there should be ${expected}: the database is damaged`);
+  if (items !== expected) throw new Error(`a page has ${items} items instead of ${expected}: the database is damaged`);
 }

@@ -1,0 +1,48 @@
+// CommonJS for any Node from version 20. Finds a Node that can run the program (24.7 or newer) and runs it.
+"use strict";
+
+const { spawn } = require("node:child_process");
+
+const PLATFORMS = { darwin: "darwin", linux: "linux", win32: "win" };
+
+function isNewEnough(version) {
+  const [major, minor] = version.split(".").map(Number);
+  return major > 24 || (major === 24 && minor >= 7);
+}
+
+/** The machine's own Node if it is new enough, else the one that npm installed; undefined without either. */
+function findNode() {
+  // npm scripts find the installed one first in PATH; the machine's own is the one that runs npm.
+  const { npm_node_execpath: ofNpm, npm_config_user_agent: agent = "" } = process.env;
+  const version = /\bnode\/v([\d.]+)/.exec(agent)?.[1];
+  if (ofNpm !== undefined && version !== undefined && isNewEnough(version)) return ofNpm;
+  if (isNewEnough(process.versions.node)) return process.execPath;
+  try {
+    const name = `node-${PLATFORMS[process.platform]}-${process.arch}`;
+    return require.resolve(`${name}/bin/node${process.platform === "win32" ? ".exe" : ""}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs Node in place of this process, which only forwards signals and the exit code. */
+function runWith(node, args) {
+  const child = spawn(node, args, { stdio: "inherit" });
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  // npm's shell does not forward signals: stop the child when the shell is gone (main.ts watches only its own parent).
+  const parent = process.ppid;
+  if (process.env.npm_lifecycle_event !== undefined) {
+    const watch = setInterval(() => {
+      if (process.ppid === parent) return;
+      clearInterval(watch);
+      child.kill("SIGTERM");
+    }, 500);
+  }
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+module.exports = { findNode, isNewEnough, runWith };

@@ -1,0 +1,48 @@
+import { appendFileSync, readFileSync } from "node:fs";
+import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worker_threads";
+import { interceptSteps, type Step } from "./intercept.ts";
+
+/**
+ * Loaded before the program (`underFault` in settings.ts): makes one step of it fail. The file that RELIABILITY_PLAN names says
+ * which one and how: the number of a plan, the number of the step since that plan was laid, and a word.
+ */
+const plan = process.env["RELIABILITY_PLAN"] ?? "";
+
+/** The number of the plan that is counted for, and how many steps there were under it, in all threads. */
+const counts = new Int32Array(sharedBuffer());
+
+function sharedBuffer(): SharedArrayBuffer {
+  if (isMainThread) setEnvironmentData("counts", new SharedArrayBuffer(8));
+  return getEnvironmentData("counts") as SharedArrayBuffer;
+}
+
+await interceptSteps((step) => {
+  const [serial, at, how = ""] = readFileSync(plan, "utf8").split(" ");
+  if (Atomics.exchange(counts, 0, Number(serial)) !== Number(serial)) Atomics.store(counts, 1, 0);
+  const number = Atomics.add(counts, 1, 1) + 1;
+  if (number !== Number(at)) return step.execute();
+  appendFileSync(`${plan}-seen`, `${serial} ${step.sql.replaceAll(/\s+/g, " ")}\n`);
+  return breakAt(step, how);
+});
+
+function breakAt(step: Step, how: string): unknown {
+  if (how === "error-before") return step.fail();
+  if (how === "error-said") return step.execute("do $$ begin raise exception 'no' using errcode = '53100'; end $$");
+  if (how.endsWith("-before")) end(how);
+  const result = step.execute();
+  if (!how.endsWith("-after")) return result;
+  if (result instanceof Promise) return result.then((value) => breakAfter(step, how, value));
+  return breakAfter(step, how, result);
+}
+
+function breakAfter(step: Step, how: string, result: unknown): unknown {
+  if (how === "error-after") return step.fail();
+  end(how);
+  return result;
+}
+
+/** Ends the process, or only the thread that writes. */
+function end(how: string): void {
+  if (how.startsWith("kill-")) process.kill(process.pid, "SIGKILL");
+  else if (!isMainThread) process.exit(1);
+}

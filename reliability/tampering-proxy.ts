@@ -1,0 +1,28 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Answer, callServer } from "../test/harness.ts";
+
+/** The text of an answer as it is passed on. */
+export type Alter = (path: string, body: string, answer: Answer) => string;
+
+/** A server that stands before the real one and breaks its word, for controls. */
+export async function startTamperingProxy(
+  later: (putAway: () => unknown) => void,
+  port: number,
+  alter: Alter,
+): Promise<{ readonly port: number }> {
+  const front = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString();
+    const { method = "", url = "" } = request;
+    const { "content-type": type } = request.headers;
+    const headers = type === undefined ? {} : { "Content-Type": type };
+    const answer = await callServer(port, method, url, { headers, body });
+    response.writeHead(answer.status).end(alter(url, body, answer));
+  }).listen(0, "127.0.0.1");
+  await once(front, "listening");
+  later(() => front.close());
+  return { port: (front.address() as AddressInfo).port };
+}

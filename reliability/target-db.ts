@@ -1,0 +1,85 @@
+import { DatabaseSync } from "node:sqlite";
+import type { PostgresServer } from "../test/postgres.ts";
+
+/** A database of either engine, and a way to look into it past the server. */
+export interface TargetDb {
+  readonly engine: "SQLite" | "PostgreSQL";
+  readonly url: string;
+  inspect(): Promise<Rows>;
+}
+
+/** What the tables say of the one list that there is. */
+export interface Rows {
+  /** In their order. */
+  readonly ids: readonly string[];
+  readonly total: number;
+  readonly sequence: number;
+  readonly removals: number;
+  /** What the engine itself says of the file; "ok" when it is whole. */
+  readonly integrity: string;
+}
+
+interface Counts {
+  readonly total: number;
+  readonly sequence: number;
+  readonly removals: number;
+}
+
+const NOTHING: Counts = { total: 0, sequence: 0, removals: 0 };
+
+export function sqliteTarget(path: string): TargetDb {
+  return {
+    engine: "SQLite",
+    url: `file:${path}`,
+    async inspect() {
+      const database = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
+      try {
+        database.exec("begin");
+        const ids = database
+          .prepare("select lower(hex(id)) as id from subscriptions order by sequence")
+          .all()
+          .map(({ id }) => withDashes(String(id)));
+        const counts = database
+          .prepare("select total, sequence, (select count(*) from removals) as removals from lists")
+          .get() as unknown as Counts | undefined;
+        const [integrity] = Object.values(database.prepare("pragma integrity_check").get() ?? {});
+        return { ids, ...(counts ?? NOTHING), integrity: String(integrity) };
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
+
+export async function postgresTarget(server: PostgresServer): Promise<TargetDb> {
+  const url = await server.database();
+  const name = new URL(url).pathname.slice(1);
+  return {
+    engine: "PostgreSQL",
+    url,
+    async inspect() {
+      const [row] = await server.query(
+        `select (select coalesce(json_agg(id order by sequence), '[]') from earmark.subscriptions) as ids,
+           (select json_build_object('total', total, 'sequence', sequence,
+              'removals', (select count(*) from earmark.removals)) from earmark.lists) as counts`,
+        name,
+      );
+      const { ids, counts } = row as { ids: string[]; counts: Counts | null };
+      return { ids, ...(counts ?? NOTHING), integrity: "ok" };
+    },
+  };
+}
+
+function withDashes(hex: string): string {
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** What cannot be in a whole list, whatever was done to it. Every change takes a number: an addition one, a removal another. */
+export function findInconsistencies({ ids, total, sequence, removals, integrity }: Rows): string[] {
+  const torn: string[] = [];
+  if (integrity !== "ok") torn.push(`the database is damaged: ${integrity}`);
+  if (total !== ids.length) torn.push(`the list says ${total} items and has ${ids.length}`);
+  if (sequence !== ids.length + 2 * removals)
+    torn.push(`${ids.length} items and ${removals} removals, but ${sequence} changes`);
+  return torn;
+}

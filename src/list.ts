@@ -1,0 +1,165 @@
+import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
+
+/** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
+export const KEPT_CHANGES = 100_000;
+
+/** A subscription as it is stored. Engines choose how to represent ids and feeds. */
+export interface Item<Key> {
+  /** Sequence number under which it was added: its place in the list. */
+  readonly sequence: number;
+  /** Sequence number of its last update; 0 if it was never updated. */
+  readonly updateSequence: number;
+  readonly id: Key;
+  readonly feed: Key;
+  readonly feedUrl: string;
+  readonly subscribedAt: number;
+}
+
+/** A list inside a transaction. */
+export interface List<Key> {
+  sequence: number;
+  total: number;
+  findById(id: Key): Item<Key> | undefined;
+  findByFeed(feed: Key): Item<Key> | undefined;
+  insert(item: Item<Key>): void;
+  /** Replaces the item in the same place. */
+  replace(old: Item<Key>, item: Item<Key>): void;
+  /** Deletes the item and records its removal under the list's current sequence number. */
+  delete(item: Item<Key>, at: number): void;
+}
+
+/** A change with its keys as the engine represents them. */
+export type KeyedChange<Key> =
+  | { readonly kind: "add"; readonly id: Key; readonly fallbackId?: Key; readonly feedUrl: string; readonly feed: Key }
+  | { readonly kind: "update"; readonly id: Key; readonly feedUrl: string; readonly feed: Key }
+  | { readonly kind: "remove"; readonly id: Key }
+  | { readonly kind: "remove"; readonly feed: Key };
+
+/** What an `Outcome` is made of. Additions are the bulk of all answers, and "added" is cheap to pass between threads. */
+export type Answer<Key> =
+  | "added"
+  | { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number }
+  | { readonly refused: "already-subscribed" | "id-in-use"; readonly existingId: Key }
+  | { readonly refused: "quota-exceeded" | "not-found" };
+
+/** The rules of a list, whatever it is stored in. */
+export function applyChange<Key>(list: List<Key>, change: KeyedChange<Key>, at: number, maxTotal: number): Answer<Key> {
+  if (change.kind === "add") return add(list, change, at, maxTotal);
+  if (change.kind === "update") return update(list, change);
+  const item = "id" in change ? list.findById(change.id) : list.findByFeed(change.feed);
+  if (item === undefined) return { refused: "not-found" };
+  list.sequence += 1;
+  list.total -= 1;
+  list.delete(item, at);
+  return describe(item);
+}
+
+function add<Key>(
+  list: List<Key>,
+  { id, fallbackId, feedUrl, feed }: KeyedChange<Key> & { kind: "add" },
+  at: number,
+  maxTotal: number,
+): Answer<Key> {
+  const same = list.findByFeed(feed);
+  if (same !== undefined) return { refused: "already-subscribed", existingId: same.id };
+  const isTaken = list.findById(id) !== undefined;
+  if (isTaken && (fallbackId === undefined || list.findById(fallbackId) !== undefined))
+    return { refused: "id-in-use", existingId: id };
+  if (list.total >= maxTotal) return { refused: "quota-exceeded" };
+  list.sequence += 1;
+  list.total += 1;
+  const item = {
+    sequence: list.sequence,
+    updateSequence: 0,
+    id: isTaken && fallbackId !== undefined ? fallbackId : id,
+    feed,
+    feedUrl,
+    subscribedAt: at,
+  };
+  list.insert(item);
+  return isTaken ? describe(item) : "added";
+}
+
+function update<Key>(list: List<Key>, { id, feedUrl, feed }: KeyedChange<Key> & { kind: "update" }): Answer<Key> {
+  const old = list.findById(id);
+  if (old === undefined) return { refused: "not-found" };
+  const same = list.findByFeed(feed);
+  if (same !== undefined && same.sequence !== old.sequence)
+    return { refused: "already-subscribed", existingId: same.id };
+  list.sequence += 1;
+  const item = { ...old, updateSequence: list.sequence, feed, feedUrl };
+  list.replace(old, item);
+  return describe(item);
+}
+
+function describe<Key>({ id, feedUrl, subscribedAt }: Item<Key>): Answer<Key> {
+  return { id, feedUrl, subscribedAt };
+}
+
+/** The outcome of a change, from the answer with its keys as text. */
+export function toOutcome(change: Change, answer: Answer<string>, at: Date, max: number): Outcome {
+  if (answer === "added") {
+    const { id, feedUrl } = change as Draft;
+    return { id, feedUrl, subscribedAt: at };
+  }
+  if (!("refused" in answer)) return { ...answer, subscribedAt: new Date(answer.subscribedAt) };
+  if ("existingId" in answer) return { ...answer, change: change as Draft | Update };
+  return answer.refused === "quota-exceeded" ? { refused: answer.refused, max } : { refused: answer.refused };
+}
+
+/** A list in memory, which knows the items that were read and collects what is to be written. */
+export class MemoryList implements List<string> {
+  sequence: number;
+  total: number;
+  readonly inserted = new Map<number, Item<string>>();
+  /** Sequence numbers of stored items that are deleted or replaced. */
+  readonly deleted: number[] = [];
+  readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
+  /** Sequence numbers that are no item's place any more, or never were. */
+  readonly unused: number[] = [];
+  readonly #byId = new Map<string, Item<string>>();
+  readonly #byFeed = new Map<string, Item<string>>();
+
+  constructor(sequence: number, total: number) {
+    this.sequence = sequence;
+    this.total = total;
+  }
+
+  know(item: Item<string>): void {
+    this.#byId.set(item.id, item);
+    this.#byFeed.set(item.feed, item);
+  }
+
+  findById(id: string): Item<string> | undefined {
+    return this.#byId.get(id);
+  }
+
+  findByFeed(feed: string): Item<string> | undefined {
+    return this.#byFeed.get(feed);
+  }
+
+  insert(item: Item<string>): void {
+    this.inserted.set(item.sequence, item);
+    this.know(item);
+  }
+
+  replace(old: Item<string>, item: Item<string>): void {
+    this.#take(old);
+    this.insert(item);
+    this.unused.push(item.updateSequence);
+  }
+
+  delete(item: Item<string>, at: number): void {
+    this.#take(item);
+    this.removals.push({ sequence: this.sequence, item, at });
+    this.unused.push(item.sequence, this.sequence);
+  }
+
+  #take(item: Item<string>): void {
+    this.#byId.delete(item.id);
+    this.#byFeed.delete(item.feed);
+    // A stored item that was replaced before is in both: its new version is not written, and the stored one deleted.
+    const wasInserted = this.inserted.delete(item.sequence);
+    if (!wasInserted) this.deleted.push(item.sequence);
+  }
+}

@@ -1,0 +1,228 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { draftOf, draftsOf, idOf, wordOf } from "../../test/lists.ts";
+import { fc } from "../../test/properties.ts";
+import {
+  asUser,
+  type Change,
+  everySubscription,
+  type Subscription,
+  type SubscriptionStore,
+  type UserId,
+} from "../subscriptions.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const LATER = new Date("2026-03-02T03:04:05.678Z");
+
+let users = 1_000_000;
+function newUser(): UserId {
+  users += 1;
+  return users;
+}
+
+const remove = (id: number): Change => ({ kind: "remove", id: idOf(id) });
+function update(id: number, feed: number | string): Change {
+  const { feedUrl, feed: key } = draftOf(id, feed);
+  return { kind: "update", id: idOf(id), feedUrl, feed: key };
+}
+
+/** Mixed changes and what changed since: what any engine must do. */
+export function describeChanges(engine: string, store: SubscriptionStore): void {
+  const change = (user: UserId, ...changes: Change[]) => store.change(asUser(user), changes, NOW);
+  const listed = async (user: UserId) => (await store.page(user, { offset: 0, size: 1_000 })).items;
+  const since = async (user: UserId, sequence: number, limit = 100) =>
+    (await store.changesSince(user, sequence, limit)) ?? assert.fail("the sequence number is unknown");
+  const shown = (items: readonly { id: string; feedUrl: string }[]) =>
+    items.map(
+      ({ id, feedUrl }) => `${Number.parseInt(id.slice(-12), 16)} ${feedUrl.slice("https://feeds.example/".length)}`,
+    );
+
+  describe(`changes on ${engine}`, () => {
+    test("change: mixed changes → in order, outcome N answers change N", async () => {
+      const user = newUser();
+      const { outcomes, sequence } = await change(
+        user,
+        ...draftsOf(1, 2),
+        remove(1),
+        draftOf(1, 3),
+        update(2, 4),
+        update(9, 5),
+        update(1, 4),
+        remove(9),
+        draftOf(5, 2),
+      );
+      assert.deepEqual(outcomes.map(wordOf), [
+        ...["added", "added", "added", "added", "added"],
+        ...["not-found", "already-subscribed", "not-found", "added"],
+      ]);
+      assert.equal(sequence, 6);
+      assert.deepEqual(shown(await listed(user)), ["2 4", "1 3", "5 2"]);
+    });
+
+    test("update: another feed URL → id, place and timestamp stay", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 3));
+      const { outcomes, sequence } = await store.change(asUser(user), [update(2, "new")], LATER);
+      assert.deepEqual(outcomes, [{ id: idOf(2), feedUrl: "https://feeds.example/new", subscribedAt: NOW }]);
+      assert.equal(sequence, 4);
+      assert.deepEqual(shown(await listed(user)), ["1 1", "2 new", "3 3"]);
+      // The old feed is free again, and the new one is taken.
+      const again = await change(user, draftOf(8, "new"), draftOf(9, 2));
+      assert.deepEqual(again.outcomes.map(wordOf), ["already-subscribed", "added"]);
+    });
+
+    test("update: another spelling of its own feed → no conflict", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 2));
+      const [own] = (await change(user, { ...update(1, 1), feedUrl: "http://FEEDS.example/1" } as Change)).outcomes;
+      assert.deepEqual(own, { id: idOf(1), feedUrl: "http://FEEDS.example/1", subscribedAt: NOW });
+    });
+
+    test("update: another subscription has the feed → 409 that names it", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 2));
+      const wanted = update(1, 2);
+      const { outcomes, sequence } = await change(user, wanted);
+      assert.deepEqual(outcomes, [{ refused: "already-subscribed", existingId: idOf(2), change: wanted }]);
+      assert.equal(sequence, 2);
+    });
+
+    test("remove: by id or by feed → the subscription that was removed", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 3));
+      const byFeed = { kind: "remove", feed: draftOf(0, 3).feed } as const;
+      const { outcomes } = await change(user, remove(1), byFeed, byFeed);
+      assert.deepEqual(outcomes, [
+        { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW },
+        { id: idOf(3), feedUrl: "https://feeds.example/3", subscribedAt: NOW },
+        { refused: "not-found" },
+      ]);
+      assert.deepEqual(shown(await listed(user)), ["2 2"]);
+    });
+
+    test("add: id of another feed and a fallback → the fallback, unless that is taken too", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 2));
+      const withFallback = (id: number, fallback: number, feed: string) => ({
+        ...draftOf(id, feed),
+        fallbackId: idOf(fallback),
+      });
+      const { outcomes } = await change(
+        user,
+        withFallback(1, 7, "a"),
+        withFallback(1, 2, "b"),
+        withFallback(1, 8, "a"),
+        withFallback(9, 1, "c"),
+      );
+      assert.deepEqual(
+        outcomes.map((outcome) => ("refused" in outcome ? outcome.refused : outcome.id)),
+        [idOf(7), "id-in-use", "already-subscribed", idOf(9)],
+      );
+    });
+
+    test("changesSince: 0 → the whole list, and no removals", async () => {
+      const user = newUser();
+      assert.deepEqual(await since(user, 0), { changed: [], removed: [], sequence: 0, hasMore: false });
+      await change(user, ...draftsOf(1, 3), remove(2));
+      const { changed, removed, sequence, hasMore } = await since(user, 0);
+      assert.deepEqual([shown(changed), removed, sequence, hasMore], [["1 1", "3 3"], [], 4, false]);
+      assert.deepEqual(changed[0], { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW });
+    });
+
+    test("changesSince: a number → net changes in order, removals only of what was there", async () => {
+      const user = newUser();
+      const { sequence: start } = await change(user, ...draftsOf(1, 4));
+      await change(user, draftOf(5, 5), update(1, "x"), remove(2), draftOf(6, 6), remove(6), remove(3), draftOf(3, 3));
+      const page = await since(user, start);
+      assert.deepEqual(shown(page.changed), ["5 5", "1 x", "3 3"]);
+      assert.deepEqual(page.removed, [{ id: idOf(2), feedUrl: "https://feeds.example/2" }]);
+      assert.deepEqual(await since(user, page.sequence), {
+        changed: [],
+        removed: [],
+        sequence: page.sequence,
+        hasMore: false,
+      });
+    });
+
+    test("changesSince: a number that the list never had → undefined", async () => {
+      const user = newUser();
+      const { sequence } = await change(user, ...draftsOf(1, 2));
+      assert.equal(await store.changesSince(user, sequence + 1, 10), undefined);
+      assert.equal(await store.changesSince(newUser(), 1, 10), undefined);
+    });
+
+    test("changesSince: pages with writes in between → the reader ends up with the list", async () => {
+      const someChange = fc.oneof(
+        fc.tuple(fc.nat({ max: 8 }), fc.nat({ max: 8 })).map(([id, feed]): Change => draftOf(id, feed)),
+        fc.tuple(fc.nat({ max: 8 }), fc.nat({ max: 8 })).map(([id, feed]) => update(id, feed)),
+        fc.nat({ max: 8 }).map(remove),
+      );
+      const step = fc.record({
+        changes: fc.array(someChange, { maxLength: 6 }),
+        limit: fc.integer({ min: 1, max: 4 }),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
+          const user = newUser();
+          const copy = new Map<string, Subscription>();
+          let sequence = 0;
+          const read = async (limit: number) => {
+            const page = await since(user, sequence, limit);
+            assert.ok(page.changed.length + page.removed.length <= limit);
+            for (const { id } of page.removed) copy.delete(id);
+            for (const item of page.changed) copy.set(item.id, item);
+            sequence = page.sequence;
+            return page.hasMore;
+          };
+          for (const { changes, limit } of steps) {
+            await change(user, ...changes);
+            await read(limit);
+          }
+          while (await read(3));
+          const byId = (items: Iterable<Subscription>) => [...items].sort((a, b) => a.id.localeCompare(b.id));
+          assert.deepEqual(byId(copy.values()), byId(await listed(user)));
+        }),
+        { numRuns: 60 },
+      );
+    });
+
+    test("everySubscription: items are removed and added meanwhile → no item that stays is missing", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(0, 1_000));
+      const read: string[] = [];
+      let next = 0;
+      for await (const piece of everySubscription(store, user)) {
+        read.push(...piece.map(({ id }) => id));
+        // What was read already, and so moves everything after it.
+        await change(user, remove(next), remove(next + 1), draftOf(5_000 + next, 5_000 + next));
+        next += 2;
+      }
+      assert.equal(new Set(read).size, read.length);
+      const missing = draftsOf(0, 1_000).filter(({ id }) => !read.includes(id));
+      assert.deepEqual(missing, []);
+    });
+
+    test("forgetRemovals: older than the limit → erased, and readers from before must start over", async () => {
+      const user = newUser();
+      const { sequence: start } = await change(user, ...draftsOf(1, 3));
+      const { sequence: old } = await store.change(asUser(user), [remove(1)], NOW);
+      await store.change(asUser(user), [remove(2)], LATER);
+      await store.forgetRemovals(NOW);
+      assert.equal((await since(user, start)).removed.length, 2, "it is not older");
+      await store.forgetRemovals(LATER);
+      assert.equal(await store.changesSince(user, start, 10), undefined);
+      const { removed } = await since(user, old);
+      assert.deepEqual(removed, [{ id: idOf(2), feedUrl: "https://feeds.example/2" }]);
+      assert.deepEqual(shown((await since(user, 0)).changed), ["3 3"]);
+    });
+
+    test("forgetRemovals: several thousand removals → all erased", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 2_500));
+      const { sequence } = await change(user, ...draftsOf(1, 2_500).map(({ id }): Change => ({ kind: "remove", id })));
+      await store.forgetRemovals(LATER);
+      assert.equal(await store.changesSince(user, sequence - 1, 10), undefined);
+      assert.deepEqual(await since(user, sequence), { changed: [], removed: [], sequence, hasMore: false });
+    });
+  });
+}

@@ -1,0 +1,275 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, wordOf } from "../../test/lists.ts";
+import { startPostgres } from "../../test/postgres.ts";
+import {
+  databaseOf,
+  fails,
+  isNotDone,
+  NOW,
+  newCallers,
+  onInsert,
+  open,
+  openOverProxy,
+  statementsOf,
+  total,
+  USER,
+} from "../../test/postgres-stores.ts";
+import {
+  AccessRevoked,
+  asUser,
+  type Draft,
+  type Outcome,
+  StoreUnavailable,
+  type SubscriptionStore,
+} from "../subscriptions.ts";
+
+const server = await startPostgres(["max_connections=40"]);
+
+for (const isAlone of [true, false]) {
+  const meanwhile = isAlone ? "" : " while another process writes";
+  const prepare = async (store: SubscriptionStore, other: SubscriptionStore) => {
+    await addTo(store, asUser(USER), drafts(0, 3), NOW);
+    if (!isAlone) await addTo(other, asUser(USER), drafts(100, 7), NOW);
+  };
+  const expected = isAlone ? 4 : 11;
+
+  test(`commit: lost on its way to the server${meanwhile} → done again`, async () => {
+    const { store, other, proxy } = await openOverProxy(server);
+    await prepare(store, other);
+    const cut = proxy.cutAtCommit("before");
+    const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
+    assert.deepEqual(outcomes.map(wordOf), ["already-subscribed", "added"]);
+    await cut;
+    assert.equal(await total(other), expected);
+  });
+
+  test(`commit: reply lost${meanwhile} → found to have happened, and not done again`, async () => {
+    const { store, other, proxy } = await openOverProxy(server);
+    await prepare(store, other);
+    const cut = proxy.cutAtCommit("after");
+    const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
+    assert.deepEqual(outcomes.map(wordOf), ["already-subscribed", "added"]);
+    await cut;
+    assert.equal(wordOf((await addTo(other, asUser(USER), drafts(200), NOW))[0]), "added", "the list is not locked");
+    assert.equal(await total(other), expected + 1);
+  });
+}
+
+test("commit: reply to an update lost → found to have happened, and not done again", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  const { feedUrl, feed } = drafts(9)[0] as Draft;
+  for (const when of ["before", "after"] as const) {
+    const before = await other.changesSince(USER, 0, 9);
+    const cut = proxy.cutAtCommit(when);
+    const { sequence } = await store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
+    await cut;
+    assert.equal(sequence, (before?.sequence ?? 0) + 1);
+    assert.equal((await other.changesSince(USER, 0, 9))?.sequence, sequence);
+  }
+  assert.equal((await findOne(other, USER, idOf(1)))?.feedUrl, feedUrl);
+});
+
+test("begin: refused by the server → retried, and nothing is done twice", async () => {
+  const url = await server.database();
+  const store = await open(url, { connections: 1 });
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  const { query } = pg.Client.prototype;
+  pg.Client.prototype.query = function (this: pg.Client, ...values: unknown[]) {
+    if (values[0] !== "begin") return Reflect.apply(query, this, values);
+    pg.Client.prototype.query = query;
+    return Reflect.apply(query, this, ["do $$ begin raise exception 'no' using errcode = '53200'; end $$"]);
+  } as typeof query;
+  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
+  assert.equal(await total(store), 4);
+});
+
+/** Resembles a lost connection (08), and is none. */
+const FINAL = "22008";
+
+test("commit: connection lost while it runs → waits for its result, and for no other user", async () => {
+  const { store, other, proxy, url } = await openOverProxy(server);
+  for (const user of [USER, 2]) await addTo(store, asUser(user), drafts(0), NOW);
+  await onInsert(server, url, "at commit", "perform pg_sleep(0.4)");
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; select 1 from earmark.lists where user_id = 2 for update");
+  const adding = addTo(store, asUser(USER), drafts(1), NOW);
+  const committing = `select 1 from pg_stat_activity where datname = '${databaseOf(url)}' and query = 'commit' and state = 'active'`;
+  while ((await server.query(committing)).length === 0) await sleep(5);
+  proxy.mode = "refuse";
+  proxy.mode = "pass";
+  assert.deepEqual((await adding).map(wordOf), ["added"]);
+  await blocker.end();
+  assert.equal(await total(other), 2);
+});
+
+test("commit: lost, then refused for good → known not to have happened", async () => {
+  const { store, proxy, url } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at once", fails(FINAL)));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isNotDone);
+  await cut;
+});
+
+test("change: a permanent error → no retry", async () => {
+  const { store, proxy, url } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  await onInsert(server, url, "at once", fails(FINAL));
+  const refused = async (user: number) => {
+    // A connection that saw an error is replaced before it is counted.
+    await total(store);
+    return statementsOf(proxy, () => assert.rejects(addTo(store, asUser(user), drafts(1), NOW), isNotDone));
+  };
+  assert.equal(await refused(USER), 8);
+  assert.equal(await refused(2), 15, "the list is created first");
+});
+
+test("commit: reply to a removal lost → settled like an addition", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  for (const [number, when] of (["before", "after"] as const).entries()) {
+    const cut = proxy.cutAtCommit(when);
+    assert.equal(await removeFrom(store, asUser(USER), idOf(number), NOW), true);
+    await cut;
+    assert.equal(await findOne(other, USER, idOf(number)), undefined);
+  }
+  await addTo(store, asUser(USER), drafts(3), NOW);
+  const cut = proxy.cutAtCommit("before", async () => {
+    await removeFrom(other, asUser(USER), idOf(2), NOW);
+  });
+  assert.equal(await removeFrom(store, asUser(USER), idOf(3), NOW), true);
+  await cut;
+  assert.equal(await total(other), 0, "another process has removed something else meanwhile");
+});
+
+test("accounts: reply lost → done once", async () => {
+  const { store, proxy, url } = await openOverProxy(server);
+  const { accounts } = store;
+  const lose = async <T>(work: () => Promise<T>) => {
+    const cut = proxy.cutAtCommit("after");
+    const answer = await work();
+    await cut;
+    return answer;
+  };
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
+  assert.equal(
+    await lose(() => accounts.setPassword(asUser(4_711), { password: "other", expectedHash: "hash" }, NOW)),
+    true,
+  );
+  const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
+  const token = { ...credential, usedAt: undefined, expiresAt: undefined };
+  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url"), atMost: 1 };
+  assert.equal(await lose(() => accounts.addCredential(asUser(4_711), added)), "added");
+  assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
+  const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", databaseOf(url));
+  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "never is the same on every engine");
+  assert.equal(await lose(() => accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW)), true);
+  assert.equal(await lose(() => accounts.delete(asUser(4_711), NOW)), true);
+  assert.equal(await accounts.delete(asUser(4_711), NOW), false);
+});
+
+test("commit: lost, and another process adds the feed → only that one gets added", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  let theirs: Outcome[] = [];
+  const cut = proxy.cutAtCommit("before", async () => {
+    theirs = await addTo(other, asUser(USER), drafts(9), NOW);
+  });
+  const ours = await addTo(store, asUser(USER), drafts(9), NOW);
+  await cut;
+  assert.deepEqual([wordOf(theirs[0]), wordOf(ours[0])], ["added", "already-subscribed"]);
+});
+
+test("commit: lost, and the server stays away → the outcome is unknown", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  void proxy.cutAtCommit("after", () => sleep(4_000));
+  await assert.rejects(
+    addTo(store, asUser(USER), drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && error.unknown,
+  );
+});
+
+for (const [name, code] of [
+  ["serialization failure", "40001"],
+  ["deadlock", "40P01"],
+] as const) {
+  for (const when of ["at once", "at commit"] as const) {
+    test(`change: ${name} ${when} → retried, and given up when it lasts`, async () => {
+      const url = await server.database();
+      const store = await open(url);
+      await addTo(store, asUser(USER), drafts(0), NOW);
+      await onInsert(server, url, when, `if nextval('tries') <= 2 then ${fails(code)}; end if`);
+      assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+      await server.query("alter sequence tries minvalue -1000000 restart with -1000000", databaseOf(url));
+      await assert.rejects(addTo(store, asUser(USER), drafts(2), NOW), isNotDone);
+      await server.query("drop trigger trouble on earmark.subscriptions", databaseOf(url));
+      assert.equal(wordOf((await addTo(store, asUser(USER), drafts(2), NOW))[0]), "added");
+      assert.equal(await total(store), 3);
+    });
+  }
+}
+
+test("access: a caller with a credential → one statement more", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  const { first } = await newCallers(store);
+  await addTo(store, first, drafts(10), NOW);
+  assert.equal(await statementsOf(proxy, () => addTo(store, first, drafts(11, 100), NOW)), 8 + 1);
+  assert.equal(await statementsOf(proxy, () => removeFrom(store, first, idOf(10), NOW)), 8 + 3);
+});
+
+test("access: a change that ends its own credential, reply lost → reported as done", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  const { first, second } = await newCallers(store);
+  const lose = async (work: () => Promise<boolean>) => {
+    const cut = proxy.cutAtCommit("after");
+    assert.equal(await work(), true);
+    await cut;
+  };
+  await lose(() => store.accounts.removeCredential(first, "token", idOf(1), NOW));
+  await assert.rejects(store.accounts.removeCredential(first, "token", idOf(1), NOW), AccessRevoked);
+  await lose(() => store.accounts.setPassword(second, { password: "other", expectedHash: "hash" }, NOW));
+  await lose(() => store.accounts.delete(second, NOW));
+  await assert.rejects(store.accounts.delete(second, NOW), AccessRevoked);
+});
+
+test("access: a write holds the credential → a revocation waits for it", async () => {
+  const { store, other, url } = await openOverProxy(server);
+  const { first } = await newCallers(store);
+  await onInsert(server, url, "at commit", "perform pg_sleep(0.5)");
+  const order: string[] = [];
+  const written = addTo(store, first, drafts(30, 1), NOW).then(() => order.push("written"));
+  await sleep(100);
+  const revoked = other.accounts
+    .removeCredential(asUser(4_711), "token", idOf(1), NOW)
+    .then(() => order.push("revoked"));
+  await Promise.all([written, revoked]);
+  assert.deepEqual(order, ["written", "revoked"]);
+});
+
+test("access: revoked while a commit is lost on its way → nothing is written", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  const { first } = await newCallers(store);
+  const cut = proxy.cutAtCommit("before", async () => {
+    assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+  });
+  await assert.rejects(addTo(store, first, drafts(2, 2), NOW), AccessRevoked);
+  await cut;
+  assert.equal(await total(other, 4_711), 3);
+});
+
+test("access: revoked after a commit whose reply was lost → reported as done", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  const { first } = await newCallers(store);
+  const cut = proxy.cutAtCommit("after", async () => {
+    assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+  });
+  assert.equal((await addTo(store, first, drafts(2, 2), NOW)).map(wordOf).at(-1), "added");
+  await cut;
+  await assert.rejects(addTo(store, first, drafts(20, 2), NOW), AccessRevoked);
+});

@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { addTo, draftsOf as drafts, wordOf } from "../../test/lists.ts";
+import { startPostgres } from "../../test/postgres.ts";
+import { databaseOf, isUnavailable, NOW, open, openOverProxy, total, USER } from "../../test/postgres-stores.ts";
+import { asUser, isRefusal, StoreUnavailable } from "../subscriptions.ts";
+import { openStore } from "./engines.ts";
+
+const server = await startPostgres(["max_connections=40"]);
+
+/** Takes connections that nobody else can have. */
+async function occupy(url: string, count: number): Promise<pg.Client[]> {
+  const hogs = Array.from({ length: count }, () => new pg.Client({ connectionString: url }));
+  await Promise.all(hogs.map((hog) => hog.connect()));
+  return hogs;
+}
+
+test("outage: server unreachable → fails, and recovers within two seconds", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  proxy.mode = "refuse";
+  await assert.rejects(
+    addTo(store, asUser(USER), drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+  );
+  await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
+  await assert.rejects(store.ready(), isUnavailable);
+  proxy.mode = "pass";
+  await sleep(1_000);
+  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  await store.ready();
+});
+
+test("outage: server silent → fails", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  proxy.mode = "stall";
+  await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
+  proxy.mode = "refuse";
+  proxy.mode = "pass";
+  assert.equal(await total(store), 1);
+});
+
+test("outage: 300 ms → not noticed", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  proxy.mode = "refuse";
+  setTimeout(() => (proxy.mode = "pass"), 300);
+  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  proxy.mode = "refuse";
+  setTimeout(() => (proxy.mode = "pass"), 300);
+  assert.equal(await total(store), 2);
+});
+
+for (const mode of ["fast", "immediate"] as const) {
+  test(`outage: restart (${mode}) while clients write → nothing confirmed is lost`, async () => {
+    const mine = await startPostgres();
+    const store = await open(await mine.database());
+    const acknowledged = new Set<string>();
+    let next = 0;
+    let stopping = false;
+    const client = async (user: number) => {
+      while (!stopping) {
+        const batch = drafts(next, 20);
+        next += 20;
+        try {
+          const outcomes = await addTo(store, asUser(user), batch, NOW);
+          for (const outcome of outcomes) {
+            assert.equal(wordOf(outcome), "added");
+            if (!isRefusal(outcome)) acknowledged.add(`${user} ${outcome.id}`);
+          }
+        } catch (error) {
+          assert.ok(error instanceof StoreUnavailable, String(error));
+        }
+      }
+    };
+    const clients = [1, 2, 3, 4].map(client);
+    try {
+      await sleep(300);
+      await mine.stop(mode);
+      await mine.start();
+      const before = acknowledged.size;
+      await sleep(2_000);
+      assert.ok(acknowledged.size > before, "good again within two seconds");
+    } finally {
+      stopping = true;
+      await Promise.all(clients);
+    }
+    const found = new Set<string>();
+    for (const user of [1, 2, 3, 4]) {
+      for (const { id } of (await store.page(user, { offset: 0, size: 1_000_000 })).items) found.add(`${user} ${id}`);
+    }
+    assert.deepEqual(
+      [...acknowledged].filter((key) => !found.has(key)),
+      [],
+    );
+  });
+}
+
+test("outage: backends killed → nothing lost, nothing done twice", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  const name = databaseOf(url);
+  let killing = true;
+  const killer = (async () => {
+    while (killing) {
+      await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+      await sleep(150);
+    }
+  })();
+  const words: (string | undefined)[] = [];
+  try {
+    for (let number = 0; number < 150; number += 1)
+      words.push(wordOf((await addTo(store, asUser(USER), drafts(number), NOW))[0]));
+  } finally {
+    killing = false;
+    await killer;
+  }
+  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.equal(await total(store), 150);
+});
+
+test("failover: the standby is promoted → it is found", async () => {
+  const primary = await startPostgres(["wal_level=replica"]);
+  const url = await primary.database();
+  await (await open(url)).close();
+  const standby = await primary.standby();
+  const [, name] = url.split(/(?<=:\d+)\//);
+  const both = await open(
+    `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
+  );
+  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is passed over");
+  for (
+    let tries = 0;
+    tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
+    tries += 1
+  )
+    await sleep(50);
+  await primary.stop("immediate");
+  await standby.query("select pg_promote()");
+  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(await total(both), 2);
+});
+
+test("failover: the primary becomes read-only → writes fail, then recover", async () => {
+  const url = await server.database();
+  const name = databaseOf(url);
+  const store = await open(url, { connections: 1 });
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  await server.query(`alter database ${name} set default_transaction_read_only = on`);
+  await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+  await assert.rejects(
+    addTo(store, asUser(USER), drafts(1), NOW),
+    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+  );
+  const adding = addTo(store, asUser(USER), drafts(1), NOW);
+  await sleep(100);
+  await server.query(`alter database ${name} reset default_transaction_read_only`);
+  assert.equal(wordOf((await adding)[0]), "added");
+});
+
+test("connections: none free at start → waits, and says so once", async () => {
+  const tiny = await startPostgres(["max_connections=10", "superuser_reserved_connections=0"]);
+  const url = await tiny.database();
+  const store = await open(url, { connections: 2 });
+  await store.close();
+  const hogs = await occupy(url, 10);
+  let waited = 0;
+  const starved = openStore(url, { maxWaiting: 10, connections: 1, onWaiting: () => (waited += 1) });
+  while (waited === 0) await sleep(10);
+  await sleep(300);
+  await Promise.all(hogs.map((hog) => hog.end()));
+  const later = await starved;
+  assert.equal(waited, 1, "it is said once that the server is waited for");
+  after(() => later.close());
+  assert.equal(wordOf((await addTo(later, asUser(USER), drafts(0), NOW))[0]), "added");
+});
+
+test("connections: all in use → a read waits, then fails", async () => {
+  const url = await server.database();
+  const store = await open(url, { connections: 1 });
+  await addTo(store, asUser(USER), drafts(0), NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; lock table earmark.lists in access exclusive mode");
+  const writing = assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isUnavailable);
+  await assert.rejects(total(store), isUnavailable);
+  await writing;
+  await blocker.query("rollback");
+  await blocker.end();
+  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(await total(store), 2);
+});
+
+test("change: one user's list is locked → other users write", async () => {
+  const url = await server.database();
+  const store = await open(url, { connections: 2 });
+  await addTo(store, asUser(1), drafts(0), NOW);
+  await addTo(store, asUser(2), drafts(0), NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; select 1 from earmark.lists where user_id = 1 for update");
+  const held = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(1), drafts(10 + index), NOW));
+  assert.equal(wordOf((await addTo(store, asUser(2), drafts(1), NOW))[0]), "added");
+  await blocker.query("rollback");
+  await blocker.end();
+  for (const outcomes of await Promise.all(held)) assert.equal(wordOf(outcomes[0]), "added");
+});
+
+test("change: two stores, serializable isolation → both succeed", async () => {
+  const url = await server.database();
+  await server.query(`alter database ${databaseOf(url)} set default_transaction_isolation = 'serializable'`);
+  const [one, other] = [await open(url), await open(url)];
+  const words: (string | undefined)[] = [];
+  await Promise.all(
+    [one, other].map(async (store, side) => {
+      for (let number = 0; number < 40; number += 1)
+        words.push(wordOf((await addTo(store, asUser(USER), drafts(2 * number + side), NOW))[0]));
+    }),
+  );
+  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.equal(await total(one), 80);
+});

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/lists.ts";
+import { startPostgres } from "../../test/postgres.ts";
+import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/postgres-stores.ts";
+import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
+import { openStore } from "./engines.ts";
+
+const server = await startPostgres(["max_connections=40"]);
+
+/** Statements that lock and read a list, and those of a group that then adds something. */
+const READ = 5;
+const ADD = READ + 3;
+
+test("change: a batch → as many statements as a single addition", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  const adding = (from: number, count?: number) =>
+    statementsOf(proxy, () => addTo(store, asUser(USER), drafts(from, count), NOW));
+  assert.equal(await adding(0), READ + 2 + ADD, "the first one creates the list");
+  assert.equal(await adding(1), ADD);
+  assert.equal(await adding(2, 5_000), ADD);
+  assert.equal(await adding(5_001, 2), ADD, "with a conflict");
+  assert.equal(await adding(5_001, 2), READ + 1, "nothing to write");
+  assert.equal(await total(store), 5_003);
+});
+
+test("change: a removal, an update → few more statements", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  const removing = () => statementsOf(proxy, () => removeFrom(store, asUser(USER), idOf(0), NOW));
+  assert.equal(await removing(), ADD + 2);
+  assert.equal(await removing(), READ + 1);
+  const { feedUrl, feed } = drafts(9)[0] as Draft;
+  const updating = () => store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
+  assert.equal(await statementsOf(proxy, updating), ADD + 2);
+});
+
+test("change: requests at the same time → one transaction, in order", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  const statements = await statementsOf(proxy, async () => {
+    const answers = await Promise.all([
+      addTo(store, asUser(USER), drafts(11), NOW),
+      addTo(store, asUser(USER), drafts(12), NOW),
+      removeFrom(store, asUser(USER), idOf(12), NOW),
+      addTo(store, asUser(USER), drafts(12), NOW),
+    ]);
+    assert.deepEqual(
+      answers.flat().map((answer) => (typeof answer === "boolean" ? answer : wordOf(answer))),
+      ["added", "added", true, "added"],
+    );
+  });
+  assert.equal(statements, ADD + 2);
+});
+
+test("change: three processes write one list → each feed once, in order, without gaps", async () => {
+  const url = await server.database();
+  const stores = [await open(url), await open(url), await open(url)];
+  for (const [index, store] of stores.entries()) await addTo(store, asUser(USER), drafts(index), NOW);
+  const added: string[][] = [];
+  await Promise.all(
+    stores.map(async (store, side) => {
+      for (let round = 0; round < 40; round += 1) {
+        // Mostly one's own, and some that the others want as well.
+        const isShared = round % 5 === 4;
+        const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
+        const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);
+        const outcomes = await addTo(store, asUser(USER), batch, NOW);
+        const taken = batch.filter((_, index) => wordOf(outcomes[index]) === "added").map(({ id }) => id);
+        if (!isShared) assert.equal(taken.length, 20);
+        added.push(taken);
+      }
+    }),
+  );
+  const rows = await server.query(
+    "select sequence::int, id from earmark.subscriptions order by sequence",
+    databaseOf(url),
+  );
+  const places = new Map(rows.map(({ id }, index) => [String(id), index]));
+  assert.deepEqual(
+    rows.map(({ sequence }) => sequence),
+    rows.map((_, index) => index + 1),
+  );
+  assert.equal(rows.length, 3 + 3 * 32 * 20 + 8 * 20);
+  assert.equal(added.flat().length, rows.length - 3);
+  for (const ids of added) {
+    const [first = 0] = ids.map((id) => places.get(id));
+    assert.deepEqual(
+      ids.map((id) => places.get(id)),
+      ids.map((_, index) => first + index),
+    );
+  }
+  for (const store of stores) assert.equal(await total(store), rows.length);
+});
+
+test("change: another process deletes the account → AccessRevoked, and nothing is left", async () => {
+  const { store, other, url } = await openOverProxy(server);
+  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const user = Number(await other.accounts.create(4_711, account, NOW));
+  await addTo(store, asUser(user), drafts(0, 3), NOW);
+  await addTo(store, asUser(user), drafts(3, 3), NOW);
+  assert.equal(await other.accounts.delete(asUser(user), NOW), true);
+  await assert.rejects(addTo(store, asUser(user), drafts(6, 3), NOW), AccessRevoked);
+  const name = databaseOf(url);
+  assert.deepEqual(await server.query("select * from earmark.subscriptions", name), []);
+  assert.deepEqual(await server.query("select sequence::int, total::int from earmark.lists", name), [
+    { sequence: -1, total: 0 },
+  ]);
+});
+
+test("change: the list row is gone → it starts over", async () => {
+  const { store, url } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), drafts(3, 3), NOW);
+  await server.query("delete from earmark.subscriptions; delete from earmark.lists", databaseOf(url));
+  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 3), NOW)).map(wordOf), ["added", "added", "added"]);
+  const { items } = await store.page(USER, { offset: 1, size: 10 });
+  assert.deepEqual(
+    items.map(({ id }) => id),
+    [idOf(3), idOf(4)],
+  );
+});
+
+test("page: any offset → reads few rows", async () => {
+  const url = await server.database();
+  const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  for (const user of [USER, 2, 3]) await addTo(store, asUser(user), drafts(0, 10_000), NOW);
+  await server.query("analyze", databaseOf(url));
+  const readRows = async () => {
+    const [row] = await server.query(
+      `select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as read from pg_stat_user_tables
+       where schemaname = 'earmark' and relname = 'subscriptions'`,
+      databaseOf(url),
+    );
+    return Number(row?.["read"]);
+  };
+  await store.close();
+  const before = await readRows();
+  const reader = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  for (let round = 0; round < 10; round += 1) {
+    for (const offset of [0, 5_000, 9_975]) assert.equal((await reader.page(2, { offset, size: 25 })).items.length, 25);
+  }
+  // What was read is told when the connection ends.
+  await reader.close();
+  let read = 0;
+  for (let tries = 0; tries < 100 && read === 0; tries += 1) {
+    await sleep(50);
+    read = (await readRows()) - before;
+  }
+  assert.ok(read >= 30 * 25 && read < 60 * 25, `${read} rows were read for ${30 * 25}`);
+});
+
+test("page: another process removes items → the next page starts where it should", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), drafts(0, 5_000), NOW);
+  let left = drafts(0, 5_000).map(({ id }) => id);
+  const reading = (offset: number) =>
+    statementsOf(proxy, async () => {
+      const page = await store.page(USER, { offset, size: 100 });
+      assert.deepEqual(
+        page.items.map(({ id }) => id),
+        left.slice(offset, offset + 100),
+      );
+      assert.equal(page.total, left.length);
+    });
+  const drop = async (from: SubscriptionStore, ...numbers: number[]) => {
+    for (const number of numbers) assert.equal(await removeFrom(from, asUser(USER), idOf(number), NOW), true);
+    left = left.filter((id) => !numbers.some((number) => idOf(number) === id));
+  };
+  assert.equal(await reading(0), 1);
+  assert.equal(await reading(4_000), 2);
+  await drop(store, 7, 8, 4_500);
+  await drop(other, 9, 300, 4_501);
+  for (let offset = 0; offset < 5_000; offset += 100) assert.equal(await reading(offset), offset === 0 ? 1 : 2);
+});
+
+test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
+  const url = await server.database();
+  const store = await open(url);
+  await addTo(store, asUser(USER), drafts(0, 4), NOW);
+  await removeFrom(store, asUser(USER), idOf(0), NOW);
+  const recorded = async () =>
+    (await server.query("select sequence::int from earmark.removals order by sequence", databaseOf(url))).map(
+      ({ sequence }) => sequence,
+    );
+  assert.deepEqual(await recorded(), [5]);
+  await server.query("update earmark.lists set sequence = 100003", databaseOf(url));
+  await removeFrom(store, asUser(USER), idOf(1), NOW);
+  assert.deepEqual(await recorded(), [5, 100_004]);
+  await removeFrom(store, asUser(USER), idOf(2), NOW);
+  assert.deepEqual(await recorded(), [100_004, 100_005]);
+  assert.deepEqual(
+    (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
+    [idOf(3)],
+  );
+});

@@ -1,0 +1,177 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { type Answer, applyChange, type Item, KEPT_CHANGES, type KeyedChange, type List } from "../list.ts";
+import type { Change, UserId } from "../subscriptions.ts";
+import { withGaps } from "./gaps.ts";
+import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
+
+/** How many removals are erased in one transaction. */
+export const FORGOTTEN_AT_ONCE = 1_000;
+
+type Row = [
+  sequence: number,
+  updateSequence: number,
+  id: Uint8Array,
+  feed: Uint8Array,
+  feedUrl: string,
+  subscribedAt: number,
+];
+
+const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at from subscriptions";
+
+/** Reads and writes lists inside the writer's transaction. */
+export class ListWriter {
+  readonly byId: StatementSync;
+  readonly byFeed: StatementSync;
+  readonly insert: StatementSync;
+  readonly replace: StatementSync;
+  readonly delete: StatementSync;
+  readonly recordRemoval: StatementSync;
+  readonly #readList: StatementSync;
+  readonly #writeList: StatementSync;
+  readonly #readGaps: StatementSync;
+  readonly #writeGaps: StatementSync;
+  readonly #trimRemovals: StatementSync;
+  readonly #oldRemovals: StatementSync;
+  readonly #setForgotten: StatementSync;
+  /** Read when first needed and written once, however many jobs of a group belong to the same user. */
+  readonly #lists = new Map<UserId, SqliteList>();
+
+  constructor(database: DatabaseSync) {
+    const prepare = (sql: string) => {
+      const statement = database.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
+    this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
+    this.insert = prepare(
+      "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)",
+    );
+    this.replace = prepare(
+      "update subscriptions set update_sequence = ?, feed = ?, feed_url = ? where user_id = ? and sequence = ?",
+    );
+    this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
+    this.recordRemoval = prepare(
+      "insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url) values (?, ?, ?, ?, ?, ?)",
+    );
+    this.#readList = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
+    this.#writeList = prepare(`
+      insert into lists (user_id, sequence, total, forgotten_sequence) values (?, ?, ?, ?)
+      on conflict (user_id) do update set
+        sequence = excluded.sequence, total = excluded.total, forgotten_sequence = excluded.forgotten_sequence`);
+    this.#readGaps = prepare("select counts from gaps where user_id = ?");
+    this.#writeGaps = prepare(
+      "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
+    );
+    this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
+    this.#oldRemovals = prepare(`
+      select user_id, max(sequence), count(*) from (
+        select user_id, sequence from removals where removed_at < ? order by removed_at limit ${FORGOTTEN_AT_ONCE})
+      group by user_id`);
+    this.#setForgotten = prepare(
+      "update lists set forgotten_sequence = max(forgotten_sequence, ?) where user_id = ? and sequence >= 0",
+    );
+  }
+
+  /** Undefined for the list of a deleted account. */
+  open(user: UserId): SqliteList | undefined {
+    const open = this.#lists.get(user);
+    if (open !== undefined) return open;
+    const row = this.#readList.get(user) as unknown as [sequence: number, total: number, forgotten: number] | undefined;
+    const [sequence, total, forgotten] = row ?? [0, 0, 0];
+    if (sequence === DELETED) return undefined;
+    const list = new SqliteList(this, user, sequence, total, forgotten);
+    this.#lists.set(user, list);
+    return list;
+  }
+
+  /** Writes what the lists have collected. The next job reads them anew. */
+  flush(): void {
+    for (const [user, list] of this.#lists) {
+      if (list.unused.length > 0) {
+        const [gaps] = (this.#readGaps.get(user) as unknown as [Uint8Array] | undefined) ?? [];
+        this.#writeGaps.run(user, withGaps(gaps, list.unused));
+        list.forgotten = Math.max(list.forgotten, list.sequence - KEPT_CHANGES);
+        this.#trimRemovals.run(user, list.forgotten);
+      }
+      this.#writeList.run(user, list.sequence, list.total, list.forgotten);
+    }
+    this.#lists.clear();
+  }
+
+  /** Erases the oldest removals before that time, and returns how many there were. */
+  forget(before: number): number {
+    const rows = this.#oldRemovals.all(before) as unknown as [user: number, sequence: number, count: number][];
+    let erased = 0;
+    for (const [user, sequence, count] of rows) {
+      this.#setForgotten.run(sequence, user);
+      this.#trimRemovals.run(user, sequence);
+      erased += count;
+    }
+    return erased;
+  }
+}
+
+export class SqliteList implements List<Uint8Array> {
+  sequence: number;
+  total: number;
+  forgotten: number;
+  /** Sequence numbers that are no item's place any more, or never were. */
+  readonly unused: number[] = [];
+  readonly #writer: ListWriter;
+  readonly #user: UserId;
+
+  constructor(writer: ListWriter, user: UserId, sequence: number, total: number, forgotten: number) {
+    this.#writer = writer;
+    this.#user = user;
+    this.sequence = sequence;
+    this.total = total;
+    this.forgotten = forgotten;
+  }
+
+  apply(change: Change, at: number, maxTotal: number): Answer<string> {
+    const answer = applyChange(this, toKeys(change), at, maxTotal);
+    if (answer === "added") return answer;
+    if ("id" in answer) return { ...answer, id: idOfKey(answer.id) };
+    return "existingId" in answer ? { ...answer, existingId: idOfKey(answer.existingId) } : answer;
+  }
+
+  findById(id: Uint8Array): Item<Uint8Array> | undefined {
+    return toItem(this.#writer.byId.get(this.#user, id) as unknown as Row | undefined);
+  }
+
+  findByFeed(feed: Uint8Array): Item<Uint8Array> | undefined {
+    return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
+  }
+
+  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): void {
+    this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt);
+  }
+
+  replace(_old: Item<Uint8Array>, { sequence, updateSequence, feed, feedUrl }: Item<Uint8Array>): void {
+    this.#writer.replace.run(updateSequence, feed, feedUrl, this.#user, sequence);
+    this.unused.push(updateSequence);
+  }
+
+  delete({ sequence, id, feedUrl }: Item<Uint8Array>, at: number): void {
+    this.#writer.delete.run(this.#user, sequence);
+    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl);
+    this.unused.push(sequence, this.sequence);
+  }
+}
+
+function toKeys(change: Change): KeyedChange<Uint8Array> {
+  if (change.kind === "remove")
+    return "id" in change ? { kind: "remove", id: idKey(change.id) } : { kind: "remove", feed: feedKey(change.feed) };
+  const { kind, feedUrl } = change;
+  const keys = { kind, id: idKey(change.id), feedUrl, feed: feedKey(change.feed) };
+  if (change.kind === "add" && change.fallbackId !== undefined)
+    return { ...keys, kind: "add", fallbackId: idKey(change.fallbackId) };
+  return keys;
+}
+
+function toItem(row: Row | undefined): Item<Uint8Array> | undefined {
+  if (row === undefined) return undefined;
+  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt] = row;
+  return { sequence, updateSequence, id, feed, feedUrl, subscribedAt };
+}

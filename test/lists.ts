@@ -1,0 +1,49 @@
+import {
+  type Caller,
+  type Draft,
+  isRefusal,
+  type Outcome,
+  type Subscription,
+  type SubscriptionStore,
+  type UserId,
+} from "../src/subscriptions.ts";
+
+/** Drafts of feeds that have these numbers. */
+export function draftsOf(from: number, count = 1): Draft[] {
+  return Array.from({ length: count }, (_, index) => draftOf(from + index, from + index));
+}
+
+export function draftOf(id: number, feed: number | string): Draft {
+  const text = idOf(id);
+  const url = `feeds.example/${feed}`;
+  return { kind: "add", id: text, guid: text, feedUrl: `https://${url}`, feed: url };
+}
+
+export function idOf(number: number): string {
+  return `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+}
+
+export async function addTo(
+  store: SubscriptionStore,
+  caller: Caller,
+  drafts: readonly Draft[],
+  at: Date,
+): Promise<Outcome[]> {
+  return [...(await store.change(caller, drafts, at)).outcomes];
+}
+
+/** Whether there was such a subscription. */
+export async function removeFrom(store: SubscriptionStore, caller: Caller, id: string, at: Date): Promise<boolean> {
+  const { outcomes } = await store.change(caller, [{ kind: "remove", id }], at);
+  return !outcomes.some(isRefusal);
+}
+
+export async function findOne(store: SubscriptionStore, user: UserId, id: string): Promise<Subscription | undefined> {
+  const [found] = await store.find(user, [{ id }]);
+  return found;
+}
+
+/** "added", or why it was refused. */
+export function wordOf(outcome: Outcome | undefined): string | undefined {
+  return outcome !== undefined && isRefusal(outcome) ? outcome.refused : outcome && "added";
+}
