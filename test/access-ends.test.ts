@@ -148,7 +148,7 @@ async function subscribed(): Promise<Person> {
   const [outcome] = await addTo(
     store,
     asUser(who.user),
-    [{ kind: "add", id, guid: id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
+    [{ kind: "add", id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
     clock.now,
   );
   assert.ok(outcome !== undefined && !("refused" in outcome));
@@ -249,7 +249,7 @@ for (const [path, kind] of [
         return {
           kind: "add" as const,
           id,
-          guid: id,
+
           feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`,
           feed: `${batch} ${index}`,
         };

@@ -75,7 +75,7 @@ test("who is subscribed already is told so, in the words of the request", async 
         title: "Already Subscribed",
         detail: "The user is already subscribed to this feed.",
         source: { pointer: "/atomic:operations/0" },
-        meta: { feed_url: "http://PODNEWS.net/rss/#new", guid },
+        meta: { feed_url: "http://PODNEWS.net/rss/#new", guid, existing_id: ID },
       },
     ],
   });

@@ -1,7 +1,8 @@
 import { failure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
-import { readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
-import { applyChanges, type Draft, type Malformed } from "../subscriptions.ts";
+import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
+import { isMalformed } from "../jsonapi/resource.ts";
+import { answerInOrder } from "../subscriptions.ts";
 import { readBody } from "./body.ts";
 import { Budget, type Reservation } from "./budget.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
@@ -29,7 +30,7 @@ export function createOperationsHandler(
   /** The longest body leaves capacity for long bodies of others. */
   const charge = (bytes: number) => Math.min(bytes, maxQueued / 2);
 
-  const readAttempts = async (call: Call, place: Reservation): Promise<(Draft | Malformed)[]> => {
+  const read = async (call: Call, place: Reservation): Promise<Operation[]> => {
     const { request, response, caller } = call;
     // An overloaded server has no time to read bodies that it rejects.
     if (!place.fits(charge(Number(request.headers["content-length"] ?? 0)))) throw failure("queue-full");
@@ -37,9 +38,9 @@ export function createOperationsHandler(
     if (!place.resize(charge(bytes.length))) throw failure("queue-full");
     const { maxOperations } = limits;
     if (bytes.length <= SHORT_BYTES) {
-      const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
-      await caller.spend(attempts.length);
-      return attempts;
+      const operations = readOperations(parseJson(bytes), maxOperations, basePath);
+      await caller.spend(operations.length);
+      return operations;
     }
     const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
     return parser.parse(job, request.owner, caller.spend, () => !response.destroyed);
@@ -49,13 +50,16 @@ export function createOperationsHandler(
     const { request, response, caller } = call;
     const place = queue.reserve(request);
     try {
-      const outcomes = await applyChanges(store, caller, await readAttempts(call, place), clock());
+      const operations = await read(call, place);
+      const outcomes = await answerInOrder(operations, isMalformed, async (drafts) => {
+        return (await store.change(caller, drafts, clock())).outcomes;
+      });
       metrics?.countOutcomes(outcomes);
-      if (outcomes.length <= MAX_RESULTS_AT_ONCE)
-        respond(response, 200, JSON_API_ATOMIC, writeResults(outcomes, basePath));
+      if (operations.length <= MAX_RESULTS_AT_ONCE)
+        respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath));
       else {
         const headers = { "content-type": JSON_API_ATOMIC.contentType };
-        await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
+        await respondInPieces(request, response, writeResultParts(operations, outcomes, basePath), headers);
       }
     } finally {
       place.release();

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
+import type { Operation } from "../jsonapi/operations.ts";
+import type { Malformed } from "../jsonapi/resource.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
-import type { Draft, Malformed } from "../subscriptions.ts";
+import type { Draft } from "../subscriptions.ts";
 import { Parser } from "./parser.ts";
 
 const MIB = 2 ** 20;
@@ -17,7 +19,7 @@ const opml = (...urls: string[]) =>
 const readFile = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
   parser.parse<Entry>({ kind: "opml", bytes }, owner, free, isWanted);
 const readDocument = (text: string, maxOperations = 10_000) =>
-  parser.parse<Draft | Malformed>(
+  parser.parse<Operation>(
     { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" },
     "ann",
     free,

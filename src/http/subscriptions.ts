@@ -2,7 +2,7 @@ import { failure } from "../errors.ts";
 import type { ListQuery } from "../jsonapi/query.ts";
 import { type Field, selfLink } from "../jsonapi/resource.ts";
 import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { applyChanges, isRefusal } from "../subscriptions.ts";
+import { isRefusal } from "../subscriptions.ts";
 import { readJson } from "./body.ts";
 import { JSON_API } from "./dialect.ts";
 import { respond, respondEmpty } from "./respond.ts";
@@ -20,11 +20,11 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       const draft = readSubscription(await readJson(request, response, maxBytes));
       await caller.spend(1);
-      const outcomes = await applyChanges(store, caller, [draft], clock());
+      const { outcomes } = await store.change(caller, [draft], clock());
       metrics?.countOutcomes(outcomes);
       const [outcome] = outcomes;
       if (outcome === undefined) throw new Error("the store returned no outcome");
-      if (isRefusal(outcome)) throw refusedSubscription(outcome);
+      if (isRefusal(outcome)) throw refusedSubscription(outcome, draft);
       const headers = { location: selfLink(outcome.id, basePath) };
       respond(response, 201, JSON_API, writeSubscription(outcome, basePath), headers);
     },

@@ -29,14 +29,11 @@ interface Failure {
 const text: Schema = { type: "string", minLength: 1 };
 const max = { schema: object({ max: { type: "integer", minimum: 1 } }) };
 
-/** What a conflict says of the operation, in the words of the client. */
-const conflict = {
-  schema: object({
-    feed_url: { $ref: "#/components/schemas/FeedUrl" },
-    guid: { type: "string", pattern: "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" },
-  }),
-  example: { feed_url: "http://podnews.net/rss/", guid: "0D9C2B1E-6A55-4C5C-8C0B-6B0E5A0A7F10" },
-};
+const CONFLICT = {
+  feed_url: { $ref: "#/components/schemas/FeedUrl" },
+  guid: { type: "string", pattern: "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" },
+} as const;
+const CONFLICT_EXAMPLE = { feed_url: "http://podnews.net/rss/", guid: "0D9C2B1E-6A55-4C5C-8C0B-6B0E5A0A7F10" };
 
 /** Every error there is, by its status. */
 export const FAILURES = {
@@ -164,13 +161,16 @@ export const FAILURES = {
     codes: ["already-subscribed"],
     when: "The list holds the feed, under any id.",
     source: { pointer: "/data/attributes/feed_url" },
-    meta: conflict,
+    meta: {
+      schema: object({ ...CONFLICT, existing_id: { $ref: "#/components/schemas/Id" } }),
+      example: { ...CONFLICT_EXAMPLE, existing_id: "9b024349-ccf0-5f69-a609-6b82873eab3c" },
+    },
   },
   IdentifierInUse: {
     codes: ["id-in-use"],
     when: "The list holds another feed under this id.",
     source: { pointer: "/data/id" },
-    meta: conflict,
+    meta: { schema: object(CONFLICT), example: CONFLICT_EXAMPLE },
   },
   NameTaken: {
     codes: ["name-taken"],

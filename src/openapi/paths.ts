@@ -157,7 +157,7 @@ What is answered with \`data\` is on the disk. What is wrong with the whole requ
                         title: "Already Subscribed",
                         detail: "The user is already subscribed to this feed.",
                         source: { pointer: "/atomic:operations/1" },
-                        meta: { feed_url: "http://podnews.net/rss/", guid: OTHER_ID },
+                        meta: { feed_url: "http://podnews.net/rss/", guid: OTHER_ID, existing_id: ID },
                       },
                     ],
                   },
