@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 const END_OF_HEADERS = Buffer.from("\r\n\r\n");
 
 /**
- * One keep-alive connection with one request in flight. A socket and a search for the length, rather than an HTTP
- * client: the load shares two cores with what it measures, so each cycle it spends is taken from the server.
+ * One keep-alive connection with one request in flight. A plain socket instead of an HTTP client, because the load generator
+ * shares the cores with the server.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -34,7 +34,7 @@ export class Connection {
     socket.on("close", () => this.#fail(new Error("the server closed a connection")));
   }
 
-  /** `onAnswer` gets the whole answer, headers and body. */
+  /** `onAnswer` gets the whole response, headers and body. */
   exchange(request: Buffer | string, onAnswer: (answer: Buffer) => void): void {
     this.#onAnswer = onAnswer;
     this.#socket.write(request, "latin1");
@@ -57,7 +57,7 @@ export class Connection {
     this.#received = 0;
     this.#expected = Number.POSITIVE_INFINITY;
     this.#onAnswer = undefined;
-    if (onAnswer === undefined) this.#fail(new Error("an answer came that nobody asked for"));
+    if (onAnswer === undefined) this.#fail(new Error("a response without a request"));
     else onAnswer(answer);
   }
 
@@ -69,7 +69,7 @@ export class Connection {
     const headers = head.toString("latin1", 0, end);
     const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
     if (length === undefined && !headers.startsWith("HTTP/1.1 204 "))
-      this.#fail(new Error(`an answer without its length:\n${headers}`));
+      this.#fail(new Error(`a response without Content-Length:\n${headers}`));
     this.#expected = end + END_OF_HEADERS.length + Number(length ?? 0);
   }
 

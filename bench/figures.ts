@@ -1,4 +1,4 @@
-/** A median with the spread around it: on a busy machine one number alone says little. */
+/** A median with its range. */
 export interface Figure {
   readonly median: number;
   readonly min: number;
@@ -16,7 +16,7 @@ export function summarize(values: readonly number[]): Figure {
   };
 }
 
-/** Pair by pair, since two neighbours in time share what else the machine was doing. */
+/** Divides round by round, because neighbouring rounds share the background load of the machine. */
 export function ratios(ours: readonly number[], theirs: readonly number[]): number[] {
   return ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
 }
@@ -34,7 +34,7 @@ function digits(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2);
 }
 
-/** Columns as wide as their widest cell. A line is drawn above each row whose first cell is not empty. */
+/** Draws a rule above each row whose first cell is not empty. */
 export function drawTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const draw = (cells: readonly string[]) => cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");

@@ -3,8 +3,8 @@ import pg from "pg";
 import type { Addition, Item } from "./floor-store.ts";
 
 /**
- * The floor on PostgreSQL: one statement for each group of requests, which is its own transaction. Earmark's columns and keys,
- * and nothing that would order one writer after another: this one counts for itself, as if there were no other process.
+ * The floor on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and keys but
+ * no locks: it counts in memory, as if there were no other process.
  */
 export class PostgresFloor {
   readonly #pool: pg.Pool;
@@ -27,7 +27,7 @@ export class PostgresFloor {
     this.#pool = pool;
   }
 
-  /** Believes that all of them are new, and fails when they are not. */
+  /** Assumes that all of them are new, and throws otherwise. */
   async add(additions: readonly Addition[]): Promise<Uint8Array> {
     const ids: string[] = [];
     const feeds: string[] = [];
@@ -57,8 +57,8 @@ export class PostgresFloor {
   }
 
   /**
-   * Nothing is ever removed, so the total is the last number, and a page is a range. Its limit changes nothing but what
-   * the server expects: without it, it would plan anew each time.
+   * Nothing is ever removed, so the total is the last sequence number and a page is a range. The limit is only a hint for
+   * the planner: without it, PostgreSQL would plan each time.
    */
   async page(offset: number, size: number): Promise<{ total: number; items: Item[] }> {
     const { rows } = await this.#pool.query<[total: string, ids: string, feedUrls: string, moments: string]>({

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
-/** Id and address of each subscription, one after the other. */
+/** Id and feed URL of each subscription, alternating. */
 export interface Addition {
   readonly at: number;
   readonly texts: readonly string[];
@@ -9,7 +9,7 @@ export interface Addition {
 
 export type Item = readonly [id: string, feedUrl: string, subscribedAt: number];
 
-/** The rows of the floor: Earmark's schema and durability, and nothing that Earmark does to check or to forgive. */
+/** Earmark's schema and durability without its checks. */
 export class FloorStore {
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
@@ -50,7 +50,7 @@ export class FloorStore {
     this.#items.setReturnArrays(true);
   }
 
-  /** One transaction, and one byte for each subscription of all of them in order: whether it was added. */
+  /** One transaction. Returns one byte per subscription: whether it was added. */
   add(additions: readonly Addition[]): Uint8Array {
     let count = 0;
     for (const { texts } of additions) count += texts.length / 2;

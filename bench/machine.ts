@@ -4,21 +4,21 @@ import { arch, availableParallelism, cpus, loadavg, platform, release, totalmem 
 import { join } from "node:path";
 import { type Figure, summarize } from "./figures.ts";
 
-/** What somebody has to know who compares figures of two runs. */
+/** The conditions of a run. */
 export interface Machine {
   readonly date: string;
   readonly cpu: string;
   readonly cores: number;
   readonly memoryGiB: number;
   readonly system: string;
-  /** How busy it was before the run. */
+  /** Load average before the run. */
   readonly loadBefore: number;
-  /** How long the disk takes to keep 4 KiB for good. */
+  /** Duration of an fsync of 4 KiB. */
   readonly syncMs: Figure;
   readonly versions: Readonly<Record<string, string | undefined>>;
 }
 
-/** `folder` is on the disk that is measured. */
+/** `folder` is on the disk under test. */
 export function describeMachine(folder: string): Machine {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
     version: string;
@@ -40,7 +40,7 @@ export function describeMachine(folder: string): Machine {
   };
 }
 
-/** Some systems name it to other programs only. */
+/** Some systems report it only to other programs. */
 function cpuName(): string {
   const name = cpus()[0]?.model ?? "";
   if (name !== "" && name !== "unknown") return name;

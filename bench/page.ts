@@ -7,11 +7,12 @@ import { launch, longTasks, slowCpu, type TestBrowser } from "../test/browser.ts
 import { drawTable, show, summarize } from "./figures.ts";
 import { startEarmark } from "./processes.ts";
 
-/** What the page costs a browser: bytes over the wire, time to the list, tasks in which it does not answer. */
+/** Measures the page in a browser: bytes transferred, time until the list is shown, long tasks. */
 
 const FEEDS = 10_000;
 const ROUNDS = 5;
-const SLOWNESS = [1, 4];
+/** Factors by which the processor is slowed down. */
+const SLOWDOWNS = [1, 4];
 
 interface Round {
   readonly bytes: number;
@@ -20,7 +21,7 @@ interface Round {
   readonly longest: Readonly<Record<"loading" | "scrolling" | "searching", number>>;
 }
 
-async function measure(browser: TestBrowser, url: string, slowness: number): Promise<Round> {
+async function measure(browser: TestBrowser, url: string, slowdown: number): Promise<Round> {
   const { page, context } = await browser.newPage(url);
   const session = await context.newCDPSession(page);
   await session.send("Network.enable");
@@ -32,16 +33,16 @@ async function measure(browser: TestBrowser, url: string, slowness: number): Pro
   session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
     if (files.has(requestId)) bytes += encodedDataLength;
   });
-  await slowCpu(page, slowness);
+  await slowCpu(page, slowdown);
   await page.addInitScript(`
     const watch = new MutationObserver(() => {
-      if (document.querySelector(".subscription:not(.waiting)")) { performance.mark("first-row"); watch.disconnect(); }
+      if (document.querySelector(".subscription:not(.loading)")) { performance.mark("first-row"); watch.disconnect(); }
     });
     watch.observe(document, { childList: true, subtree: true });
   `);
   await page.goto("/");
-  await page.waitForSelector(".subscription:not(.waiting)");
-  await page.waitForFunction("document.querySelectorAll('.subscription.waiting').length === 0");
+  await page.waitForSelector(".subscription:not(.loading)");
+  await page.waitForFunction("document.querySelectorAll('.subscription.loading').length === 0");
   await page.waitForLoadState("networkidle");
   const [firstRowMs = 0, wholeMs = 0] = await page.evaluate<number[]>(
     "[performance.getEntriesByName('first-row')[0].startTime, Math.max(...performance.getEntriesByType('resource').map((entry) => entry.responseEnd))]",
@@ -56,7 +57,6 @@ async function measure(browser: TestBrowser, url: string, slowness: number): Pro
   });
   const searching = await during(page, async () => {
     await page.keyboard.press("/");
-    await sleep(100);
     await page.keyboard.type("show-77", { delay: 40 });
     await sleep(300);
   });
@@ -83,18 +83,18 @@ try {
   await fill(url);
   const columns: Round[][] = [[], []];
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const [index, slowness] of SLOWNESS.entries()) columns[index]?.push(await measure(browser, url, slowness));
+    for (const [index, slowdown] of SLOWDOWNS.entries()) columns[index]?.push(await measure(browser, url, slowdown));
   }
   const row = (name: string, pick: (round: Round) => number) => [
     name,
     ...columns.map((rounds) => show(summarize(rounds.map(pick)))),
   ];
   process.stdout.write(
-    `Chromium ${browser.version}, a list of ${FEEDS}, medians of ${ROUNDS} rounds (least..most)\n\n`,
+    `Chromium ${browser.version}, ${FEEDS} subscriptions, medians of ${ROUNDS} rounds (min..max)\n\n`,
   );
   process.stdout.write(
     drawTable(
-      ["", ...SLOWNESS.map((times) => (times === 1 ? "as it is" : `CPU ${times} times slower`))],
+      ["", ...SLOWDOWNS.map((times) => (times === 1 ? "full speed" : `CPU ${times}× slower`))],
       [
         row("bytes of the page, with headers", ({ bytes }) => bytes),
         row("first row, ms", ({ firstRowMs }) => firstRowMs),
@@ -122,10 +122,10 @@ async function fill(url: string): Promise<void> {
   }));
   const type = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
   const body = JSON.stringify({ "atomic:operations": operations });
-  const answer = await fetch(`${url}/v1/operations`, {
+  const response = await fetch(`${url}/v1/operations`, {
     method: "POST",
     headers: { "Content-Type": type, Accept: type },
     body,
   });
-  if (answer.status !== 200) throw new Error(`the list could not be filled: ${answer.status}`);
+  if (response.status !== 200) throw new Error(`adding the feeds failed: ${response.status}`);
 }

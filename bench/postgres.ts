@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { freePort, launch, makeCluster, query, urlOf } from "../test/postgres-cluster.ts";
 
 /**
- * The server named by BENCH_POSTGRES_URL, or one that comes through npm and is started in `folder` with its defaults,
- * which are the durable ones. Everything happens in new databases, which are gone afterwards.
+ * The server of BENCH_POSTGRES_URL, or the one from npm, started in `folder` with its durable defaults. Uses new databases,
+ * which are dropped afterwards.
  */
 export class PostgresServer {
   readonly #folder: string;
@@ -25,26 +25,25 @@ export class PostgresServer {
       this.#url = named === "" ? await this.#startHere() : named;
       await query(this.#url, "select 1");
     } catch (error) {
-      const advice = named === "" ? "Name a server with BENCH_POSTGRES_URL" : "Check BENCH_POSTGRES_URL";
-      throw new Error(`There is no PostgreSQL to measure. ${advice}, or leave it out with --only sqlite.`, {
+      const advice = named === "" ? "Set BENCH_POSTGRES_URL" : "Check BENCH_POSTGRES_URL";
+      throw new Error(`No PostgreSQL found. ${advice}, or use --only sqlite.`, {
         cause: error,
       });
     }
   }
 
-  /** Its process, when it was started here. */
+  /** The process, if it was started here. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** What it says of itself; undefined when it was not needed. */
+  /** Undefined when PostgreSQL was not needed. */
   async version(): Promise<string | undefined> {
     if (this.#url === "") return undefined;
     const [row] = await query(this.#url, "show server_version");
     return String(row?.["server_version"]);
   }
 
-  /** The URL of a new database. */
   async create(): Promise<string> {
     const name = `earmark_bench_${randomBytes(6).toString("hex")}`;
     await query(this.#url, `create database ${name}`);
@@ -54,7 +53,7 @@ export class PostgresServer {
     return url.href;
   }
 
-  /** At once rather than at the end: what nobody uses any more would still be vacuumed while others are measured. */
+  /** At once, because autovacuum of an unused database would disturb later measurements. */
   async drop(url: string): Promise<void> {
     await query(this.#url, `drop database ${new URL(url).pathname.slice(1)} with (force)`);
     this.#databases.delete(url);
@@ -66,7 +65,7 @@ export class PostgresServer {
     if (this.#child === undefined) for (const url of this.#databases) await this.drop(url);
   }
 
-  /** It takes its own processes along, as it would not after SIGKILL. */
+  /** SIGQUIT ends its child processes too, which SIGKILL would not. */
   kill(): void {
     this.#child?.kill("SIGQUIT");
   }

@@ -9,8 +9,8 @@ export interface Lists {
 }
 
 /**
- * Fills a file that Earmark has made and let go of. Rows are made inside SQLite, and its indexes afterwards: a tenth of
- * the time. The keys are random, as the hashes of addresses are, but they are not the hashes of these addresses.
+ * Fills a file that Earmark has created. Generates rows inside SQLite and creates the indexes afterwards, in a tenth of the
+ * time. The keys are random like hashes of feed URLs, but not those of these URLs.
  */
 export function prefill(path: string, { count, length }: Lists): void {
   const database = new DatabaseSync(path);
@@ -41,8 +41,7 @@ export function prefill(path: string, { count, length }: Lists): void {
 }
 
 /**
- * Accounts for the first `count` users of a file that was filled, each with a token that was used just now. Returns the
- * tokens.
+ * Creates accounts for the first `count` users, each with a token that was just used. Returns the tokens.
  */
 export function prefillTokens(path: string, count: number): string[] {
   const database = new DatabaseSync(path);
@@ -63,7 +62,7 @@ export function prefillTokens(path: string, count: number): string[] {
   return tokens;
 }
 
-/** Takes away what was added to the first users' lists after their first `length`, and all of the log. */
+/** Cuts the lists of the first users back to `length` and empties the log. */
 export function trim(path: string, { count, length }: Lists): void {
   const database = new DatabaseSync(path);
   database.exec(`
@@ -76,7 +75,7 @@ export function trim(path: string, { count, length }: Lists): void {
   database.close();
 }
 
-/** Ids of the local user's list, in no order. */
+/** Random ids of the local user's list. */
 export function pickIds(path: string, count: number): string[] {
   const database = new DatabaseSync(path, { readOnly: true });
   const rows = database
@@ -86,7 +85,7 @@ export function pickIds(path: string, count: number): string[] {
   return rows.map(({ digits }) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
 }
 
-/** One list, the local user's, in a database that Earmark has made and let go of. */
+/** Fills the local user's list, after Earmark has created the schema and stopped. */
 export async function fillPostgres(url: string, length: number): Promise<void> {
   await query(
     url,
@@ -99,7 +98,7 @@ export async function fillPostgres(url: string, length: number): Promise<void> {
   await settlePostgres(url);
 }
 
-/** It would happen by itself within minutes, in the middle of what is measured; plans are often others before. */
+/** Otherwise autovacuum would run during the measurement, and plans would change. */
 export async function settlePostgres(url: string): Promise<void> {
   await query(url, "vacuum analyze");
 }

@@ -9,9 +9,8 @@ import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOr
 export interface Server {
   readonly pid: number;
   readonly port: number;
-  /** What clients have to show, on a server with accounts. */
+  /** API tokens, on a server with accounts. */
   readonly tokens: readonly string[];
-  /** Whether PostgreSQL works for it. */
   readonly onPostgres: boolean;
   stop(): Promise<void>;
 }
@@ -19,20 +18,20 @@ export interface Server {
 export interface Load {
   run(order: MeasureOrder): Promise<Measurement>;
   run(order: TimePagesOrder | RemoveOrder): Promise<number[]>;
-  /** Ends the measurement that is under way. */
+  /** Ends the current measurement. */
   finish(): void;
 }
 
-/** Every process that was started here and has not ended. */
+/** Processes started here that have not exited. */
 const running = new Set<Tracked>();
 
 interface Tracked {
   readonly child: ChildProcess;
-  /** Rejects when the process ends, for whoever waits for something else from it. */
+  /** Rejects when the process exits. */
   readonly ended: Promise<never>;
 }
 
-/** With accounts the limits are counted, but high enough to be out of the way. */
+/** Limits are counted, but never reached. */
 const WITH_ACCOUNTS = {
   EARMARK_ACCOUNTS: "on",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
@@ -40,7 +39,7 @@ const WITH_ACCOUNTS = {
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "1000000000",
 };
 
-/** The program as it is started by `npm start`, with its defaults; with accounts if there are tokens to show. */
+/** The program as `npm start` runs it, with defaults; with accounts if there are tokens. */
 export async function startEarmark(
   place: string,
   nodeOptions: readonly string[] = [],
@@ -55,7 +54,7 @@ export async function startEarmark(
   return { ...server, tokens, onPostgres: isUrl(place) };
 }
 
-/** Makes an account in a place that no server has open yet, and a token for it. */
+/** Creates an account and a token in a database that no server has open. */
 export function makeToken(place: string): string {
   const command = (args: readonly string[], input: string) =>
     execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
@@ -72,14 +71,13 @@ function urlOf(place: string): string {
   return isUrl(place) ? place : `file:${place}`;
 }
 
-/** Of a database; otherwise it is the path of a file. */
 function isUrl(place: string): boolean {
   return place.startsWith("postgres");
 }
 
 export type FloorMode = "grouped" | "serial" | "parallel";
 
-/** Its compiled code is kept between starts, as Earmark's is. */
+/** Compiled code is cached between starts, as in Earmark. */
 export async function startFloor(place: string, mode: FloorMode): Promise<Server> {
   const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
   const server = await startServer([at("floor.ts"), place, mode], settings);
@@ -99,7 +97,7 @@ export function startLoad(first: number): Load {
   return { run, finish: () => child.send("finish") } as Load;
 }
 
-/** Ends what is left, for the end of the run however it comes; nothing of theirs is worth keeping. */
+/** Ends all remaining processes at once. */
 export function killAll(): void {
   for (const { child } of running) child.kill("SIGKILL");
 }
@@ -108,9 +106,9 @@ export async function stopAll(): Promise<void> {
   await Promise.all([...running].map(stop));
 }
 
-/** A server says where it listens in a line of JSON. */
+/** Servers print their URL in a line of JSON. */
 async function startServer(args: readonly string[], settings: Readonly<Record<string, string>>): Promise<Server> {
-  // The settings of whoever runs this must not change what is measured.
+  // Settings of the current user must not influence the measurement.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("EARMARK_") && name !== "HOST");
   const tracked = track(
     spawn(process.execPath, args, {
@@ -124,7 +122,7 @@ async function startServer(args: readonly string[], settings: Readonly<Record<st
     createInterface(stdout).on("line", (line) => {
       const entry = JSON.parse(line) as { url?: string; level?: number; msg?: string };
       if (entry.url !== undefined) resolve(entry.url);
-      // Under full load the largest requests are slow, and the figures say so.
+      // Under full load the largest requests are slow.
       else if ((entry.level ?? 0) > 30 && entry.msg !== "slow request") process.stderr.write(`${line}\n`);
     });
   });
@@ -134,7 +132,7 @@ async function startServer(args: readonly string[], settings: Readonly<Record<st
 
 async function stop(tracked: Tracked): Promise<void> {
   if (!running.has(tracked)) return;
-  // A server that does not know yet that its clients have gone waits a second for them.
+  // A server that has not noticed yet that its clients are gone waits a second for them.
   await sleep(30);
   const exit = once(tracked.child, "exit");
   tracked.child.kill();

@@ -1,11 +1,11 @@
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 export const PLAIN = "application/vnd.api+json";
 
-/** A kind of request, and what a right answer to it holds. */
+/** A kind of request and the check of its response. */
 export interface Workload {
   /** Valid until the next call. */
   next(): Buffer | string;
-  /** Throws unless the answer to the latest request is what it should be. */
+  /** Throws unless the response to the latest request is correct. */
   check(answer: Buffer): void;
 }
 
@@ -13,18 +13,17 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 const HIGH = Uint8Array.from(HEX, (pair) => pair.charCodeAt(0));
 const LOW = Uint8Array.from(HEX, (pair) => pair.charCodeAt(1));
 
-/** Every operation of a run gets a number of its own, whichever connection sends it. */
+/** Every operation of a run has a unique number. */
 let operations = 0;
 
-/** For a process whose operations must not be those of another one. */
+/** Keeps the numbers of two load generators apart. */
 export function countFrom(first: number): void {
   operations = first;
 }
 
 /**
- * Additions, each with an id and a feed that no other has. One body per connection, written once and patched in place:
- * to make it anew for each request would cost the load as much as reading it costs the server. The tokens are all of
- * one length, and shown one after another.
+ * Adds with unique ids and feeds. Each connection patches one body in place, because building it for each request would cost
+ * as much as parsing it costs the server. Tokens have the same length and are used in turn.
  */
 export function createAdditions(count: number, tokens: readonly string[]): Workload {
   const operation =
@@ -35,7 +34,7 @@ export function createAdditions(count: number, tokens: readonly string[]): Workl
   const scattered = offsets(request, "########");
   const counted = offsets(request, "$$$$$$$$");
   const shown = request.indexOf(tokens[0] ?? "");
-  // Connections begin at different ones.
+  // Connections start with different tokens.
   let turn = operations;
 
   return {
@@ -61,7 +60,7 @@ export function createAdditions(count: number, tokens: readonly string[]): Workl
   };
 }
 
-/** Pages of a list in no order, each as likely as the others. */
+/** Random pages of a list, uniformly distributed. */
 export function createPages(size: number, total: number, token: string | undefined): Workload {
   const pages = Math.floor(total / size);
   let turn = operations;
@@ -102,12 +101,12 @@ function requireCount(answer: Buffer, text: string, count: number): void {
 }
 
 function refuse(answer: Buffer, expected: string): never {
-  throw new Error(`an answer is wrong; expected ${expected}:\n${answer.toString("latin1", 0, 1_000)}`);
+  throw new Error(`wrong response; expected ${expected}:\n${answer.toString("latin1", 0, 1_000)}`);
 }
 
 /**
- * A mixer of 32 bits in which no two numbers meet (MurmurHash3's last step). Ids that clients choose are spread over
- * the whole index; numbers in order would flatter a B-tree.
+ * A bijective mixer of 32 bits (the finalizer of MurmurHash3). Spreads ids over the whole index; sequential ids would flatter
+ * a B-tree.
  */
 function scatter(number: number): number {
   let mixed = number;

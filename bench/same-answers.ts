@@ -10,7 +10,7 @@ const ADDITION = {
   },
 };
 
-/** Throws unless all of the servers answer with the same bytes, but for the time: otherwise the comparison is unfair. */
+/** Throws unless all servers return the same bytes, except for timestamps. */
 export async function requireSameAnswers(ports: readonly number[]): Promise<void> {
   const body = JSON.stringify({ "atomic:operations": [ADDITION] });
   const page = "/v1/subscriptions?page[number]=1&page[size]=25";
@@ -22,11 +22,11 @@ export async function requireSameAnswers(ports: readonly number[]): Promise<void
   );
   const texts = answers.map((answer) => answer.join("\n").replaceAll(/\d\d:\d\d:\d\d(\.\d+Z)?/g, "(time)"));
   for (const text of texts) {
-    if (text !== texts[0]) throw new Error(`the floor does not answer as Earmark does:\n${texts.join("\n\n")}`);
+    if (text !== texts[0]) throw new Error(`the floor and Earmark return different responses:\n${texts.join("\n\n")}`);
   }
 }
 
-/** Headers in order of their names, then the body. */
+/** Headers sorted by name, then the body. */
 function ask(port: number, method: string, path: string, headers: Record<string, string>, body = ""): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request({ port, host: "127.0.0.1", method, path, headers, agent: false }, (incoming) => {

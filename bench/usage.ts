@@ -1,18 +1,18 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** What a process uses, as the system tells it. NaN where it does not tell. */
+/** Resource usage of a process as the operating system reports it; NaN where it does not. */
 
-/** User and system time: fields 14 and 15 of the line. */
+/** User and system time: fields 14 and 15. */
 export function readCpuSeconds(pid: number): number {
   return sumOfTimes(pid, [14, 15]);
 }
 
-/** With its children, also those that have ended (fields 16 and 17). */
+/** Including child processes, also those that have exited (fields 16 and 17). */
 export function readCpuSecondsOfAll(pid: number): number {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean);
-    // One that has just ended is counted with its parent's.
+    // A child that has just exited is counted with its parent.
     const living = children.reduce((sum, child) => sum + (readCpuSeconds(Number(child)) || 0), 0);
     return sumOfTimes(pid, [14, 15, 16, 17]) + living;
   } catch {
@@ -20,7 +20,7 @@ export function readCpuSecondsOfAll(pid: number): number {
   }
 }
 
-/** In hundredths of a second; the second field, a name in brackets, may hold blanks. */
+/** In hundredths of a second. The second field, a name in parentheses, may contain spaces. */
 function sumOfTimes(pid: number, fields: readonly number[]): number {
   try {
     const rest = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
@@ -30,7 +30,7 @@ function sumOfTimes(pid: number, fields: readonly number[]): number {
   }
 }
 
-/** Memory that is really there, of all threads. */
+/** Resident memory of all threads. */
 export function readResidentMiB(pid: number): number {
   const resident = readFromStatus(pid, "VmRSS");
   if (!Number.isNaN(resident)) return resident;
@@ -38,7 +38,7 @@ export function readResidentMiB(pid: number): number {
   return Number.parseInt(stdout ?? "", 10) / 1024;
 }
 
-/** The most that it ever was. */
+/** Peak resident memory. */
 export function readPeakMiB(pid: number): number {
   return readFromStatus(pid, "VmHWM");
 }

@@ -7,16 +7,17 @@ set -eu
 url=${EARMARK_URL:-http://127.0.0.1:8080}
 atomic='application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
 
-# The token goes through standard input: other users of the machine can see arguments. A server without accounts needs none.
-ask() {
+# Passes the token through standard input, because other users of the machine can see arguments. A server without
+# accounts needs no token.
+call() {
   printf '%s\n' "${EARMARK_TOKEN:+header = \"Authorization: Bearer $EARMARK_TOKEN\"}" |
     curl --config - --silent --show-error --fail-with-body --globoff "$@"
   echo
 }
 
-# Each operation has its own result, in the same order: "data" if it was added, "errors" if not. The ids are yours to
-# choose; these are the podcast GUIDs of the feeds, which make it harmless to add them twice.
-ask "$url/v1/operations" --header "Content-Type: $atomic" --data '{
+# Each operation has its own result, in the same order: "data" if the feed was added, "errors" if not. You choose the
+# ids; these are the podcast GUIDs of the feeds, so that adding them twice is harmless.
+call "$url/v1/operations" --header "Content-Type: $atomic" --data '{
   "atomic:operations": [
     { "op": "add", "data": { "type": "subscription", "id": "9b024349-ccf0-5f69-a609-6b82873eab3c",
                              "attributes": { "feed_url": "https://podnews.net/rss" } } },
@@ -25,8 +26,8 @@ ask "$url/v1/operations" --header "Content-Type: $atomic" --data '{
   ]
 }'
 
-# The first page; "links.next" leads to the one after it, and is null on the last.
-ask "$url/v1/subscriptions?page[size]=100"
+# The first page. "links.next" is the path of the next page, or null on the last.
+call "$url/v1/subscriptions?page[size]=100"
 
-# Answered 204 if there was one, 404 if not.
-ask "$url/v1/subscriptions/9b024349-ccf0-5f69-a609-6b82873eab3c" --request DELETE
+# Returns 204, or 404 if there is no subscription with this id.
+call "$url/v1/subscriptions/9b024349-ccf0-5f69-a609-6b82873eab3c" --request DELETE

@@ -1,4 +1,4 @@
-"""Adds two feeds to an Earmark server, lists all, and removes one. Needs Python 3.9 or newer, and nothing else.
+"""Adds two feeds to an Earmark server, lists all subscriptions, and removes one. Needs only Python 3.9 or newer.
 
     EARMARK_URL=https://pods.example EARMARK_TOKEN=emk_… python3 examples/python.py
 """
@@ -18,13 +18,13 @@ FEEDS = ["https://podnews.net/rss", "https://mp3s.nashownotes.com/pc20rss.xml"]
 
 
 def guid(feed):
-    """The podcast GUID of a feed. With it as id, adding the feed twice is harmless."""
-    address = feed.split("://", 1)[-1].rstrip("/")
-    return str(uuid.uuid5(uuid.UUID("ead4c236-bf58-58c6-a2c6-a6b28d128cb6"), address))
+    """The podcast GUID of a feed. As an id it makes adding the feed twice harmless."""
+    name = feed.split("://", 1)[-1].rstrip("/")
+    return str(uuid.uuid5(uuid.UUID("ead4c236-bf58-58c6-a2c6-a6b28d128cb6"), name))
 
 
 def call(method, path, document=None, media=PLAIN):
-    """What the server answers; None if that is nothing. A refusal of the whole request is an HTTPError."""
+    """Returns the response document, or None if it is empty. Raises HTTPError if the server rejects the request."""
     headers = {"Accept": media}
     if document is not None:
         headers["Content-Type"] = media
@@ -33,24 +33,24 @@ def call(method, path, document=None, media=PLAIN):
         headers["Authorization"] = f"Bearer {TOKEN}"
     body = None if document is None else json.dumps(document).encode()
     request = urllib.request.Request(URL + path, data=body, headers=headers, method=method)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        text = answer.read()
+    with urllib.request.urlopen(request, timeout=30) as response:
+        text = response.read()
     return json.loads(text) if text else None
 
 
 def add(feeds):
-    """Each feed has its own result, in the same order; one bad feed never harms the others. At most 10,000 at a time."""
+    """Adds up to 10,000 feeds. Each has its own result, in the same order: an invalid feed does not affect the others."""
     operations = [
         {"op": "add", "data": {"type": "subscription", "id": guid(feed), "attributes": {"feed_url": feed}}}
         for feed in feeds
     ]
     results = call("POST", "/v1/operations", {"atomic:operations": operations}, ATOMIC)["atomic:results"]
     for feed, result in zip(feeds, results):
-        print("added" if "data" in result else result["errors"][0]["title"], feed)
+        print("added" if "data" in result else result["errors"][0]["code"], feed)
 
 
 def subscriptions():
-    """All of them, page by page."""
+    """Yields all subscriptions, page by page."""
     number = 1
     while True:
         page = call("GET", f"/v1/subscriptions?page[number]={number}&page[size]=100")
@@ -67,7 +67,7 @@ def remove(feed):
     except urllib.error.HTTPError as error:
         if error.code != 404:
             raise
-        print("there was none", feed)
+        print("not found", feed)
 
 
 try:

@@ -6,7 +6,7 @@ import type { Findings, Proof, Run } from "./proof.ts";
 
 type Door = readonly [method: string, url: string];
 
-/** Where an id names something of somebody's: for when there is little time. */
+/** Routes with an id in the path: enough for the short run. */
 const TELLING = /^(GET|DELETE) .*:id$/;
 
 export const access: Proof = {
@@ -64,7 +64,7 @@ async function tryAll(
   };
 }
 
-/** Passes everything on, but when something is not found that somebody has, it gives a hint. Returns its port. */
+/** A proxy that alters the 404 for another user's id. Returns its port. */
 async function startTelltale(run: Run, port: number): Promise<number> {
   const known = new Set<string>();
   const server = createServer((client) => {

@@ -7,19 +7,19 @@ import { startPostgres } from "../test/postgres.ts";
 import { run as runProgram } from "../test/process.ts";
 import { type Proof, type Run, serve } from "./proof.ts";
 
-/** Feeds that are added by one request: all of them are there, or none. */
+/** Feeds per request: after a crash all of them are there, or none. */
 const GROUP = 7;
-/** Each adds one group after another. Two more take turns, so that each has seen what the other did before. */
+/** Each adds one group after another. Two more alternate, so that each has seen the other's previous group. */
 const WRITERS = ["one", "two", "three"];
 const TURNS = ["ping", "pong"] as const;
 
-/** How many groups of each name were answered, and how many removals. */
+/** Acknowledged groups by client, and acknowledged removals. */
 export interface Acknowledged {
   readonly groups: Map<string, number>;
   removals: number;
 }
 
-/** What is in a database, as far as it tells of which instant it is. */
+/** The parts of a database that show which point in time it is from. */
 export interface Content {
   readonly feeds: readonly string[];
   readonly total: number;
@@ -30,7 +30,7 @@ export interface Content {
 
 interface Backup {
   readonly path: string;
-  /** What had been answered when it began. */
+  /** Acknowledged before the backup started. */
   readonly before: Acknowledged;
 }
 
@@ -84,7 +84,7 @@ async function command(args: readonly string[], url: string): Promise<void> {
   if (code !== 0) throw new Error(`earmark ${args[0]} ended with ${code}: ${stderr}`);
 }
 
-/** How long the slowest of a hundred writes takes, without backups and while one follows another; and those backups. */
+/** p99 of writes without and with continuous backups, and those backups. */
 async function backUpUnderLoad(
   run: Run,
   url: string,
@@ -112,12 +112,12 @@ async function backUpUnderLoad(
 }
 
 interface Load {
-  /** Of the writes since it was last asked, in milliseconds. */
+  /** Durations of the writes since the last call, in milliseconds. */
   p99(): number;
   end(): Promise<void>;
 }
 
-/** Writers of groups, two who take turns, and one who adds something and removes it again. */
+/** Clients that add groups, two that alternate, and one that adds and removes an item. */
 function startLoad(port: number, acknowledged: Acknowledged): Load {
   let isOver = false;
   let times: number[] = [];
@@ -198,7 +198,7 @@ export async function contentOf(url: string): Promise<Content> {
   }
 }
 
-/** What shows that this was never the state of the database, or is older than when the backup began. */
+/** Evidence that the database never had this state, or that it is older than the start of the backup. */
 export function judge({ feeds, total, sequence, removals, gaps }: Content, before: Acknowledged): string[] {
   const violations: string[] = [];
   if (total !== feeds.length) violations.push(`the total is ${total}, and there are ${feeds.length}`);
@@ -215,7 +215,7 @@ export function judge({ feeds, total, sequence, removals, gaps }: Content, befor
   return violations;
 }
 
-/** How many groups there are of each name, from the first on without holes; what is not whole goes to the violations. */
+/** Complete groups by client, counted from the first; incomplete ones become violations. */
 function wholeGroups(feeds: readonly string[], violations: string[]): ReadonlyMap<string, number> {
   const found = new Map<string, Map<number, number>>();
   const sizes = new Map<string, number>();

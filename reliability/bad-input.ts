@@ -8,9 +8,9 @@ import { type Findings, type Proof, preloading, type Run, serve } from "./proof.
 
 const [QUICK, FULL] = [100, 10_000];
 const AT_ONCE = 16;
-/** Longer than the server waits for anything. */
+/** Longer than any timeout of the server. */
 const PATIENCE_MS = 30_000;
-/** Whoever has not begun to answer by then waits for more to come. */
+/** After this long without a response, the server is waiting for more input. */
 const SILENCE_MS = 50;
 const MAX_MIB = 256;
 
@@ -25,7 +25,7 @@ export const badInput: Proof = {
     if (!run.isQuick) {
       const postgres = await startPostgres([], run.later);
       const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
-      // The others do not come as far as the store.
+      // The other kinds never reach the store.
       const kinds = KINDS.filter(({ name }) => /structures|texts/.test(name));
       findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
     }
@@ -47,7 +47,7 @@ export const badInput: Proof = {
   },
 };
 
-/** What makes a server fail at every request whose target holds `text`. */
+/** Makes the server fail every request whose target contains `text`. */
 function breaking(text: string): string {
   return preloading(`import { Server } from "node:http";
 const { emit } = Server.prototype;
@@ -92,8 +92,8 @@ async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], 
 }
 
 /**
- * Sends bytes, and when an answer begins says that no more will come; where there may be none, also after a moment's silence.
- * All that comes back, or undefined when it never ends.
+ * Sends bytes and half-closes the connection when a response begins, or after a pause if there may be none. Returns all
+ * bytes received; undefined on a timeout.
  */
 function exchange(port: number, { bytes, mayGoUnanswered }: Hostile): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
@@ -105,7 +105,7 @@ function exchange(port: number, { bytes, mayGoUnanswered }: Hostile): Promise<Bu
       resolve(undefined);
       socket.destroy();
     }, PATIENCE_MS);
-    // Whoever is refused while still sending may find the connection closed.
+    // A client that is rejected while it still sends may find the connection closed.
     socket.on("error", () => undefined);
     socket.once("data", end).on("data", (chunk) => chunks.push(chunk));
     socket.on("end", end).on("close", () => {
@@ -122,7 +122,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** All answers that came over one connection. */
+/** All responses of one connection. */
 export function readAnswers(bytes: Buffer | undefined): Answer[] {
   const answers: Answer[] = [];
   for (let rest = bytes ?? Buffer.alloc(0); rest.length > 0; ) {
@@ -142,13 +142,13 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
   return (last === -1 ? bytes.length : last + 7) - start;
 }
 
-/** What is wrong with the answer to a request, if anything is. */
+/** What is wrong with the response, if anything. */
 export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
   if (received === undefined) return "no end of an answer";
   const answers = readAnswers(received);
   if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
   for (const { status, body } of answers) {
-    // 505 is the client's fault too: its request line is not of this protocol.
+    // 505 is a client error too: the request line is of another protocol.
     if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
     if (status >= 400 && body !== "" && readJson(body)?.["errors"]?.[0]?.status !== String(status))
       return `${status} without an error document`;
@@ -169,7 +169,7 @@ function readJson(text: string): Record<string, { length: number; 0?: { status?:
   }
 }
 
-/** Answers as ever, at the latest when it has dealt with what came before. */
+/** Waits until the server responds normally again. */
 async function isWell(port: number): Promise<boolean> {
   for (let tries = 0; tries < 10; tries += 1) {
     const answer = await exchange(port, {

@@ -5,25 +5,21 @@ import { startPostgres } from "../test/postgres.ts";
 import { type Proof, type Run, serve } from "./proof.ts";
 
 const CLIENTS = 64;
-/** Of these, one in so many writes in bulk. */
+/** One in this many clients writes in bulk. */
 const WRITES_EVERY = 4;
 const BULK = 100;
 const LONGEST_MS = 10_000;
 
-/** What came of stops. */
 export interface Stops {
   count: number;
   answered: number;
-  /** Operations that were answered with `data`. */
+  /** Acknowledged operations. */
   acknowledged: number;
   slowestMs: number;
   readonly violations: string[];
 }
 
-/**
- * Sends a read, or additions; half of them after a `pause`. Resolves to false when the connection is not to be used
- * again.
- */
+/** Sends a read or adds, half of them after a `pause`. Returns false when the connection must not be used again. */
 type Send = (operations?: readonly object[], pause?: Promise<unknown>) => Promise<boolean>;
 
 export const gracefulStop: Proof = {
@@ -61,7 +57,7 @@ export function noStops(): Stops {
   return { count: 0, answered: 0, acknowledged: 0, slowestMs: 0, violations: [] };
 }
 
-/** Starts the server, has it stopped at a random moment in the middle of work, and sees what became of the work. */
+/** Stops the server at a random moment under load and checks every response. */
 async function stopOnce(run: Run, url: string, signal: NodeJS.Signals, stops: Stops, before: number): Promise<void> {
   const { child, port, ended } = await serve(run, { DATABASE_URL: url });
   const { json } = await callServer(port, "GET", "/v1/subscriptions");
@@ -84,8 +80,8 @@ async function stopOnce(run: Run, url: string, signal: NodeJS.Signals, stops: St
 }
 
 /**
- * Clients that ask again and again over a connection of their own, until the server says that it closes it. One of them
- * sends a request of which the server has only half when it is stopped.
+ * Clients with one connection each, until the server announces that it closes it. One of them has sent only half of a
+ * request when the server is stopped.
  */
 export async function useUntilClosed(port: number, stopping: Promise<void>, stops: Stops): Promise<void> {
   const clients = Array.from({ length: CLIENTS }, async (_, index) => {
@@ -109,7 +105,6 @@ function batch(): object[] {
   });
 }
 
-/** A connection that stays open. */
 function openConnection(port: number, stops: Stops): { readonly send: Send; readonly close: () => void } {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const send: Send = (operations, pause) =>

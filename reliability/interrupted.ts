@@ -10,7 +10,7 @@ import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import { runAll } from "./run-all.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
-/** Feeds of a file that is imported in more than one transaction, and how many are in one. */
+/** Feeds in the imported file, and per transaction. */
 const IMPORTED = 150;
 const AT_A_TIME = 100;
 
@@ -35,13 +35,13 @@ export const INTERRUPTED: Proof = {
   },
 };
 
-/** Steps between which a kill comes in short, once; otherwise it comes at every `stride`-th step that there is. */
+/** The short run kills once, at a random step of this range; the full run at every `stride`-th step. */
 interface Steps {
   readonly quick: readonly [first: number, last: number];
   readonly stride: number;
 }
 
-/** Does something again and again, each time killed at another step. `attempt` is false when there was no such step. */
+/** Repeats an action, killed at another step each time. `attempt` returns false when there is no such step. */
 async function killAtEveryStep(
   run: Run,
   { quick: [first, last], stride }: Steps,
@@ -53,7 +53,7 @@ async function killAtEveryStep(
   return kills;
 }
 
-/** A file of the newest version with a list in it, which nobody has open. */
+/** A file of the newest schema with a list, closed. */
 async function filledFile(run: Run): Promise<string> {
   const file = join(run.folder, "filled.db");
   const server = await serve(run, { DATABASE_URL: `file:${file}` });
@@ -66,7 +66,7 @@ async function filledFile(run: Run): Promise<string> {
   return file;
 }
 
-/** From nothing, and from the version before accounts. */
+/** From an empty file, and from the schema before accounts. */
 async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
   const old = join(run.folder, "old.db");
   copyFileSync(file, old);
@@ -124,7 +124,7 @@ async function makeOld(run: Run, server: PostgresServer, db: TargetDb): Promise<
   return ids;
 }
 
-/** False when it has no such step: then it has started. */
+/** False when there is no such step, so the server has started. */
 async function killWhileStarting(run: Run, db: TargetDb, step: number): Promise<boolean> {
   const faults = createFaults(run);
   faults.arm(step, "kill-before");
@@ -134,13 +134,13 @@ async function killWhileStarting(run: Run, db: TargetDb, step: number): Promise<
   return started === undefined;
 }
 
-/** A start that fails at any of its steps ends with a message for people, and the next one works. */
+/** A start that fails at any step ends with a message for people, and the next start works. */
 async function failedStarts(run: Run, file: string): Promise<Findings> {
   const violations: string[] = [];
   const db = sqliteTarget(join(run.folder, "failing.db"));
   copyFileSync(file, join(run.folder, "failing.db"));
   const expected = (await db.inspect()).ids;
-  const starts = await killAtEveryStep(run, { quick: [1, 12], stride: 1 }, async (step) => {
+  const starts = await killAtEveryStep(run, { quick: [1, 36], stride: 1 }, async (step) => {
     const faults = createFaults(run);
     faults.arm(step, "error-before");
     try {
@@ -160,7 +160,7 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
   return { figures: `${starts} starts failed, ${violations.length} without a message`, violations };
 }
 
-/** What is wrong after a start that nothing disturbs: the list, the accounts, the tables. */
+/** What is wrong after an undisturbed start: list, accounts, tables. */
 async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): Promise<string[]> {
   const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
   if (server instanceof Error) return [`${db.engine}, started again after a kill: ${server.message}`];
@@ -174,7 +174,7 @@ async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): 
   return wrong.map((what) => `${db.engine}, started again after a kill: ${what}`);
 }
 
-/** A backup that was killed is not there, or it is whole; and the next one is made all the same. */
+/** A killed backup leaves no file or a complete one, and the next backup works. */
 async function backups(run: Run, file: string): Promise<Findings> {
   const copy = join(run.folder, "backups", "copy.db");
   const violations: string[] = [];
@@ -200,7 +200,7 @@ async function backups(run: Run, file: string): Promise<Findings> {
   return { figures: `${kills} backups killed, ${violations.length} wrong`, violations };
 }
 
-/** A restore that was killed leaves the old database or the new one at its path, and the next one works all the same. */
+/** A killed restore leaves the old database or the new one, and the next restore works. */
 async function restores(run: Run, file: string): Promise<Findings> {
   const folder = join(run.folder, "restores");
   const [backup, target] = [join(run.folder, "backup.db"), join(folder, "earmark.db")];
@@ -230,7 +230,7 @@ async function restores(run: Run, file: string): Promise<Findings> {
   return { figures: `${kills} restores killed, ${violations.length} wrong`, violations };
 }
 
-/** An import is written so many at a time; killed, it is there up to the end of one of these, and can be repeated. */
+/** A killed import has stored complete transactions only, and can be repeated. */
 async function imports(run: Run, defect?: Defect): Promise<Findings> {
   const violations: string[] = [];
   const outlines = Array.from(

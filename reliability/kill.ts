@@ -10,12 +10,12 @@ import { runAll } from "./run-all.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 const CLIENTS = 8;
-/** A kill comes somewhere in this time. */
+/** A kill comes within this range. */
 const EARLIEST_MS = 60;
 const LATEST_MS = 1_500;
 const QUICK_LATEST_MS = 400;
 const READY_MS = 2_000;
-/** A planted fault shows when a kill comes between an answer and its commit; by chance one comes right after a commit. */
+/** A defect shows when a kill comes between a response and its commit, so the control needs several rounds. */
 export const UNTIL_FOUND = 20;
 
 export const KILL: Proof = {
@@ -42,11 +42,11 @@ export const KILL: Proof = {
 interface Options {
   readonly leastAcknowledged?: number;
   readonly defect?: Defect;
-  /** Where the database has a server of its own, every third round kills that one instead. */
+  /** Every third round kills the database server instead. */
   readonly server?: PostgresServer;
 }
 
-/** Kills the server in the middle of its work, round after round, and looks each time at what is there. */
+/** Kills the server under load, round after round, and checks the list after each. */
 export async function killAgainAndAgain(
   run: Run,
   db: TargetDb,
@@ -58,7 +58,7 @@ export async function killAgainAndAgain(
   const readyMs: number[] = [];
   let [kills, databaseKills] = [0, 0];
   const start = async (round: number) => {
-    // Every other round copies the log all the time, so that a kill meets that as well.
+    // Every other round checkpoints constantly, so that kills hit checkpoints too.
     const change = defect ?? (round % 2 === 1 ? "small log" : undefined);
     const started = performance.now();
     const server = await serve(run, { DATABASE_URL: db.url, ...(change === undefined ? {} : withDefect(change)) });
@@ -72,7 +72,7 @@ export async function killAgainAndAgain(
     const before = ledger.acknowledged.size;
     const load = startLoad(server, ledger);
     kills += 1;
-    // On a busy machine nothing may be under way yet.
+    // On a busy machine nothing may be in flight yet.
     while (ledger.acknowledged.size === before && server.child.exitCode === null) await sleep(5);
     await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
     if (database !== undefined && round % 3 === 2) {
@@ -106,7 +106,7 @@ export async function killAgainAndAgain(
   return { figures, violations };
 }
 
-/** Clients that add batch after batch, and now and then remove something, until the server is gone or they are stopped. */
+/** Clients that add batches, and remove an item now and then, until the server is gone or they are stopped. */
 function startLoad(server: RunningServer, ledger: Ledger): { stop: () => void; ended: Promise<unknown> } {
   let isStopped = false;
   const client = async () => {

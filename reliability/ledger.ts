@@ -3,10 +3,10 @@ import { call, deniesAll, post, wrongRefusal } from "./api.ts";
 
 const BATCH = 100;
 
-/** What a client knows of a batch: without an answer, nothing; a refusal may say that none of it was done. */
+/** What a client knows about a batch: nothing without a response; a refusal may rule it out. */
 type Fate = "unknown" | "acknowledged" | "denied";
 
-/** What clients have sent, and what they know of it. */
+/** What clients have sent, and what they know about it. */
 export class Ledger {
   readonly acknowledged = new Set<string>();
   readonly wrongAnswers: string[] = [];
@@ -16,7 +16,7 @@ export class Ledger {
   readonly torn = new Set<readonly string[]>();
   readonly #batches = new Map<readonly string[], Fate>();
   readonly #sent = new Set<string>();
-  /** Removals that were sent; true when they were answered. */
+  /** Removals by id; true when acknowledged. */
   readonly #removals = new Map<string, boolean>();
 
   noteBatch(ids: readonly string[], fate: Fate): void {
@@ -27,7 +27,7 @@ export class Ledger {
     }
   }
 
-  /** Undefined when no answer came; no ids when it was refused. */
+  /** Undefined without a response; no ids after a refusal. */
   async sendBatch(port: number, size = BATCH): Promise<readonly string[] | undefined> {
     const ids = Array.from({ length: size }, newId);
     this.noteBatch(ids, "unknown");
@@ -54,7 +54,7 @@ export class Ledger {
     if (answer?.status === 204) this.#removals.set(id, true);
   }
 
-  /** Looks for what is missing, was never sent, is there though it was removed or denied, or is there in part. */
+  /** Finds items that are lost, were never sent, or exist despite a removal or a refusal, and partial batches. */
   compare(list: readonly string[]): string[] {
     const found = new Set(list);
     const wrong: string[] = [];

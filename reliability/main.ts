@@ -43,13 +43,13 @@ const PROOFS: readonly Proof[] = [
   start,
 ];
 
-const USAGE = `Proves what docs/reliability.md promises: one line for each proof.
+const USAGE = `Proves the promises of docs/reliability.md, one line per proof.
 
-  npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
+Usage: npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
 
-  --quick      three minutes instead of forty
-  --only TEXT  only proofs whose name holds this
-  --seed N     the same chance again
+  --quick      3 minutes instead of 40
+  --only TEXT  run only proofs whose name contains TEXT
+  --seed N     repeat the random choices of a run
 `;
 
 const { values } = parseArgs({
@@ -65,12 +65,12 @@ if (values.help) process.stdout.write(USAGE);
 else {
   const wanted = values.only.toLowerCase();
   const chosen = PROOFS.filter(({ name }) => name.toLowerCase().includes(wanted));
-  if (chosen.length === 0) throw new Error(`there is no proof with "${values.only}" in its name`);
+  if (chosen.length === 0) throw new Error(`No proof has "${values.only}" in its name.`);
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => void abandonRuns().finally(() => process.exit(1)));
   const seed = Number(values.seed);
   const say = (words: string) => void (process.stderr.isTTY && process.stderr.write(`      ${words}\n`));
-  // In short nothing is judged by its speed, so that several may run at once; they are told of in their order.
+  // The short run judges no timings, so several proofs run in parallel; they are printed in order.
   const lanes = values.quick ? availableParallelism() : 1;
   const results = chosen.map(() => Promise.withResolvers<Line[]>());
   const left = chosen.entries();
@@ -87,6 +87,6 @@ else {
     }
   }
   await running;
-  process.stdout.write(broken === 0 ? "every promise was kept\n" : `${broken} lines FAILED\n`);
+  process.stdout.write(broken === 0 ? "All promises kept.\n" : `${broken} lines FAILED\n`);
   process.exitCode = broken === 0 ? 0 : 1;
 }

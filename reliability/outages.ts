@@ -7,19 +7,19 @@ import { withDefect } from "./faults/settings.ts";
 
 const PAGE = 4_096;
 
-/** Something that happens to what keeps the data, and that ends again. */
+/** A temporary failure of the database. */
 export interface Outage {
   readonly name: string;
   begin(): unknown;
   end(): unknown;
-  /** What becomes of reads and writes meanwhile. */
+  /** What happens to reads and writes meanwhile. */
   readonly reading: "goes on" | "stops";
   readonly writing: "stops" | "may stop";
-  /** In short, it ends after so long though nothing was refused yet. */
+  /** The short run ends the outage after this time even if nothing was refused yet. */
   readonly quickMs?: number;
 }
 
-/** SQLite itself refuses to write while there is a file at `path`. */
+/** SQLite refuses to write while a file exists at `path`. */
 export function switched(
   path: string,
   defect: "full disk" | "read-only file",
@@ -41,7 +41,7 @@ export function switched(
   };
 }
 
-/** Another program writes, and does not come to an end. A write waits ten seconds for it. */
+/** Another process holds the write lock. Writes wait ten seconds for it. */
 export function lockedFile(file: string): Outage {
   let other: DatabaseSync | undefined;
   return {
@@ -57,7 +57,7 @@ export function lockedFile(file: string): Outage {
   };
 }
 
-/** The pages of the file are overwritten, and put right again. What the writer has in its memory it can still write. */
+/** Overwrites the pages of the file and restores them. The writer can still write pages it has cached. */
 export function damagedPages(file: string): Outage {
   let whole = Buffer.alloc(0);
   const overwrite = (bytes: (at: number) => Buffer) => {
@@ -68,7 +68,7 @@ export function damagedPages(file: string): Outage {
   return {
     name: "damaged pages",
     begin: () => {
-      // Nothing is left in the log, so that the pages are read from the file.
+      // Empty the log, so that pages are read from the file.
       const other = new DatabaseSync(file, { timeout: 5_000 });
       const { busy } = other.prepare("pragma wal_checkpoint(restart)").get() as { busy: number };
       other.close();
@@ -96,7 +96,7 @@ export function restartedServer(server: PostgresServer): Outage {
   return { ...killedServer(server), name: "stopped server", begin: () => server.stop("fast") };
 }
 
-/** As a server that was stood down, or a standby. */
+/** Like a demoted primary or a standby. */
 export function readOnlyServer(server: PostgresServer): Outage {
   const set = async (value: "on" | "off") => {
     await server.query(`begin read write; alter role earmark set default_transaction_read_only = ${value}; commit`);
@@ -111,7 +111,7 @@ export function readOnlyServer(server: PostgresServer): Outage {
   };
 }
 
-/** Others have taken every connection that the server has. */
+/** Other clients use all connections of the server. */
 export function noConnections(server: PostgresServer, url: string): Outage {
   let taken: pg.Client[] = [];
   return {
@@ -138,7 +138,7 @@ export function noConnections(server: PostgresServer, url: string): Outage {
   };
 }
 
-/** Nobody answers at its address, or not a byte comes through. */
+/** Connections are refused, or no bytes get through. */
 export function cutWire(wire: Wire): Outage[] {
   const end = () => {
     wire.mode = "pass";

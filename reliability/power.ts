@@ -34,7 +34,7 @@ export const POWER: Proof = {
         watchStatements(run, "PostgreSQL", await server.database()),
         ...(isStraceHere() ? [watchSystemCalls(run, join(run.folder, "traced", "earmark.db"), "weak sync")] : []),
       ];
-      // Each of them has to notice.
+      // Each of these must be detected.
       for (const { figures, violations } of await Promise.all(parts))
         if (violations.length === 0) return { figures, violations };
       return runAll(parts);
@@ -44,19 +44,19 @@ export const POWER: Proof = {
 
 let traces = 0;
 
-/** By statements, on any machine: the commit of an answer has returned before its first byte, on a connection that syncs. */
+/** By statements, on any machine: the commit has returned before the first byte of the response, on a connection that syncs. */
 export async function watchStatements(run: Run, engine: string, url: string, defect?: Defect): Promise<Findings> {
   traces += 1;
   const trace = join(run.folder, `statements-${traces}`);
   const server = await serve(run, { DATABASE_URL: url, ...recording(trace, defect) });
-  // What was committed while it started is no request's.
+  // Commits during the start belong to no request.
   appendFileSync(trace, `${BEGUN}\n`);
   const count = await requestOneByOne(run, server);
   const violations = unsafeAnswers(readFileSync(trace, "utf8"), count);
   return { figures: `${engine}: ${count} requests by their statements, ${violations.length} unsafe`, violations };
 }
 
-/** What of a recorder's trace stands against the promise, when requests came one after another: each has a commit of its own. */
+/** Violations in a trace of sequential requests: each needs its own commit. */
 export function unsafeAnswers(trace: string, requests: number): string[] {
   const violations: string[] = [];
   const [, work = ""] = trace.split(`${BEGUN}\n`);
@@ -76,7 +76,7 @@ export function unsafeAnswers(trace: string, requests: number): string[] {
   return violations;
 }
 
-/** By system calls, where strace may look: the log is synced after its last byte and before the answer's first. */
+/** By system calls, if strace is available: the log is synced after its last write and before the response. */
 export async function watchSystemCalls(run: Run, file: string, defect?: Defect): Promise<Findings> {
   if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
   const trace = `${dirname(file)}-calls`;
@@ -93,7 +93,7 @@ export async function watchSystemCalls(run: Run, file: string, defect?: Defect):
   return { figures: `${count} by their system calls, ${violations.length} unsafe`, violations };
 }
 
-/** The same of strace's. The folder has to be synced as well, or a new log could be gone with all that is in it. */
+/** Violations in a strace log. The folder must be synced as well, or a new log file could be lost. */
 export function unsyncedAnswers(trace: string, folder: string, requests: number): string[] {
   const violations: string[] = [];
   let [isWritten, isSynced, isFolderSynced, answers] = [false, false, false, 0];
@@ -104,7 +104,7 @@ export function unsyncedAnswers(trace: string, folder: string, requests: number)
       if (given.includes("-wal>")) isSynced = true;
       if (given.includes(`<${folder}>`)) isFolderSynced = true;
     }
-    // What was written before it was asked for belongs to something else.
+    // Writes before the request belong to something else.
     if (given.includes('"POST /v1/')) [isWritten, isSynced] = [false, false];
     if (moment === "ends" || !given.includes('"HTTP/1.1 ')) continue;
     answers += 1;
@@ -117,7 +117,7 @@ export function unsyncedAnswers(trace: string, folder: string, requests: number)
   return violations;
 }
 
-/** One after another, so that whatever is written belongs to the next answer. */
+/** Sequentially, so that every write belongs to the next response. */
 async function requestOneByOne(run: Run, server: RunningServer): Promise<number> {
   const count = run.isQuick ? QUICK_REQUESTS : REQUESTS;
   for (let request = 0; request < count; request += 1) {

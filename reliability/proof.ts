@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { launch, type RunningServer } from "../test/process.ts";
 
-/** Something that the server promises, and how a sceptic sees that it holds. */
+/** A promise of docs/reliability.md and how to check it. */
 export interface Proof {
-  /** What is done, as in docs/reliability.md. */
+  /** As in docs/reliability.md. */
   readonly name: string;
-  /** The promises it is about: P1 to P11 of docs/reliability.md. */
+  /** P1 to P11 of docs/reliability.md. */
   readonly promises: readonly string[];
   prove(run: Run): Promise<Findings>;
-  /** The same against something that breaks the promise on purpose: a proof that finds nothing there proves nothing. */
+  /** Runs against something that breaks the promise on purpose: a proof that finds nothing there proves nothing. */
   readonly control?: Control;
 }
 
@@ -20,24 +20,22 @@ export interface Control {
 }
 
 export interface Findings {
-  /** What was done and how often, and the figures of it: one line. */
+  /** What was done, how often, and the measurements, in one line. */
   readonly figures: string;
-  /** What must not be, each in a sentence. */
   readonly violations: readonly string[];
 }
 
-/** What a proof gets for one run. */
 export interface Run {
-  /** Little enough for every `npm test`; otherwise as much as docs/reliability.md says. */
+  /** Short enough for CI; otherwise as docs/reliability.md says. */
   readonly isQuick: boolean;
   readonly seed: number;
-  /** From 0 to 1, the same row for the same seed. */
+  /** Between 0 and 1, reproducible by seed. */
   readonly random: () => number;
-  /** A folder of its own that goes at the end. */
+  /** Temporary; deleted at the end. */
   readonly folder: string;
-  /** What has to be put away at the end however it comes, the latest first. */
+  /** Registers a cleanup, which runs at the end in any case, the latest first. */
   readonly later: (putAway: () => unknown) => void;
-  /** Progress, for somebody who waits. */
+  /** Reports progress. */
   readonly say: (words: string) => void;
 }
 
@@ -47,15 +45,15 @@ export interface Scale {
   readonly say: (words: string) => void;
 }
 
-/** How to put away what the runs that are under way have left so far. */
+/** Cleanups of the current runs. */
 const underWay = new Set<() => Promise<void>>();
 
-/** For somebody who ends it all early. */
+/** Cleans up after an interruption. */
 export async function abandonRuns(): Promise<void> {
   await Promise.all(Array.from(underWay, (putAway) => putAway()));
 }
 
-/** Gives `work` a run, and puts away what it leaves behind. */
+/** Calls `work` with a run and cleans up afterwards. */
 export async function inRun<Result>(scale: Scale, work: (run: Run) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "earmark-reliability-"));
   const left: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
@@ -71,7 +69,7 @@ export async function inRun<Result>(scale: Scale, work: (run: Run) => Promise<Re
   }
 }
 
-/** The real program in a process of its own. `command` may wrap it, as `launch` says. */
+/** The real program in a separate process. `command` may wrap it, as in `launch`. */
 export function serve(
   run: Run,
   settings: Readonly<Record<string, string>>,
@@ -82,12 +80,12 @@ export function serve(
   return listening;
 }
 
-/** NODE_OPTIONS with which `code`, a module, runs before the program: to break on purpose what it stands on. */
+/** NODE_OPTIONS that run `code`, a module, before the program. */
 export function preloading(code: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** A row of numbers that looks like chance (mulberry32). */
+/** A reproducible sequence of random numbers (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

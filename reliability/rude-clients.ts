@@ -4,7 +4,7 @@ import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC } from "../bench/requests.ts";
 
-/** A process of its own with clients that nobody wishes for. It reports when all were closed, or their time is over. */
+/** A separate process with misbehaving clients. Reports when the server has closed all of them, or time is up. */
 export interface Order {
   readonly port: number;
   readonly kinds: readonly { readonly kind: Kind; readonly count: number; readonly patienceMs: number }[];
@@ -15,14 +15,14 @@ export type Kind = keyof typeof KINDS;
 export interface Report {
   readonly kind: Kind;
   readonly closed: number;
-  /** Those that the server had not closed when their time was over. */
+  /** Connections still open when time was up. */
   readonly open: number;
   readonly slowestMs: number;
 }
 
-/** They come one after another, of each kind one in so many milliseconds. */
+/** One client of each kind starts per interval, in milliseconds. */
 const NEXT_MS = 2;
-/** Pages of long addresses: more than the buffers of a connection hold. */
+/** Pages of long URLs: more than the socket buffers hold. */
 const MANY = 100;
 const FAR_AHEAD = 500;
 const DRIP_MS = 250;
@@ -31,7 +31,7 @@ const LIST = "GET /v1/subscriptions?page[size]=100 HTTP/1.1\r\nHost: localhost\r
 const POST = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\n`;
 const CHUNK = `10000\r\n${" ".repeat(0x10000)}\r\n`;
 
-/** What each kind does with a connection that is open. */
+/** What each kind does with an open connection. */
 const KINDS = {
   "slow headers": (socket: Socket) => {
     socket.write("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n");
@@ -42,7 +42,7 @@ const KINDS = {
     drip(socket, " ");
   },
   silent: () => undefined,
-  /** Asks for more than it takes. That there is more to write is how it learns that it was closed. */
+  /** Requests more than it reads. It notices that it was closed when it writes. */
   "never reading": (socket: Socket) => {
     socket.pause();
     socket.write(LIST.repeat(MANY));
@@ -56,13 +56,13 @@ const KINDS = {
     socket.on("drain", more);
     more();
   },
-  /** Far ahead of its answers, which it reads; the last says that it is the last. */
+  /** Pipelines far ahead of the responses, which it reads. */
   floods: (socket: Socket) => {
     socket.write(PING.repeat(FAR_AHEAD) + PING.replace("Host", "Connection: close\r\nHost"));
   },
 } as const satisfies Record<string, (socket: Socket) => void>;
 
-/** Each at moments of its own, as strangers do. */
+/** Each starts at a time of its own. */
 function drip(socket: Socket, text: string): void {
   let timer: NodeJS.Timeout;
   const next = (ms: number) => {
@@ -80,7 +80,7 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
   const sockets: Socket[] = [];
   const closed: Promise<unknown>[] = [];
   while (sockets.length < count) {
-    // From two addresses: one may have half of all connections.
+    // From two addresses, because one may have half of all connections.
     const localAddress = sockets.length % 2 === 0 ? "127.0.0.2" : "127.0.0.3";
     const socket = connect({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
     sockets.push(socket);
@@ -98,7 +98,7 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
   return report;
 }
 
-// Strangers are on machines of their own: what they compute must not be taken from the server's processors.
+// Real clients run on other machines, so their CPU time must not be taken from the server.
 setPriority(constants.priority.PRIORITY_LOW);
 process.on("message", ({ port, kinds }: Order) => {
   Promise.all(kinds.map(({ kind, count, patienceMs }) => visit(port, kind, count, patienceMs))).then((reports) =>

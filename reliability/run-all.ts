@@ -1,8 +1,8 @@
 import type { Findings } from "./proof.ts";
 
-/** One line for what was found in several places at the same time. */
+/** Runs several parts at the same time and joins their findings. */
 export async function runAll(parts: readonly Promise<Findings>[]): Promise<Findings> {
-  // None is left alone when another has broken off.
+  // Wait for all of them even when one fails.
   await Promise.allSettled(parts);
   const all = await Promise.all(parts);
   return {

@@ -5,13 +5,13 @@ import { DatabaseSync } from "node:sqlite";
 import type { PostgresServer } from "../test/postgres.ts";
 import { preloading, type Run, serve } from "./proof.ts";
 
-/** A start that must not be. */
+/** A start that must be refused. */
 export interface Case {
   readonly name: string;
   readonly code: number;
-  /** What the message must say: the cause, and what to do about it. */
+  /** The message must name the cause and what to do. */
   readonly words: readonly RegExp[];
-  /** Puts into the folder what the start will find; gives the settings. */
+  /** Prepares the folder and returns the settings. */
   prepare(folder: string, run: Run): Settings | Promise<Settings>;
 }
 
@@ -21,14 +21,14 @@ const WRONG_SETTINGS = 78;
 const file = (folder: string) => `${folder}/earmark.db`;
 const onFile = (folder: string): Settings => ({ DATABASE_URL: `file:${file(folder)}` });
 
-/** What SQLite does instead of what it is asked to. */
+/** Replaces statements of SQLite. */
 function disobey(method: "exec" | "prepare", asked: string, done: string): string {
   return preloading(`import { DatabaseSync } from "node:sqlite";
 const original = DatabaseSync.prototype.${method};
 DatabaseSync.prototype.${method} = function (sql) { return original.call(this, sql.replace("${asked}", "${done}")); };`);
 }
 
-/** `database` is a whole file of ours, `withAccounts` one in which somebody has an account. */
+/** `database` is an intact file, `withAccounts` one with an account. */
 export function casesOfFiles(database: string, withAccounts: string): readonly Case[] {
   const change = (path: string, sql: string) => {
     copyFileSync(database, path);
@@ -118,7 +118,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
       code: 1,
       words: [/Cannot open the database/, /may write to its folder/],
       prepare(folder) {
-        // Whoever is root may write everywhere but where nobody may.
+        // Root may write everywhere except in /proc.
         if (process.getuid?.() === 0) return { DATABASE_URL: "file:/proc/nowhere/earmark.db" };
         mkdirSync(`${folder}/closed`);
         chmodSync(`${folder}/closed`, 0o500);
@@ -186,7 +186,7 @@ export function casesOfSettings(database: string): readonly Case[] {
   ];
 }
 
-/** `safe` keeps what it commits, `unsafe` does not. */
+/** `safe` is durable, `unsafe` is not. */
 export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): readonly Case[] {
   return [
     {

@@ -31,7 +31,7 @@ export const start: Proof = {
   },
 };
 
-/** A database as the program makes it. */
+/** A database as the program creates it. */
 async function makeDatabase(run: Run, settings: Readonly<Record<string, string>>): Promise<string> {
   const path = join(run.folder, `made-${Object.keys(settings).length}.db`);
   const { child, ended } = await serve(run, { ...settings, DATABASE_URL: `file:${path}` });
@@ -85,7 +85,7 @@ async function tryOne(run: Run, { code, words, prepare }: Case, folder: string):
   return violations;
 }
 
-/** All that is there, but for the lock beside a database, which may be made at any attempt and holds nothing. */
+/** All files except the lock beside a database, which any attempt may create and which is empty. */
 function lookAt(folder: string): string {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => !name.endsWith("-lock"))

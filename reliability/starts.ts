@@ -7,7 +7,7 @@ import { run as runProgram } from "../test/process.ts";
 import { type Findings, type Run, serve } from "./proof.ts";
 import { sqliteTarget } from "./target-db.ts";
 
-/** Starts the program on what cannot keep its promise: it has to say so, and to end. */
+/** Starts the program on databases that cannot keep its promises: it must say so and exit. */
 export async function refusedStarts(run: Run, server: PostgresServer): Promise<Findings> {
   const places = { ...(await hopelessFiles(run)), ...(await hopelessServers(run, server)) };
   const violations: string[] = [];
@@ -50,7 +50,7 @@ async function hopelessFiles(run: Run): Promise<Record<string, string>> {
   };
 }
 
-/** A server may still be starting, and is waited for: that takes ten seconds. */
+/** The program waits ten seconds for a server that may still be starting. */
 async function hopelessServers(run: Run, server: PostgresServer): Promise<Record<string, string>> {
   const url = new URL(await server.database());
   const quick = { "no such database": `postgres://earmark@${url.host}/nowhere` };

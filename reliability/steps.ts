@@ -9,7 +9,7 @@ import { failSystemCalls } from "./syscall-faults.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 import { createWorkload, type Request } from "./workload.ts";
 
-/** How long a server may take to do again what it refused in passing. */
+/** Time until a temporarily refused request must succeed. */
 const AGAIN_MS = 5_000;
 
 const OF_SQLITE: readonly Failing[] = [
@@ -22,7 +22,7 @@ const OF_SQLITE: readonly Failing[] = [
 ];
 const OF_POSTGRES: readonly Failing[] = ["error-before", "error-after", "error-said", "kill-before", "kill-after"];
 
-/** In short, every so many of the steps only; fewer of those after which the process is gone, since each costs a start. */
+/** Strides of the short run; larger for faults that end the process, because each costs a start. */
 const QUICK_STRIDE = 14;
 const QUICK_KILL_STRIDE = 40;
 
@@ -43,7 +43,7 @@ export const STEPS: Proof = {
   },
 };
 
-/** Lets the n-th step of the work fail in each of the ways, for every n until the work has no such step. */
+/** Makes the n-th step of the workload fail in each way, for every n. */
 export async function faultsAtEveryStep(
   run: Run,
   db: TargetDb,
@@ -68,7 +68,7 @@ export async function faultsAtEveryStep(
   return { figures, violations };
 }
 
-/** A server that is started again when it was killed, and what is known of its list. */
+/** A server that is restarted after a kill, and the expected list. */
 class Site {
   readonly violations: string[] = [];
   refusals = 0;
@@ -92,7 +92,7 @@ class Site {
     this.restarts += 1;
   }
 
-  /** False when the work has no step with this number. */
+  /** False when the workload has no such step. */
   async workWithFault(step: number, how: Failing): Promise<boolean> {
     this.#works += 1;
     const work = createWorkload(this.#works);
@@ -114,7 +114,7 @@ class Site {
     return seen !== undefined;
   }
 
-  /** What the step was that failed. A plan is counted for by one process alone. */
+  /** The step that failed. Only one process counts steps for a plan. */
   #disarm(): string | undefined {
     this.#seen ??= this.#faults.seen();
     this.#faults.disarm();
@@ -141,7 +141,7 @@ class Site {
     await this.#repeat(request, isDenied ? [request.clean] : [request.clean, request.repeated]);
   }
 
-  /** Without an answer, the request was carried out whole or not at all. */
+  /** Without a response, the request was applied completely or not at all. */
   async #requestLost(request: Request, before: readonly string[], how: Failing): Promise<void> {
     if (!how.startsWith("kill")) this.#violate("no whole answer came");
     await this.#server?.ended;
@@ -164,7 +164,6 @@ class Site {
     }
   }
 
-  /** The list is one of these, and nothing in between. */
   async #expectList(expected: readonly (readonly string[])[]): Promise<void> {
     const list = (await readList(this.#port).catch((error) => [String(error)])).join(" ");
     if (!expected.some((ids) => ids.join(" ") === list))

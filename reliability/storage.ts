@@ -23,9 +23,9 @@ import { refusedStarts } from "./starts.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 const AGAIN_MS = 2_000;
-/** Nothing takes longer to be refused. */
+/** Maximum time until a refusal. */
 const FELT_MS = 30_000;
-/** Between two requests of one client. */
+/** Pause between two requests of one client. */
 const PAUSE_MS = 50;
 
 export const STORAGE: Proof = {
@@ -45,7 +45,7 @@ export const STORAGE: Proof = {
   },
 };
 
-/** Lets each trouble come and go over a server that is written to and read all the while. */
+/** Starts and ends each outage while clients read and write. */
 export async function endure(
   run: Run,
   db: TargetDb,
@@ -133,7 +133,7 @@ async function endureOne(
   return { violations, refusals, againMs };
 }
 
-/** A file of its own for each server, so that troubles do not meet. */
+/** A separate file per server, so that outages do not overlap. */
 function troublesOfFiles(run: Run): Promise<Findings> {
   const plain = join(run.folder, "plain.db");
   return runAll([

@@ -2,23 +2,23 @@ import { spawnSync } from "node:child_process";
 import { type RunningServer, SERVE } from "../test/process.ts";
 import { type Run, serve } from "./proof.ts";
 
-/** A system call as strace tells it. It begins and ends apart where other threads come between. */
+/** A system call in strace's log. With several threads its start and its end may be on separate lines. */
 export interface Call {
   readonly thread: string;
   readonly name: string;
-  /** What it was called with; files by their paths. */
+  /** Arguments; files by their paths. */
   readonly given: string;
   readonly moment: "begins" | "ends";
-  /** What it returned, once it has ended. */
+  /** The return value, once the call has ended. */
   readonly result: string;
 }
 
 export interface TracedServer extends RunningServer {
-  /** Signals the server itself: strace keeps to itself what it is sent. */
+  /** Signals the server itself, because strace does not forward signals. */
   signal(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
-/** The server under strace, which writes what it sees to `file`. */
+/** The server under strace, which logs to `file`. */
 export async function serveTraced(
   run: Run,
   settings: Readonly<Record<string, string>>,
@@ -43,14 +43,14 @@ export async function serveTraced(
     try {
       process.kill(pid, name);
     } catch {
-      // It has ended, and strace is just about to.
+      // It has exited, and strace is about to.
     }
   };
   run.later(() => signal("SIGKILL"));
   return { ...server, signal };
 }
 
-/** Whether there is an strace here, and it may look. */
+/** Whether strace is installed and permitted. */
 export function isStraceHere(): boolean {
   return spawnSync("strace", ["-f", "-qq", "-o", "/dev/null", process.execPath, "--version"]).status === 0;
 }
@@ -63,7 +63,7 @@ export function* readCalls(trace: string): Generator<Call> {
     const [, name = "", given = ""] = /^(\w+)\((.*)$/.exec(rest) ?? [];
     const result = / = (-?\w+.*)$/.exec(rest)?.[1] ?? "";
     if (resumed !== null) {
-      // What was read is told at its end.
+      // The bytes of a read are logged when it ends.
       const { name: called, given: before } = begun.get(thread) ?? { name, given };
       yield { thread, name: called, given: before + resumed[2], moment: "ends", result };
     } else if (name !== "") {

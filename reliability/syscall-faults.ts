@@ -10,7 +10,7 @@ import { findInconsistencies, sqliteTarget } from "./target-db.ts";
 const REQUESTS = 8;
 const SEEN = "trace=pwrite64,fsync,fdatasync,ftruncate,openat,close,write,writev";
 
-/** What fails, and every how many of its calls. */
+/** What fails, and the stride between failing calls. */
 const FAILURES = [
   ["fsync,fdatasync:error=EIO", 1],
   ["pwrite64:error=ENOSPC", 6],
@@ -20,10 +20,10 @@ const FAILURES = [
   ["pwrite64:signal=KILL", 6],
 ] as const;
 
-/** In short, one of the syncs fails. */
+/** In the short run one sync fails. */
 const QUICK_CALLS = 8;
 
-/** Lets system calls of the server fail, or be the last that it makes, where strace may do so. */
+/** Makes system calls of the server fail or kill it, if strace is available. */
 export async function failSystemCalls(run: Run): Promise<Findings> {
   if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
   const empty = join(run.folder, "empty.db");
@@ -38,7 +38,7 @@ export async function failSystemCalls(run: Run): Promise<Findings> {
       run.say(`${inject}, call ${at}`);
       const file = join(run.folder, `${inject}-${at}.db`);
       copyFileSync(empty, file);
-      // Half of them are killed at once, before anything else is written over what was refused.
+      // Half of the servers are killed at once, before later writes can overwrite what was refused.
       const found = await workWithFailure(run, file, `${inject}:when=${at}`, at % 2 === 0);
       if (!found.isFelt) break;
       faults += 1;
@@ -54,7 +54,7 @@ export async function failSystemCalls(run: Run): Promise<Findings> {
   };
 }
 
-/** The log is copied into the file all the time, so that this fails as well. */
+/** Checkpoints constantly, so that checkpoints fail too. */
 async function workWithFailure(
   run: Run,
   file: string,
@@ -74,7 +74,7 @@ async function workWithFailure(
     server.signal("SIGKILL");
     await server.ended;
   } catch (error) {
-    // One that comes while it starts is told, or ends it.
+    // A failure during the start is reported or ends the server.
     if (!/ended with (1: earmark: [A-Z]|SIGKILL|137)/.test((error as Error).message)) violations.push(String(error));
   }
   const calls = readFileSync(trace, "utf8");
@@ -86,15 +86,15 @@ async function workWithFailure(
   return { isFelt: isHit(calls, inject), ledger, violations };
 }
 
-/** A kill by strace comes before ours, which comes when all was answered. */
+/** strace kills before our own kill, which comes after all responses. */
 function isHit(calls: string, inject: string): boolean {
   if (!inject.includes("signal")) return calls.includes("(INJECTED)");
   return calls.split("HTTP/1.1 200").length - 1 < REQUESTS;
 }
 
 /**
- * After a sync has failed, the system takes for written what it could not write, and the next sync says that all is well. So
- * nothing may rest on a log of which that is true, and no log may be begun anew before the file has everything of it again.
+ * After a failed fsync the kernel considers the pages clean, and the next fsync succeeds without writing them. So no
+ * response may depend on such a log, and the log may only be restarted after the database file has every page again.
  */
 export function misplacedTrust(trace: string): string[] {
   const violations: string[] = [];

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Answer, callServer } from "../test/harness.ts";
 
-/** The text of an answer as it is passed on. */
+/** Returns the altered body of a response. */
 export type Alter = (path: string, body: string, answer: Answer) => string;
 
-/** A server that stands before the real one and breaks its word, for controls. */
+/** A proxy that breaks promises on purpose, for controls. */
 export async function startTamperingProxy(
   later: (putAway: () => unknown) => void,
   port: number,

@@ -1,21 +1,21 @@
 import { DatabaseSync } from "node:sqlite";
 import type { PostgresServer } from "../test/postgres.ts";
 
-/** A database of either engine, and a way to look into it past the server. */
+/** A database of either engine, with direct access past the server. */
 export interface TargetDb {
   readonly engine: "SQLite" | "PostgreSQL";
   readonly url: string;
   inspect(): Promise<Rows>;
 }
 
-/** What the tables say of the one list that there is. */
+/** What the tables contain about the only list. */
 export interface Rows {
-  /** In their order. */
+  /** In list order. */
   readonly ids: readonly string[];
   readonly total: number;
   readonly sequence: number;
   readonly removals: number;
-  /** What the engine itself says of the file; "ok" when it is whole. */
+  /** The engine's own integrity check; "ok" when intact. */
   readonly integrity: string;
 }
 
@@ -74,7 +74,7 @@ function withDashes(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-/** What cannot be in a whole list, whatever was done to it. Every change takes a number: an addition one, a removal another. */
+/** Violations of the list's invariants. Every change takes a sequence number, and a removal keeps that of its addition. */
 export function findInconsistencies({ ids, total, sequence, removals, integrity }: Rows): string[] {
   const torn: string[] = [];
   if (integrity !== "ok") torn.push(`the database is damaged: ${integrity}`);

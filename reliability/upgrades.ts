@@ -8,16 +8,14 @@ import type { Proof, Run } from "./proof.ts";
 const FIXTURES = new URL("../test/fixtures/schemas/", import.meta.url);
 
 type Row = Readonly<Record<string, unknown>>;
-/** The rows of every table. */
 export type Tables = ReadonlyMap<string, readonly Row[]>;
 
-/** A database of its own. */
 interface TargetDb {
   readonly engine: "sqlite" | "postgres";
   readonly url: string;
   execute(sql: string): Promise<void>;
   tables(): Promise<Tables>;
-  /** What a database of the newest version looks like, whatever it was before. */
+  /** The shape of the newest schema, whatever the database was before. */
   shape(): Promise<readonly string[]>;
   version(): Promise<number>;
 }
@@ -57,7 +55,7 @@ export const upgrades: Proof = {
   },
 };
 
-/** Every version that was released has a database to upgrade from: a new step needs a new one, for both engines. */
+/** Every released schema has a fixture to upgrade from, on both engines. */
 export function missingFixtures(engine: TargetDb["engine"], newest: number): string[] {
   const there = readdirSync(FIXTURES).filter((name) => name.startsWith(engine));
   return Array.from({ length: newest }, (_, index) => `${engine}-${index + 1}.sql`)
@@ -83,7 +81,7 @@ async function upgrade(
   return { rows: [...before.values()].reduce((sum, rows) => sum + rows.length, 0), violations };
 }
 
-/** What is not as it was. Tables and columns that are new are no difference. */
+/** Differences, except for new tables and columns. */
 export function differences(before: Tables, after: Tables): string[] {
   return [...before].flatMap(([table, rows]) => {
     const columns = Object.keys(rows[0] ?? {});
@@ -95,7 +93,7 @@ export function differences(before: Tables, after: Tables): string[] {
   });
 }
 
-/** What the program itself shows of each list is what its rows say. */
+/** Compares each list as the program returns it with its rows. */
 async function differencesOfLists({ url }: TargetDb, before: Tables): Promise<string[]> {
   const accounts = before.get("accounts") ?? [];
   const owners = accounts.length === 0 ? [{ user_id: 1, name: undefined }] : accounts;

@@ -2,11 +2,11 @@ import { guidOf } from "../src/feed-url.ts";
 import { type Answer, ATOMIC, add } from "../test/harness.ts";
 import { call } from "./api.ts";
 
-/** A request of the work, what it is answered, and what it is answered when it comes again after it was done. */
+/** A request of the workload with its response, the first time and when repeated. */
 export interface Request {
   readonly name: string;
   readonly send: (port: number) => Promise<Answer | undefined>;
-  /** An answer in words, like `clean`. */
+  /** A response in the form of `clean`. */
   readonly read: (answer: Answer) => string;
   readonly clean: string;
   readonly repeated: string;
@@ -16,7 +16,7 @@ export interface Request {
 
 const PLAIN = "application/vnd.api+json";
 
-/** Additions, conflicts, a removal, an import and readings, one after another, on a list that is empty. Number makes it another one. */
+/** Adds, conflicts, removals, an import and reads, in sequence, on an empty list. `number` makes the ids unique. */
 export function createWorkload(number: number): Request[] {
   const id = (place: number) => `00000000-0000-4000-8${place.toString(16).padStart(3, "0")}-${hex(number)}`;
   const feed = (place: number) => `https://feeds.example/${number}/${place}`;

@@ -39,6 +39,7 @@ test("without settings there is a server for one person on this machine", () => 
     metrics: false,
     metricsToken: undefined,
     maxQueuedOperations: 50_000,
+    removalRetentionDays: 180,
     limits: {
       maxOperations: 10_000,
       maxBodyBytes: 8_388_608,

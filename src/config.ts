@@ -21,6 +21,8 @@ export interface Config {
   /** What Prometheus has to show; undefined when it needs nothing. */
   readonly metricsToken: string | undefined;
   readonly maxQueuedOperations: number;
+  /** How long removed subscriptions are remembered. */
+  readonly removalRetentionDays: number;
   readonly limits: Limits;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
@@ -74,6 +76,10 @@ export const SETTINGS = {
   EARMARK_REQUESTS_PER_MINUTE: ["6000", "Most requests of one account in a minute; more are answered 429."],
   EARMARK_OPERATIONS_PER_MINUTE: ["100000", "Most operations of one account in a minute; more are answered 429."],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account; more are refused."],
+  EARMARK_REMOVAL_RETENTION_DAYS: [
+    "180",
+    "Days to remember removed subscriptions, so that other devices learn of them.",
+  ],
   EARMARK_ALLOWED_HOSTS: [
     "",
     "Names under which the server may be reached besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",
@@ -255,6 +261,7 @@ export function readConfig(
     metrics: flag("EARMARK_METRICS"),
     metricsToken: text("EARMARK_METRICS_TOKEN") || undefined,
     maxQueuedOperations: number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
+    removalRetentionDays: number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: {
       maxOperations: number("EARMARK_MAX_OPERATIONS", 1, 100_000),
       maxBodyBytes: number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),

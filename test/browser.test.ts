@@ -22,16 +22,15 @@ const STYLE = `
   @media (prefers-color-scheme: dark) { html { background: #000; color: #fff } }
   .small { width: 9px; height: 9px; padding: 0; border: 0 }`;
 
-/** A page that nothing can be said against, with something planted in it. */
+/** A page without problems, plus the given ones. */
 function pageWith({ body = "", script = "" }: { readonly body?: string; readonly script?: string }): Server {
   const answers: Readonly<Record<string, readonly [type: string, text: string]>> = {
     "/": [
       "text/html; charset=utf-8",
       `<!doctype html><html lang="en"><head><title>A page</title><meta name="viewport" content="width=device-width">
        <link rel="icon" href="data:,"><link rel="stylesheet" href="/page.css"></head>
-       <body><main><h1>A page</h1><p>Nothing wrong.</p>${body}</main><script src="/page.js"></script></body></html>`,
+       <body><main><h1>A page</h1><p>No problems.</p>${body}</main><script src="/page.js"></script></body></html>`,
     ],
-    // Planted scripts may wait; what they throw meanwhile is thrown to the page.
     "/page.js": [
       "text/javascript",
       `(async () => {${script}})().finally(() => (document.documentElement.id = "done"))`,
@@ -61,23 +60,23 @@ const SMALL_BUTTONS = ["One", "Two"].map((name) => `<button class="small" aria-l
 
 const browser = await launch();
 
-/** A page with something planted, opened and done with what it does at once. */
-async function open(planted: { readonly body?: string; readonly script?: string }, options: PageOptions = {}) {
-  const url = await listen(pageWith(planted));
+/** Opens such a page and waits until its script has run. */
+async function open(problem: { readonly body?: string; readonly script?: string }, options: PageOptions = {}) {
+  const url = await listen(pageWith(problem));
   const watched = await browser.newPage(url, options);
   await watched.page.goto("/");
   await watched.page.locator("#done").waitFor();
   return watched;
 }
 
-describe("a page in a browser", () => {
-  test("that is fine passes every check", async () => {
+describe("browser", () => {
+  test("browser: page without problems → passes every check", async () => {
     const { page, finish } = await open({ script: "await (await fetch('/fine')).text()" });
     await assertAccessible(page);
     await finish();
   });
 
-  test("has the size, the theme and the language that were asked for", async () => {
+  test("browser: size, theme and locale → as requested", async () => {
     const see = `[innerWidth, innerHeight, navigator.maxTouchPoints > 0,
       matchMedia("(prefers-color-scheme: dark)").matches, navigator.language].join()`;
     const phone = await open({}, { size: "phone", theme: "dark", locale: "de-DE" });
@@ -92,18 +91,14 @@ describe("a page in a browser", () => {
   const problems: readonly [name: string, script: string, expected: RegExp][] = [
     ["an error on the console", "console.error('planted')", /^console: planted$/],
     ["an exception", "setTimeout(() => { throw new Error('planted') })", /^error: Error: planted/],
-    ["a rejection", "Promise.reject(new Error('planted'))", /^error: Error: planted/],
-    ["an answer with an error", "await fetch('/planted')", /^answer: 404 GET http:\S+\/planted$/],
-    ["a script that the policy forbids", "try { eval('1') } catch {}", /^policy: .*eval/],
-    [
-      "markup that is not trusted",
-      "try { document.body.innerHTML = '<i>' } catch {}",
-      /^policy: require-trusted-types/,
-    ],
-    ["a style that the policy forbids", "document.body.setAttribute('style', 'color: red')", /^policy: style-src/],
+    ["an unhandled rejection", "Promise.reject(new Error('planted'))", /^error: Error: planted/],
+    ["a response with status 404", "await fetch('/planted')", /^response: 404 GET http:\S+\/planted$/],
+    ["eval", "try { eval('1') } catch {}", /^policy: .*eval/],
+    ["markup from a string", "try { document.body.innerHTML = '<i>' } catch {}", /^policy: require-trusted-types/],
+    ["an inline style", "document.body.setAttribute('style', 'color: red')", /^policy: style-src/],
   ];
   for (const [name, script, expected] of problems) {
-    test(`with ${name} fails`, async () => {
+    test(`browser: ${name} → reported`, async () => {
       const watched = await open({ script });
       const all = await watched.problems();
       assert.ok(
@@ -114,16 +109,16 @@ describe("a page in a browser", () => {
     });
   }
 
-  test("with a request to elsewhere fails, even if it is answered", async () => {
-    const elsewhere = await listen(
+  test("browser: request to another host that responds → reported", async () => {
+    const otherHost = await listen(
       createServer((_, response) => response.setHeader("access-control-allow-origin", "*").end()),
     );
-    const watched = await open({ script: `await (await fetch('${elsewhere}/planted')).text()` });
-    assert.deepEqual(await watched.problems(), [`elsewhere: GET ${elsewhere}/planted`]);
-    await assert.rejects(watched.finish(), /elsewhere: GET/);
+    const watched = await open({ script: `await (await fetch('${otherHost}/planted')).text()` });
+    assert.deepEqual(await watched.problems(), [`other-host: GET ${otherHost}/planted`]);
+    await assert.rejects(watched.finish(), /other-host: GET/);
   });
 
-  test("with a request that gets no answer fails", async () => {
+  test("browser: request without a response → reported", async () => {
     const watched = await open({});
     await watched.context.setOffline(true);
     await watched.page.evaluate("fetch('/fine').catch(() => 0).then(() => 0)");
@@ -132,35 +127,35 @@ describe("a page in a browser", () => {
     await watched.finish();
   });
 
-  test("never reaches the network", async () => {
+  test("browser: public host name → not resolved", async () => {
     const watched = await open({});
     await assert.rejects(watched.page.goto("http://example.com/"), /ERR_NAME_NOT_RESOLVED/);
-    assert.match((await watched.problems()).join(), /elsewhere: GET http:\/\/example\.com\//);
+    assert.match((await watched.problems()).join(), /other-host: GET http:\/\/example\.com\//);
     await watched.context.close();
   });
 
-  test("may have the problems that its test allows, and no others", async () => {
+  test("browser: allowed problem → only the others are reported", async () => {
     const watched = await open({ script: "await fetch('/planted'); console.error('another')" });
-    watched.allow(/^answer: 404 GET .*\/planted$/);
+    watched.allow(/^response: 404 GET .*\/planted$/);
     assert.deepEqual(await watched.problems(), ["console: another"]);
     watched.allow(/another/);
     await watched.finish();
   });
 
   const barriers: readonly [name: string, body: string, rule: RegExp][] = [
-    ["an image without a text", '<img src="data:,">', /image-alt \(critical\)/],
+    ["an image without alternative text", '<img src="data:,">', /image-alt \(critical\)/],
     ["buttons too small to touch", SMALL_BUTTONS, /target-size \(serious\)/],
     ["a heading out of order", "<h4>Planted</h4>", /heading-order \(moderate\)/],
   ];
   for (const [name, body, rule] of barriers) {
-    test(`with ${name} is not accessible`, async () => {
+    test(`browser: ${name} → not accessible`, async () => {
       const { page, context } = await open({ body });
       await assert.rejects(assertAccessible(page), rule);
       await context.close();
     });
   }
 
-  test("that keeps the processor busy has a long task", async () => {
+  test("browser: busy for 120 ms → one long task", async () => {
     const { page, finish } = await open({});
     const long = async () => (await longTasks(page)).filter(({ duration }) => duration >= 120);
     assert.deepEqual(await long(), []);
@@ -173,7 +168,7 @@ describe("a page in a browser", () => {
     await finish();
   });
 
-  test("can be slowed down", async () => {
+  test("browser: throttled processor → slower, and as before afterwards", async () => {
     const { page, finish } = await open({});
     const work = "{ const start = performance.now(); for (let n = 0; n < 3e7; n += 1); performance.now() - start }";
     const measure = async () => {
@@ -182,7 +177,7 @@ describe("a page in a browser", () => {
       return Math.min(...times);
     };
     const before = await measure();
-    // By far more than what else goes on here could.
+    // Far more than other load on the machine could.
     await slowCpu(page, 20);
     const slow = await measure();
     await slowCpu(page, 1);

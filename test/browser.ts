@@ -5,37 +5,37 @@ import { type BrowserContext, type CDPSession, chromium, type Page, type Request
 import { findChromium } from "./chromium.ts";
 
 export interface PageOptions {
-  /** A phone that is touched (390×844), or a window on a desk (1280×800), which is the default. */
+  /** A touch screen of 390×844, or a window of 1280×800, which is the default. */
   readonly size?: "phone" | "desktop";
   readonly theme?: "light" | "dark";
   readonly locale?: string;
 }
 
-/** A page in a context of its own, of which everything that went wrong is kept. */
+/** A page in its own browser context, whose problems are recorded. */
 export interface WatchedPage {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Problems that match one of these are expected from now on, and were before. */
+  /** Ignores problems that match one of these, also earlier ones. */
   readonly allow: (...patterns: readonly RegExp[]) => void;
-  /** What went wrong so far and was not allowed, each as `<kind>: <text>`; see `Kind`. */
+  /** Problems so far that are not allowed, each as `<kind>: <text>`; see `Kind`. */
   readonly problems: () => Promise<string[]>;
-  /** Closes the page and fails if anything went wrong. */
+  /** Closes the page and fails if there were problems. */
   readonly finish: () => Promise<void>;
 }
 
 export interface TestBrowser {
   readonly version: string;
-  /** A page for the server at `url`: paths are from there, and whatever goes elsewhere is a problem. */
+  /** Opens a page for the server at `url`. Requests to other hosts are problems. */
   readonly newPage: (url: string, options?: PageOptions) => Promise<WatchedPage>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * `console`: an error on the console. `error`: an exception that nobody caught. `policy`: something that the content
- * security policy forbids. `failed`: a request without an answer. `answer`: one answered with 400 or more, such as
- * `answer: 401 POST http://…`. `elsewhere`: a request that leaves the server. `crash`: the page fell over.
+ * `console`: an error on the console. `error`: an uncaught exception. `policy`: a violation of the content security
+ * policy. `failed`: a request without a response. `response`: a response with status 400 or more, such as
+ * `response: 401 POST http://…`. `other-host`: a request to another host. `crash`: the page crashed.
  */
-type Kind = "console" | "error" | "policy" | "failed" | "answer" | "elsewhere" | "crash";
+type Kind = "console" | "error" | "policy" | "failed" | "response" | "other-host" | "crash";
 
 const SIZES = {
   phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true },
@@ -50,18 +50,18 @@ const ARGUMENTS = [
   "--disable-quic",
   "--disable-dev-shm-usage",
   "--no-first-run",
-  // No test may depend on the network, nor may the browser itself look for anything there.
+  // Neither tests nor the browser itself may use the network.
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
 ];
 
-/** One browser for the tests of a file, without a window; closed when they have run. */
+/** A headless browser for the tests of a file; closed after them. */
 export async function launch(): Promise<TestBrowser> {
   const { path, args, env } = await findChromium();
   const browser = await chromium.launch({
     executablePath: path,
     args: [...args, ...ARGUMENTS],
     env: { ...process.env, ...env },
-    // Root may not have it, and many containers give it to nobody. The pages are our own.
+    // Not available to root and in many containers. The pages are our own.
     chromiumSandbox: false,
   });
   const close = () => browser.close();
@@ -82,12 +82,12 @@ export async function launch(): Promise<TestBrowser> {
   };
 }
 
-/** What `WATCHER` leaves in the page. */
+/** Set by `WATCHER`. */
 interface Watching {
   readonly earmarkLongTasks?: () => { start: number; duration: number }[];
 }
 
-// A string, since the types of the tests know no browser. Each page has it before any script of its own.
+// A string, since the tests have no DOM types. Runs in each page before its own scripts.
 const WATCHER = `{
   const tasks = [];
   const keep = (entries) => tasks.push(...entries.map(({ startTime, duration }) => ({ start: startTime, duration })));
@@ -105,9 +105,9 @@ const WATCHER = `{
 async function watch(context: BrowserContext, origin: string): Promise<WatchedPage> {
   const kept: string[] = [];
   const allowed: RegExp[] = [];
-  const answered = new WeakSet<Request>();
-  /** Addresses of requests that are among the problems. */
-  const bad: string[] = [];
+  const responded = new WeakSet<Request>();
+  /** URLs of requests that are already recorded as problems. */
+  const reported: string[] = [];
   const keep = (kind: Kind, text: string) => kept.push(`${kind}: ${text}`);
   const loads: { readonly text: string; readonly url: string }[] = [];
 
@@ -115,30 +115,30 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
   context.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "assert") return;
     const text = message.text();
-    // The browser says so about requests that are kept already, with less of what happened.
+    // Usually repeats a request that is recorded anyway.
     if (text.startsWith("Failed to load resource")) loads.push({ text, url: message.location().url });
     else keep(/Content Security Policy|TrustedHTML|TrustedScript/.test(text) ? "policy" : "console", text);
   });
   context.on("weberror", (error) => keep("error", String(error.error().stack ?? error.error())));
   context.on("request", (request) => {
-    if (leaves(request.url())) keep("elsewhere", `${request.method()} ${request.url()}`);
+    if (leaves(request.url())) keep("other-host", `${request.method()} ${request.url()}`);
   });
   context.on("requestfailed", (request) => {
-    // An answer whose body nobody reads is let go, which is no failure.
-    if (answered.has(request) && request.failure()?.errorText === "net::ERR_ABORTED") return;
-    bad.push(request.url());
+    // A response whose body is not read is cancelled, which is no failure.
+    if (responded.has(request) && request.failure()?.errorText === "net::ERR_ABORTED") return;
+    reported.push(request.url());
     keep("failed", `${request.method()} ${request.url()} ${request.failure()?.errorText ?? ""}`);
   });
   context.on("response", (response) => {
-    answered.add(response.request());
+    responded.add(response.request());
     if (response.status() < 400) return;
-    bad.push(response.url());
-    keep("answer", `${response.status()} ${response.request().method()} ${response.url()}`);
+    reported.push(response.url());
+    keep("response", `${response.status()} ${response.request().method()} ${response.url()}`);
   });
   context.on("page", (page) => {
     page.on("crash", () => keep("crash", page.url()));
     page.on("websocket", (socket) => {
-      if (leaves(socket.url())) keep("elsewhere", socket.url());
+      if (leaves(socket.url())) keep("other-host", socket.url());
     });
   });
   await context.exposeBinding("earmarkViolation", (_source, text: string) => keep("policy", text));
@@ -146,10 +146,10 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
   const page = await context.newPage();
 
   const problems = async () => {
-    // What the pages have said already comes in before their answer.
+    // Messages that the pages have already sent arrive before the result of this call.
     const rounds = context.pages().map((open) => open.evaluate(() => new Promise((done) => setTimeout(done, 20))));
     await Promise.allSettled(rounds);
-    const unexplained = loads.filter(({ url }) => !bad.includes(url));
+    const unexplained = loads.filter(({ url }) => !reported.includes(url));
     const all = [...kept, ...unexplained.map(({ text, url }) => `console: ${text} ${url}`)];
     return all.filter((problem) => !allowed.some((pattern) => pattern.test(problem)));
   };
@@ -168,7 +168,7 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
 
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-/** Fails, and says where, unless axe finds nothing to complain about in what the page shows now. */
+/** Fails with the violations that axe finds in the current state of the page. */
 export async function assertAccessible(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page);
   const evaluate = async <T>(expression: string): Promise<T> => {
@@ -181,11 +181,11 @@ export async function assertAccessible(page: Page): Promise<void> {
       throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value as T;
   };
-  // Colours and sizes on their way to elsewhere are not what is to be judged; what never ends is.
+  // Waits for the end of animations, unless they are infinite.
   await evaluate(`Promise.allSettled(document.getAnimations()
     .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime))
     .map((animation) => animation.finished)).then(() => undefined)`);
-  // Scripts that come from here are not held to the policy of the page, unlike a script element.
+  // Unlike a script element, this is not subject to the content security policy.
   await evaluate(`typeof axe === "undefined" && (() => {${axe.source}})(), undefined`);
   const options = { runOnly: { type: "tag", values: TAGS }, resultTypes: ["violations"] };
   const violations = await evaluate<axe.Result[]>(
@@ -201,15 +201,15 @@ export async function assertAccessible(page: Page): Promise<void> {
 
 const sessions = new WeakMap<Page, CDPSession>();
 
-/** The processor as if it were `times` slower; 1 is as it is. */
+/** Slows the processor down by this factor. */
 export async function slowCpu(page: Page, times: number): Promise<void> {
-  // It lasts as long as the session does.
+  // Throttling ends with the session.
   const session = sessions.get(page) ?? (await page.context().newCDPSession(page));
   sessions.set(page, session);
   await session.send("Emulation.setCPUThrottlingRate", { rate: times });
 }
 
-/** What kept the page from answering for 50 ms or more since it was loaded, in milliseconds. */
+/** Tasks of 50 ms or more since the page was loaded, in milliseconds. */
 export function longTasks(page: Page): Promise<{ start: number; duration: number }[]> {
   return page.evaluate(() => (globalThis as Watching).earmarkLongTasks?.() ?? []);
 }

@@ -18,14 +18,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
-/** What starts a Chromium: `env` is added to the environment of this process. */
+/** How to start Chromium; `env` is added to the environment of this process. */
 export interface Chromium {
   readonly path: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A Chromium in a folder of ours; the paths are from that folder. */
+/** A Chromium in the cache; paths are relative to its folder. */
 interface Unpacked {
   readonly path: string;
   readonly args: readonly string[];
@@ -34,7 +34,7 @@ interface Unpacked {
 
 const PROJECT = fileURLToPath(new URL("..", import.meta.url));
 const CACHE = join(PROJECT, "node_modules", ".cache", "chromium");
-/** In each folder of the cache, what it holds. */
+/** Describes what a folder of the cache contains. */
 const DESCRIPTION = "unpacked.json";
 const MINUTE = 60_000;
 
@@ -44,8 +44,8 @@ let found: Promise<Chromium> | undefined;
 let announced = false;
 
 /**
- * The Chromium of CHROMIUM_PATH, else of the system; on Linux else the one of the npm package (x64 alone), else one
- * unpacked from the packages of the distribution. Nothing is installed on the system.
+ * Finds Chromium in this order: CHROMIUM_PATH, the system, and on Linux the npm package (x64 only) or the distribution's
+ * packages, unpacked into the cache. Nothing is installed on the system.
  */
 export function findChromium(): Promise<Chromium> {
   found ??= find();
@@ -55,7 +55,7 @@ export function findChromium(): Promise<Chromium> {
 async function find(): Promise<Chromium> {
   const named = process.env["CHROMIUM_PATH"];
   if (named) {
-    if (!existsSync(named)) throw new Error(`CHROMIUM_PATH is ${named}, but there is no such file.`);
+    if (!existsSync(named)) throw new Error(`CHROMIUM_PATH: no such file: ${named}`);
     return { path: named, args: [], env: {} };
   }
   for (const path of systemPaths()) {
@@ -79,12 +79,12 @@ async function find(): Promise<Chromium> {
       }
     }
   }
-  throw new Error("Install Chromium or Chrome, or set CHROMIUM_PATH to one: the page is tested in it.", {
+  throw new Error("The page tests need a browser: install Chromium or Chrome, or set CHROMIUM_PATH.", {
     cause: reasons,
   });
 }
 
-/** Where a Chromium or Chrome of the system may be, in the order in which they are tried. */
+/** Possible paths of Chromium or Chrome, in the order in which they are tried. */
 function systemPaths(): string[] {
   const { env, platform } = process;
   if (platform === "win32") {
@@ -112,7 +112,7 @@ function systemPaths(): string[] {
   return paths;
 }
 
-/** Ubuntu has a script in the place of Chromium that only says how to get one. On Windows a window would open. */
+/** Ubuntu has a script instead of Chromium that only explains how to install it. On Windows this would open a window. */
 async function isBrowser(path: string): Promise<boolean> {
   if (!existsSync(path)) return false;
   if (process.platform === "win32") return true;
@@ -122,7 +122,7 @@ async function isBrowser(path: string): Promise<boolean> {
   );
 }
 
-/** What was fetched or tried for one system need not run on another. */
+/** A browser unpacked for one system may not run on another. */
 function systemName(): string {
   const release = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : "";
   const value = (key: string) => new RegExp(`^${key}="?([\\w.-]+)`, "m").exec(release)?.[1] ?? "";
@@ -131,10 +131,7 @@ function systemName(): string {
 
 type Fill = (folder: string) => Promise<Unpacked>;
 
-/**
- * Fills a folder of the cache, unless it is there. It is filled elsewhere and gets its name when a page could be
- * opened, so whatever interrupts us leaves no half of a browser.
- */
+/** Fills a folder of the cache once. It gets its name only after a page was opened, so that it is never incomplete. */
 async function fetchOnce(name: string, fill: Fill): Promise<Chromium> {
   const folder = join(CACHE, name);
   mkdirSync(CACHE, { recursive: true });
@@ -145,7 +142,8 @@ async function fetchOnce(name: string, fill: Fill): Promise<Chromium> {
     for (const left of globSync(`${name}.partial-*`, { cwd: CACHE })) {
       rmSync(join(CACHE, left), { recursive: true, force: true, maxRetries: 5 });
     }
-    if (!announced) process.stderr.write("Getting a Chromium to test the page in; this happens once, in a minute.\n");
+    if (!announced)
+      process.stderr.write("Downloading Chromium for the page tests; this happens once and takes about a minute.\n");
     announced = true;
     const partial = mkdtempSync(join(CACHE, `${name}.partial-`));
     try {
@@ -170,7 +168,7 @@ function readCache(name: string): Chromium | undefined {
   return chromiumIn(folder, JSON.parse(readFileSync(description, "utf8")) as Unpacked);
 }
 
-/** One process at a time fetches. The kernel takes this lock back from a process that is killed. */
+/** Only one process downloads at a time. The kernel releases the lock if the process is killed. */
 async function lock(): Promise<() => void> {
   const name = `\0earmark-chromium-${createHash("sha256").update(CACHE).digest("hex").slice(0, 32)}`;
   for (const end = Date.now() + 20 * MINUTE; Date.now() < end; await sleep(200)) {
@@ -192,7 +190,7 @@ function chromiumIn(folder: string, { path, args, libraries }: Unpacked): Chromi
   const fonts = join(folder, "fonts.conf");
   const fromHere = libraries.map((library) => join(folder, library));
   const paths = [...fromHere, ...(process.env["LD_LIBRARY_PATH"] ?? "").split(":")].filter((name) => name !== "");
-  // It names the folder, which may have been moved.
+  // Contains absolute paths, and the folder may have been moved.
   const text = fontsFile(folder);
   if (!existsSync(fonts) || readFileSync(fonts, "utf8") !== text) writeFileSync(fonts, text);
   return {
@@ -202,9 +200,9 @@ function chromiumIn(folder: string, { path, args, libraries }: Unpacked): Chromi
   };
 }
 
-/** Without this the unpacked fontconfig looks for its own settings in /etc, and finds no font. */
+/** Without it, the unpacked fontconfig would look for its settings in /etc and find no fonts. */
 function fontsFile(folder: string): string {
-  // Of the packages; the one of npm brings Open Sans alone.
+  // The distribution's packages; the npm package has only Open Sans.
   const families = { "sans-serif": "DejaVu Sans", serif: "DejaVu Serif", monospace: "DejaVu Sans Mono" };
   const aliases = Object.entries(families).map(
     ([name, font]) =>
@@ -220,7 +218,6 @@ function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }
 
-/** Fails unless this Chromium opens a page. */
 async function tryPage(folder: string, unpacked: Unpacked): Promise<void> {
   const { path, args, env } = chromiumIn(folder, unpacked);
   const browser = await chromium.launch({
@@ -238,21 +235,21 @@ async function tryPage(folder: string, unpacked: Unpacked): Promise<void> {
   }
 }
 
-/** These turn off what the tests look at, or are for a place where no process may start another. */
+/** Options of the npm package that disable what the tests check, or that are meant for AWS Lambda. */
 const UNWANTED = [
   "--disable-web-security",
   "--allow-running-insecure-content",
   "--disable-site-isolation-trials",
   "--single-process",
-  // Playwright has its own, and of each the last alone counts.
+  // Playwright sets these itself, and only the last one counts.
   "--headless",
   "--disable-features",
   "--enable-features",
 ];
 
-/** The Chromium of @sparticuz/chromium: unpacked by its own code, which does it in the folder for temporary files. */
+/** Unpacks @sparticuz/chromium with its own code, which uses the folder for temporary files. */
 async function fillFromNpm(folder: string): Promise<Unpacked> {
-  // To root, the archives would give files of whoever made them; in some containers there is no such user.
+  // As root, it would restore the owners of the files, who do not exist in some containers.
   const script = `process.getuid = () => 1;
     const { default: chromium } = await import("@sparticuz/chromium");
     chromium.setGraphicsMode = false;
@@ -260,7 +257,7 @@ async function fillFromNpm(folder: string): Promise<Unpacked> {
     console.log(JSON.stringify(chromium.args))`;
   const { stdout } = await execute(process.execPath, ["--input-type=module", "--eval", script], {
     cwd: PROJECT,
-    // Only where it believes to be in a Lambda does it unpack the libraries as well.
+    // It unpacks the libraries only in AWS Lambda.
     env: { ...process.env, TMPDIR: folder, AWS_EXECUTION_ENV: "AWS_Lambda_nodejs24.x" },
     timeout: 5 * MINUTE,
   });
@@ -287,14 +284,14 @@ async function fillFromNpm(folder: string): Promise<Unpacked> {
   throw reasons.at(-1);
 }
 
-/** The smallest Chromium that the distribution has. */
+/** Unpacks the distribution's smallest Chromium. */
 async function fillFromPackages(folder: string): Promise<Unpacked> {
   const apt = await prepareApt(folder);
   const available = async (name: string) => (await apt("apt-cache", "show", name).catch(() => "")) !== "";
   const name = (await available("chromium-headless-shell")) ? "chromium-headless-shell" : "chromium";
-  if (!(await available(name))) throw new Error("The distribution has no package of Chromium.");
+  if (!(await available(name))) throw new Error("The distribution has no Chromium package.");
   const common = "chromium-common";
-  // What the common files of Chromium need besides are tools of a desktop, and a lot.
+  // The dependencies of chromium-common are large desktop tools.
   const needed = (await directNeeds(apt, name)).filter((need) => need !== common);
   await unpackPackages(folder, [name, common], [...needed, "fonts-dejavu-core", "fonts-wqy-microhei"], apt);
   const unpacked = { path: join("root/usr/lib/chromium", name), args: [], libraries: librariesIn(folder) };
@@ -304,7 +301,7 @@ async function fillFromPackages(folder: string): Promise<Unpacked> {
 
 type Apt = (command: "apt-get" | "apt-cache", ...args: readonly string[]) => Promise<string>;
 
-/** apt with the sources of the system and its list of what is installed, but with folders of our own. */
+/** apt with the system's sources and list of installed packages, but its own folders. */
 async function prepareApt(folder: string): Promise<Apt> {
   for (const name of ["apt/state/lists/partial", "apt/cache/archives/partial"]) {
     mkdirSync(join(folder, name), { recursive: true });
@@ -317,11 +314,11 @@ async function prepareApt(folder: string): Promise<Apt> {
       'Dir::State::status "/var/lib/dpkg/status";',
       `Dir::Cache "${join(folder, "apt", "cache")}";`,
       'Debug::NoLocking "true";',
-      // Whom apt becomes when root starts it may not write to our folders.
+      // As root, apt would switch to a user who cannot write to these folders.
       'APT::Sandbox::User "root";',
       'Acquire::Languages "none";',
       'Acquire::Retries "3";',
-      // These would be run on the system.
+      // These hooks would change the system.
       "#clear APT::Update::Pre-Invoke;",
       "#clear APT::Update::Post-Invoke;",
       "#clear APT::Update::Post-Invoke-Success;",
@@ -337,14 +334,14 @@ async function prepareApt(folder: string): Promise<Apt> {
   return apt;
 }
 
-/** The packages that one depends on; the first where there is a choice. */
+/** The direct dependencies of a package; the first of alternatives. */
 async function directNeeds(apt: Apt, name: string): Promise<string[]> {
   const text = await apt("apt-cache", "show", "--no-all-versions", name);
   const line = /^Depends: (.+)$/m.exec(text)?.[1] ?? "";
   return line.split(",").map((choice) => choice.trim().split(/[\s(|:]/)[0] ?? "");
 }
 
-/** Unpacks `names`, and of `needed` and what these need all that the system has not. */
+/** Unpacks `names`, and `needed` with its dependencies as far as the system lacks them. */
 async function unpackPackages(
   folder: string,
   names: readonly string[],
@@ -356,14 +353,14 @@ async function unpackPackages(
   if (names.length > 0) await apt("apt-get", "download", ...names);
   const archives = join(folder, "apt/cache/archives");
   for (const file of globSync("*.deb", { cwd: archives })) {
-    // The loader of the system goes with its own C library alone.
+    // The system's loader works only with its own C library.
     if (/^libc6_/.test(file)) continue;
     await execute("dpkg-deb", ["-x", join(archives, file), join(folder, "root")]);
   }
   rmSync(join(folder, "apt"), { recursive: true, force: true });
 }
 
-/** Every folder with shared libraries among what was unpacked. */
+/** Every unpacked folder with shared libraries. */
 function librariesIn(folder: string): string[] {
   const files = globSync("root/{lib,usr/lib}/**/*.so*", { cwd: folder });
   const folders = new Set(files.map((file) => relative(folder, dirname(join(folder, file)))));

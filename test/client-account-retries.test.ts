@@ -48,7 +48,7 @@ test("lost response: unrepeatable account request → not retried", async () => 
   fates.push("cut after");
   await failureOf(client.deleteAccount(), NetworkError);
   assert.equal(sent(), 1);
-  assert.deepEqual(await refusalOf(client.me()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(client.me()), [401, "invalid-credentials"]);
 });
 
 test("lost response: sign-out → signed out", async () => {

@@ -22,7 +22,7 @@ test("session: sign up, out and in → signed in", async () => {
   assert.deepEqual(outcomesOf(await client.subscribe(feedsOf(2))), ["added", "added"]);
 
   assert.equal(await client.signOut(), undefined);
-  assert.deepEqual(await refusalOf(client.me()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(client.me()), [401, "unauthenticated"]);
   // Nobody is signed in, so there is nothing to end.
   await client.signOut();
 
@@ -34,15 +34,15 @@ test("sign-up: name taken or invalid password → refused", async () => {
   const person = { name: "grace", password: PASSWORD };
   await openBrowser(url).signUp(person);
   const client = openBrowser(url);
-  assert.deepEqual(await refusalOf(client.signUp(person)), [409, "Name Taken"]);
+  assert.deepEqual(await refusalOf(client.signUp(person)), [409, "name-taken"]);
   const short = await failureOf(client.signUp({ name: "hopper", password: "short" }), EarmarkError);
   assert.deepEqual([short.status, short.errors[0]?.source?.pointer], [422, "/data/attributes/password"]);
   const wrong = await failureOf(client.signIn({ ...person, password: "wrong horse battery" }), EarmarkError);
   assert.deepEqual(
-    [wrong.status, wrong.title, wrong.detail, wrong.errors.length],
-    [401, "Unauthorized", "Invalid name or password.", 1],
+    [wrong.status, wrong.code, wrong.detail, wrong.errors.length],
+    [401, "sign-in-failed", "Invalid name or password.", 1],
   );
-  assert.deepEqual(await refusalOf(client.sessions()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(client.sessions()), [401, "unauthenticated"]);
 });
 
 test("invitation: used twice → refused", async () => {
@@ -51,11 +51,11 @@ test("invitation: used twice → refused", async () => {
   assert.ok(!isRefused(opened));
   const invitation = opened.secret;
   const client = openBrowser(url);
-  assert.deepEqual(await refusalOf(client.signUp({ name: "ann", password: PASSWORD })), [403, "Sign-Up Closed"]);
+  assert.deepEqual(await refusalOf(client.signUp({ name: "ann", password: PASSWORD })), [403, "sign-up-closed"]);
   await client.signUp({ name: "ann", password: PASSWORD, invitation });
   assert.equal((await client.me()).name, "ann");
   const late = openBrowser(url).signUp({ name: "bob", password: PASSWORD, invitation });
-  assert.deepEqual(await refusalOf(late), [403, "Invitation Not Valid"]);
+  assert.deepEqual(await refusalOf(late), [403, "invalid-invitation"]);
 });
 
 test("token: created, used, listed and revoked → refused afterwards", async () => {
@@ -84,10 +84,10 @@ test("token: created, used, listed and revoked → refused afterwards", async ()
   const app = createClient({ url: url, token: secret });
   assert.deepEqual(outcomesOf(await app.subscribe(feedsOf(1))), ["added"]);
   const reader = createClient({ url: url, token: radio.secret });
-  assert.deepEqual(await refusalOf(reader.subscribe(feedsOf(1))), [403, "Insufficient Scope"]);
+  assert.deepEqual(await refusalOf(reader.subscribe(feedsOf(1))), [403, "insufficient-scope"]);
   // A token is not the person.
-  assert.deepEqual(await refusalOf(app.tokens()), [403, "Sign In Needed"]);
-  assert.deepEqual(await refusalOf(app.signOut()), [403, "Sign In Needed"]);
+  assert.deepEqual(await refusalOf(app.tokens()), [403, "session-required"]);
+  assert.deepEqual(await refusalOf(app.signOut()), [403, "session-required"]);
 
   const listed = await client.tokens();
   assert.deepEqual(
@@ -100,13 +100,13 @@ test("token: created, used, listed and revoked → refused afterwards", async ()
   assert.deepEqual({ ...listed[0], lastUsedAt: null }, phone);
   assert.equal(await client.revoke(phone), true);
   assert.equal(await client.revoke(phone), false);
-  assert.deepEqual(await refusalOf(app.me()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(app.me()), [401, "invalid-credentials"]);
   assert.equal((await client.tokens()).length, 1);
 
-  assert.deepEqual(await refusalOf(client.createToken({ label: "" })), [422, "Validation Failed"]);
+  assert.deepEqual(await refusalOf(client.createToken({ label: "" })), [422, "invalid-label"]);
   assert.deepEqual(await refusalOf(client.createToken({ label: "late", expiresAt: new Date(0) })), [
     422,
-    "Validation Failed",
+    "invalid-expiry",
   ]);
   // It would have become a token that never ends.
   await failureOf(client.createToken({ label: "never", expiresAt: new Date(Number.NaN) }), RangeError);
@@ -154,20 +154,20 @@ test("sessions: revoked or password changed → signed out", async () => {
   assert.ok(first?.expiresAt instanceof Date);
   assert.equal(first.expiresAt.getTime() - first.createdAt.getTime(), 90 * DAY_MS);
   assert.equal(await sofa.revoke(first), true);
-  assert.deepEqual(await refusalOf(desk.me()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(desk.me()), [401, "invalid-credentials"]);
   await desk.signOut();
 
   await train.signIn(person);
   const wanted = "a longer one this time";
   const wrong = train.changePassword({ current: wanted, wanted });
-  assert.deepEqual(await refusalOf(wrong), [403, "Wrong Password"]);
+  assert.deepEqual(await refusalOf(wrong), [403, "wrong-password"]);
   assert.equal(await train.changePassword({ current: PASSWORD, wanted }), undefined);
-  assert.deepEqual(await refusalOf(sofa.me()), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(sofa.me()), [401, "invalid-credentials"]);
   assert.deepEqual(
     (await train.sessions()).map(({ isCurrent }) => isCurrent),
     [true],
   );
-  assert.deepEqual(await refusalOf(sofa.signIn(person)), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(sofa.signIn(person)), [401, "sign-in-failed"]);
   await sofa.signIn({ ...person, password: wanted });
 });
 
@@ -184,12 +184,12 @@ test("account: export and delete → recent sign-in required", async () => {
   );
 
   aheadMs += 11 * 60 * 1_000;
-  assert.deepEqual(await refusalOf(client.deleteAccount()), [403, "Sign In Again"]);
+  assert.deepEqual(await refusalOf(client.deleteAccount()), [403, "recent-sign-in-required"]);
   await client.signIn(person);
   assert.equal(await client.deleteAccount(), undefined);
-  assert.deepEqual(await refusalOf(client.me()), [401, "Unauthorized"]);
-  assert.deepEqual(await refusalOf(createClient({ url: url, token: secret }).me()), [401, "Unauthorized"]);
-  assert.deepEqual(await refusalOf(client.signIn(person)), [401, "Unauthorized"]);
+  assert.deepEqual(await refusalOf(client.me()), [401, "unauthenticated"]);
+  assert.deepEqual(await refusalOf(createClient({ url: url, token: secret }).me()), [401, "invalid-credentials"]);
+  assert.deepEqual(await refusalOf(client.signIn(person)), [401, "sign-in-failed"]);
   await client.signUp(person);
   assert.equal((await client.me()).counts.subscriptions, 0);
 });

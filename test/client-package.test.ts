@@ -54,7 +54,7 @@ const results: SubscribeResult[] = await client.subscribe(
 );
 for (const result of results) {
   if (result.outcome === "added") console.log(result.subscription.feedUrl);
-  else console.log(result.outcome, result.error.status, result.error.title);
+  else console.log(result.outcome, result.error.status, result.error.code);
 }
 const listed: Subscription[] = [];
 for await (const subscription of client.subscriptions({ pageSize: 1 })) listed.push(subscription);
@@ -67,7 +67,7 @@ console.log(me.name, me.limits.operationsPerMinute ?? 0);
 try {
   await createClient({ url }).me();
 } catch (error) {
-  if (error instanceof EarmarkError) console.log(error.status, error.title, error.errors.length, error.retryAfter);
+  if (error instanceof EarmarkError) console.log(error.status, error.code, error.errors.length, error.retryAfter);
   else if (error instanceof NetworkError) console.log(error.cause);
 }
 `;
@@ -147,12 +147,12 @@ test("package: installed in a strict project → compiles, and runs on every Nod
       "3,3,2,0,1",
       "https://podnews.net/rss",
       "https://feeds.example/daily",
-      "refused 422 Validation Failed",
+      "refused 422 feed-url-not-http",
       `${guid("podnews.net/rss")}true,${guid("feeds.example/daily")}true`,
       "true",
       "undefined 1",
       `${name} 1000000`,
-      "401 Unauthorized 1 undefined",
+      "401 unauthenticated 1 undefined",
       "",
     ]);
   }

@@ -89,10 +89,10 @@ test("subscribe: mixed feeds → one result per feed", async () => {
   assert.deepEqual(outcomesOf(results), [
     "added",
     "added",
-    "Validation Failed",
+    "feed-url-whitespace",
     "already-subscribed",
-    "Identifier In Use",
-    "Invalid Resource Identifier",
+    "id-in-use",
+    "invalid-id",
     "added",
   ]);
   assert.deepEqual(results[2], {
@@ -101,6 +101,7 @@ test("subscribe: mixed feeds → one result per feed", async () => {
     outcome: "refused",
     error: {
       status: 422,
+      code: "feed-url-whitespace",
       title: "Validation Failed",
       detail: "Invalid feed URL: it must not contain whitespace or control characters.",
     },
@@ -109,7 +110,12 @@ test("subscribe: mixed feeds → one result per feed", async () => {
     feed: "http://feeds.example/one/",
     id: guid("https://feeds.example/one"),
     outcome: "already-subscribed",
-    error: { status: 409, title: "Already Subscribed", detail: "The user is already subscribed to this feed." },
+    error: {
+      status: 409,
+      code: "already-subscribed",
+      title: "Already Subscribed",
+      detail: "The user is already subscribed to this feed.",
+    },
   });
   const [, second] = results;
   assert.ok(second?.outcome === "added");
@@ -178,7 +184,7 @@ test("subscribe: proxy returns 413 → smaller requests, only the long feed refu
   );
   assert.deepEqual(
     outcomesOf(results),
-    feeds.map((_, index) => (index === 500 ? "Payload Too Large" : "added")),
+    feeds.map((_, index) => (index === 500 ? undefined : "added")),
   );
   assert.ok(proxy.operations().length < 60, String(proxy.operations().length));
 });
@@ -218,7 +224,7 @@ test("token: account and base path → only its own list", async () => {
   const reader = createClient({ url: `${url}/pods`, ...(await newToken(port, bob, { label: "tv", scope: "read" })) });
   assert.deepEqual(await everyIdOf(reader), []);
   const refused = await failureOf(reader.subscribe(feedsOf(1)), EarmarkError);
-  assert.deepEqual([refused.status, refused.title], [403, "Insufficient Scope"]);
+  assert.deepEqual([refused.status, refused.code], [403, "insufficient-scope"]);
   assert.equal(refused.message, "403 Insufficient Scope: This token is read-only.");
 
   const nobody = await failureOf(createClient({ url: `${url}/pods` }).me(), EarmarkError);

@@ -18,9 +18,9 @@ export const PASSWORD = "correct horse battery";
 export const feedsOf = (count: number, name = "show") =>
   Array.from({ length: count }, (_, index) => `https://feeds.example/${name}/${index}`);
 
-/** Each outcome as one word; for a refused feed, the title of its error. */
+/** Each outcome as one word; for a refused feed, the code of its error. */
 export const outcomesOf = (results: readonly SubscribeResult[]) =>
-  results.map((result) => (result.outcome === "refused" ? result.error.title : result.outcome));
+  results.map((result) => (result.outcome === "refused" ? result.error.code : result.outcome));
 
 /** Starts an HTTP server that is closed after the tests of the file. */
 export async function listen(listener: RequestListener): Promise<string> {
@@ -124,9 +124,9 @@ export async function failureOf<Kind>(call: Promise<unknown>, kind: new (...args
   return failure;
 }
 
-export async function refusalOf(call: Promise<unknown>): Promise<[number, string]> {
-  const { status, title } = await failureOf(call, EarmarkError);
-  return [status, title];
+export async function refusalOf(call: Promise<unknown>): Promise<[number, string | undefined]> {
+  const { status, code } = await failureOf(call, EarmarkError);
+  return [status, code];
 }
 
 export async function everyIdOf(client: Client): Promise<string[]> {

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { SETTINGS } from "../src/config.ts";
 import { type Answer, startServer } from "./harness.ts";
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
+
+const EXAMPLE_URL = "http://127.0.0.1:8080";
 
 interface Request {
   readonly method: string;
@@ -26,8 +28,8 @@ function blocksOf(document: string): Block[] {
   }));
 }
 
-/** What a curl command on this page sends; it understands what the pages use, and fails on anything else. */
-function readCurl(command: string): Request {
+/** Reads the curl options that the documents use, and fails on any other. */
+function readCurl(command: string, serverUrl: string): Request {
   const words = [...command.replaceAll("\\\n", " ").matchAll(/'([^']*)'|(\S+)/g)].map(
     ([, quoted, plain]) => quoted ?? plain ?? "",
   );
@@ -45,12 +47,12 @@ function readCurl(command: string): Request {
     } else if (word === "-d") body = next();
     else if (word === "-X") method = next();
     else if (word.startsWith("http://")) url = word;
-    else assert.ok(["-g", "-i"].includes(word), `what is ${word}?`);
+    else assert.ok(["-g", "-i", "-ig"].includes(word), `unknown option ${word}`);
   }
-  assert.match(url, /^http:\/\/127\.0\.0\.1:8080\//);
+  assert.ok(url.startsWith(`${serverUrl}/`), url);
   return {
     method: method ?? (body === undefined ? "GET" : "POST"),
-    path: url.slice("http://127.0.0.1:8080".length),
+    path: url.slice(serverUrl.length),
     headers,
     body,
   };
@@ -65,22 +67,22 @@ function readHttp(text: string): { start: string; headers: Record<string, string
   return { start, headers, body: rest.length === 0 ? undefined : rest.join("\n\n") };
 }
 
-function requestOf({ language, text }: Block): Request | undefined {
-  if (language === "sh" && text.startsWith("curl ")) return readCurl(text);
+function requestOf({ language, text }: Block, serverUrl = EXAMPLE_URL): Request | undefined {
+  if (language === "sh" && text.startsWith("curl ")) return readCurl(text, serverUrl);
   if (language !== "http" || text.startsWith("HTTP/")) return undefined;
   const { start, headers, body } = readHttp(text);
   const [method = "", path = ""] = start.split(" ");
   return { method, path, headers, body };
 }
 
-/** Moments differ from run to run; everything else is compared to the letter. */
-const withoutMoments = (json: string) =>
-  JSON.parse(json.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "moment"));
+/** Timestamps differ from run to run; everything else must be equal. */
+const withoutTimestamps = (json: string) =>
+  JSON.parse(json.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "timestamp"));
 
-/** What differs from run to run and comes back in later requests: ids, and the secrets of tokens and sessions. */
+/** Ids and secrets that the server issues. They differ from run to run, and later requests contain them. */
 const ISSUED = [/\b\d{10,15}\b/g, /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, /(?<=emk_|earmark=)[\w-]{43}/g];
 
-/** Learns what the server has issued in the place of what the page shows, and gives the answer with the page's own. */
+/** Records what the server issued in place of the values in the document, and returns the response with the latter. */
 function asOnPage(block: Block | undefined, answer: Answer, issued: Map<string, string>): Answer {
   let text = JSON.stringify([answer.headers, answer.text]);
   for (const pattern of ISSUED) {
@@ -96,23 +98,23 @@ function asOnPage(block: Block | undefined, answer: Answer, issued: Map<string, 
 
 function compare(block: Block | undefined, answer: Answer): void {
   if (block?.language === "json") {
-    assert.deepEqual(withoutMoments(answer.text), withoutMoments(block.text));
+    assert.deepEqual(withoutTimestamps(answer.text), withoutTimestamps(block.text));
     return;
   }
-  assert.equal(block?.language, "http", "a request must be followed by its answer");
+  assert.equal(block?.language, "http", "a request must be followed by its response");
   const { start, headers, body } = readHttp(block?.text ?? "");
   assert.equal(start, `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}`);
   for (const [name, value] of Object.entries(headers)) assert.equal(String(answer.headers[name.toLowerCase()]), value);
   if (body === undefined) assert.equal(answer.text, "");
-  else assert.deepEqual(withoutMoments(answer.text), withoutMoments(body));
+  else assert.deepEqual(withoutTimestamps(answer.text), withoutTimestamps(body));
 }
 
 for (const [name, least, settings] of [
   ["README.md", 3, {}],
-  ["docs/api.md", 8, {}],
+  ["docs/api.md", 9, {}],
   ["docs/accounts.md", 8, { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" }],
 ] as const) {
-  test(`the exchanges of ${name} are what the server really does`, async () => {
+  test(`${name}: examples → what the server does`, async () => {
     const { call } = await startServer(settings);
     const blocks = blocksOf(read(name));
     const issued = new Map<string, string>();
@@ -124,7 +126,7 @@ for (const [name, least, settings] of [
       if (request === undefined) continue;
       const { method, path, headers, body } = request;
       const answer = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
-      // On the other pages every id is the client's own, or follows from the address.
+      // In the other documents every id is chosen by the client or derived from the feed URL.
       const isIssued = name === "docs/accounts.md";
       compare(blocks[index + 1], isIssued ? asOnPage(blocks[index + 1], answer, issued) : answer);
       exchanges += 1;
@@ -133,35 +135,33 @@ for (const [name, least, settings] of [
   });
 }
 
-test("the README's table holds every setting, with its default and meaning", () => {
-  const rows = [...read("README.md").matchAll(/^\| `([A-Z_]+)` \| (?:`([^`]*)`)? *\| (.*) \|$/gm)].map(
-    ([, name, standard = "", meaning]) => [name, [standard, meaning]],
-  );
-  assert.deepEqual(Object.fromEntries(rows), SETTINGS);
-});
-
-test("the API page names every setting that is a limit, with its default", () => {
+test("docs/api.md: settings that are limits → all named there or in docs/accounts.md", () => {
   const page = read("docs/api.md") + read("docs/accounts.md");
   for (const name of Object.keys(SETTINGS).filter((setting) => /_MAX_|_TIMEOUT_|_PER_/.test(setting)))
     assert.ok(page.includes(`\`${name}\``), name);
 });
 
-test("every link between the documents leads somewhere", () => {
-  for (const name of [
-    "README.md",
-    "docs/accounts.md",
-    "docs/api.md",
-    "docs/performance.md",
-    "docs/scaling.md",
-    "client/README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "DECISIONS.md",
-    "SECURITY.md",
-    "CHANGELOG.md",
-  ]) {
-    for (const [, target = ""] of read(name).matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
-      assert.ok(existsSync(new URL(`..${new URL(target, `file:///${name}`).pathname}`, import.meta.url)), target);
-    }
+/** Decodes the entities that the page uses. */
+function decodeHtml(html: string): string {
+  const characters: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
+  return html.replaceAll(/&([a-z]+|#39);/g, (_, name: string) => characters[name] ?? assert.fail(name));
+}
+
+test("/docs: base path and another port → examples work when pasted", async () => {
+  const { call, url } = await startServer({ EARMARK_BASE_PATH: "/pods" });
+  const { text } = await call("GET", "/pods/docs");
+  assert.ok(!text.includes(EXAMPLE_URL));
+  let commands = 0;
+  const blocks = [...text.matchAll(/<pre><code class="language-(\w+)">([\s\S]*?)<\/code><\/pre>/g)].map(
+    ([, language = "", html = ""]) => ({ language, text: decodeHtml(html) }),
+  );
+  for (const [index, block] of blocks.entries()) {
+    if (!block.text.startsWith("curl ")) continue;
+    const { method, path, headers, body } = requestOf(block, url) ?? assert.fail();
+    assert.ok(path.startsWith("/pods/v1/"), path);
+    const answer = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+    assert.match(blocks[index + 1]?.text ?? "", new RegExp(`^HTTP/1.1 ${answer.status} `), block.text);
+    commands += 1;
   }
+  assert.ok(commands >= 9, `only ${commands} examples`);
 });

@@ -51,7 +51,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Somewhere with an empty list: the server without accounts, or a new person's. */
+/** An empty list: on the server without accounts, or of a new account. */
 async function newPlace(kind: "alone" | "shared"): Promise<Place> {
   const { port } = kind === "alone" ? alone : shared;
   const url = kind === "alone" ? alone.url : `${shared.url}/pods`;
@@ -95,7 +95,7 @@ const has = (program: string) =>
     () => false,
   );
 
-/** Understands of curl what the example uses, and fails on anything else. */
+/** A stand-in for curl that understands the options of the example, and fails on any other. */
 const CURL = `#!${process.execPath}
 const words = process.argv.slice(2);
 const headers = {};
@@ -109,7 +109,7 @@ for (let word = words.shift(); word !== undefined; word = words.shift()) {
   else if (word === "--data") body = words.shift();
   else if (word === "--request") method = words.shift();
   else if (word.startsWith("http://")) url = word;
-  else throw new Error("what is " + word + "?");
+  else throw new Error("unknown option " + word);
 }
 fetch(url, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body }).then(async (answer) => {
   process.stdout.write(await answer.text());
@@ -117,7 +117,7 @@ fetch(url, { method: method ?? (body === undefined ? "GET" : "POST"), headers, b
 });
 `;
 
-/** The path with that before any other curl. */
+/** A PATH with the stand-in before any other curl. */
 function withStandIn(): string {
   const bin = temporaryFolder();
   writeFileSync(join(bin, "curl"), CURL, { mode: 0o755 });
@@ -125,12 +125,12 @@ function withStandIn(): string {
 }
 
 for (const kind of ["alone", "shared"] as const) {
-  const where = kind === "alone" ? "on a server without accounts" : "with a token, below a base path";
+  const where = kind === "alone" ? "without accounts" : "with a token and a base path";
 
-  test(`curl.sh adds two feeds, lists them and removes one ${where}`, async (t) => {
+  test(`curl.sh: ${where} → adds two feeds, lists them and removes one`, async (t) => {
     const paths = [withStandIn()];
     if (await has("curl")) paths.push(process.env["PATH"] ?? "");
-    else t.diagnostic("There is no curl here: something that understands the same has sent the requests.");
+    else t.diagnostic("curl is not installed: only the stand-in was used.");
     for (const PATH of paths) {
       const place = await newPlace(kind);
       const { stdout } = await run("sh", [example("curl.sh")], { env: { ...environmentOf(place), PATH } });
@@ -145,7 +145,7 @@ for (const kind of ["alone", "shared"] as const) {
     }
   });
 
-  test(`node.mjs adds two feeds, lists them and removes one ${where}`, async () => {
+  test(`node.mjs: ${where} → adds two feeds, lists them and removes one`, async () => {
     const place = await newPlace(kind);
     const { stdout } = await run(process.execPath, [example("node.mjs")], { env: environmentOf(place) });
     const lines = stdout.trimEnd().split("\n");
@@ -158,7 +158,7 @@ for (const kind of ["alone", "shared"] as const) {
     assert.deepEqual(await listOf(place), [FEEDS[1]]);
   });
 
-  test(`python.py adds two feeds, lists them and removes one ${where}`, async (t) => {
+  test(`python.py: ${where} → adds two feeds, lists them and removes one`, async (t) => {
     if (await has("python3")) {
       const place = await newPlace(kind);
       const { stdout } = await run("python3", [example("python.py")], { env: environmentOf(place) });
@@ -173,9 +173,9 @@ for (const kind of ["alone", "shared"] as const) {
       );
       assert.deepEqual(lines.slice(4), [`removed ${FEEDS[0]}`]);
       assert.deepEqual(await listOf(place), [FEEDS[1]]);
-    } else t.diagnostic("There is no Python here: the requests were taken from the text of the example, and sent.");
+    } else t.diagnostic("Python is not installed: only the requests in the text of the example were sent.");
 
-    // In any case the requests that its text holds are what the server wants.
+    // Without Python too, the server must accept the requests in the text.
     const text = readFileSync(example("python.py"), "utf8");
     const found = (pattern: RegExp) => pattern.exec(text)?.[1] ?? assert.fail(`${pattern} is not in python.py`);
     assert.equal(found(/uuid\.UUID\("(.*)"\)/), "ead4c236-bf58-58c6-a2c6-a6b28d128cb6");
@@ -210,14 +210,14 @@ for (const kind of ["alone", "shared"] as const) {
   });
 }
 
-test("a token that opens nothing is said to be so, by every example", async (t) => {
+test("examples: invalid token → every program fails and shows 401", async (t) => {
   const place = { ...(await newPlace("shared")), token: "emk_wrong" };
   const programs: [string, string][] = [
     [process.execPath, "node.mjs"],
     ["sh", "curl.sh"],
   ];
   if (await has("python3")) programs.push(["python3", "python.py"]);
-  else t.diagnostic("There is no Python here, and so nothing was said about python.py.");
+  else t.diagnostic("Python is not installed: python.py was not run.");
   for (const [program, name] of programs) {
     const env = { ...environmentOf(place), PATH: withStandIn() };
     const failure = await run(program, [example(name)], { env }).catch((error) => error);
@@ -226,11 +226,11 @@ test("a token that opens nothing is said to be so, by every example", async (t) 
   }
 });
 
-/** As much of an element as the page uses. */
+/** The parts of a DOM element that the page uses. */
 class Element {
   textContent = "";
   hidden = false;
-  /** What is typed into a form. */
+  /** The values of a form. */
   values: Record<string, string> = {};
   children: (Element | string)[] = [];
   #parent: Element | undefined;
@@ -251,14 +251,14 @@ class Element {
     const siblings = this.#parent?.children ?? [];
     siblings.splice(siblings.indexOf(this), 1);
   }
-  /** Does what a person does, and waits until it is done. */
+  /** Submits or clicks, and waits for the listeners. */
   async act(values: Record<string, string> = {}): Promise<void> {
     this.values = values;
     for (const listener of this.#listeners) await listener({ target: this, preventDefault: () => undefined });
   }
 }
 
-test("browser.html opens a list, adds feeds and removes one, with nothing that a browser would not allow", async () => {
+test("browser.html: list opened, feeds added and removed → within what CORS allows", async () => {
   const html = readFileSync(example("browser.html"), "utf8");
   const elements = new Map([...html.matchAll(/ id="(\w+)"/g)].map(([, id = ""]) => [id, new Element()]));
   const element = (id: string) => elements.get(id) ?? assert.fail(`browser.html has no element "${id}"`);
@@ -305,7 +305,7 @@ test("browser.html opens a list, adds feeds and removes one, with nothing that a
     Object.assign(globalThis, { document: undefined, FormData: RealFormData, fetch: realFetch });
   }
 
-  // A browser asks first whether it may send that from another origin, and the server allows it.
+  // The server allows what a browser asks in its preflight requests.
   const wanted = new Set(sent.map(({ method, path, headers }) => [method, path, [...headers.keys()].join()].join(" ")));
   assert.ok(wanted.size >= 4);
   for (const [method = "", path = "", names = ""] of [...wanted].map((text) => text.split(" "))) {

@@ -31,7 +31,7 @@ import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { faultOfPassword } from "../src/passwords.ts";
 import { openStore } from "../src/store/engines.ts";
-import { readAddress, readLine, shorten } from "../web/src/address.ts";
+import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
 import { temporaryFolder } from "./harness.ts";
 
 /** Request line and headers together; the body of a document about accounts has the same limit. */
@@ -313,9 +313,9 @@ const READERS: readonly Reader[] = [
       return () => parseJson(bytes);
     },
   },
-  plain("page: readAddress", LONG, readAddress, URLS),
-  plain("page: shorten", LONG, shorten, URLS),
-  plain("page: readLine", LONG, readLine, [...URLS, ["a", " b"], ["<", ">"], ["a.b:", ""], ["feed:", ""]]),
+  plain("page: displayUrl", LONG, displayUrl, URLS),
+  plain("page: shortName", LONG, shortName, URLS),
+  plain("page: parseLine", LONG, parseLine, [...URLS, ["a", " b"], ["<", ">"], ["a.b:", ""], ["feed:", ""]]),
   plain("client: guid", 4 * MAX_FEED_URL, guid, URLS),
   plain("client: links", LONG, (text) =>
     client(() => Response.json({ data: [], links: { prev: null, next: text }, meta: { total: 0 } })).page(),

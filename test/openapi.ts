@@ -1,7 +1,38 @@
-import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
+import { readFileSync } from "node:fs";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { createDocument, type Facts } from "../src/openapi/document.ts";
-import type { Header, OpenApi, Operation, PathItem, Reference, Response, Schema } from "../src/openapi/types.ts";
+import { ERRORS, type ErrorCode } from "../src/errors.ts";
+
+export type Schema = Readonly<Record<string, unknown>>;
+interface Reference {
+  readonly $ref: string;
+  readonly description?: string;
+}
+interface Header {
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+export type Content = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Header | Reference>>;
+  readonly content?: Content;
+}
+export interface Operation {
+  readonly operationId: string;
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, Response | Reference>>;
+}
+export interface OpenApi {
+  readonly info: { readonly version: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly security: NonNullable<Operation["security"]>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+export const DOCUMENT: OpenApi = JSON.parse(readFileSync(new URL("../docs/openapi.json", import.meta.url), "utf8"));
 
 /** What came back, as the harness has it. */
 export interface Answered {
@@ -10,77 +41,59 @@ export interface Answered {
   readonly text: string;
 }
 
-/** Throws when the document does not allow this answer to this request. */
-export type CheckAnswer = (method: string, target: string, answered: Answered) => void;
+const PLAIN = "application/vnd.api+json";
+const ATOMIC = `${PLAIN};ext="https://jsonapi.org/ext/atomic"`;
+/** Not part of the API, and not in the document. */
+const PAGES = /^\/(docs|docs\.css|join|assets\/.*)?$/;
+/** Required in every response. */
+const COMMON_HEADERS: Readonly<Record<string, RegExp>> = {
+  vary: /^Accept(, Origin)?$/,
+  "cache-control": /^no-store$/,
+  "x-content-type-options": /^nosniff$/,
+  "referrer-policy": /^no-referrer$/,
+  "cross-origin-resource-policy": /^same-origin$/,
+  "content-security-policy": /^default-src 'none'; .*frame-ancestors 'none'/,
+};
+/** Only allowed where the document has them. */
+const DESCRIBED_HEADERS = ["allow", "content-disposition", "location", "retry-after", "set-cookie", "www-authenticate"];
+const operations = Object.entries(DOCUMENT.paths).map(([path, item]) => ({
+  item,
+  pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+}));
 
-/** Headers that mean something wherever they stand, and so stand only where the document has them. */
-const MEANINGFUL = [
-  "access-control-allow-headers",
-  "access-control-allow-methods",
-  "access-control-allow-origin",
-  "access-control-expose-headers",
-  "access-control-max-age",
-  "allow",
-  "content-disposition",
-  "location",
-  "retry-after",
-  "set-cookie",
-  "www-authenticate",
-];
-
-const made = new Map<string, CheckAnswer>();
-
-/** Holds answers to the document of a server with these settings. Nothing is made before it is needed. */
-export function answerChecker(facts: Facts): CheckAnswer {
-  const { accounts, basePath, corsOrigins, limits, maxQueuedOperations, metrics, metricsToken } = facts;
-  const own = { accounts, basePath, corsOrigins, limits, maxQueuedOperations, metrics, metricsToken };
-  const key = JSON.stringify(own);
-  return (method, target, answered) => {
-    let check = made.get(key);
-    if (check === undefined) {
-      check = createAnswerChecker(createDocument(own, "0.0.0"), basePath);
-      made.set(key, check);
-    }
-    check(method, target, answered);
-  };
+/** Throws unless the document allows this response to this request. */
+export function checkAnswer(method: string, target: string, basePath: string, answered: Answered): void {
+  const path = pathOf(target, basePath);
+  const isPreflight = method === "OPTIONS" && answered.status === 204;
+  if (PAGES.test(path) || isPreflight) return;
+  const response = responseTo(method, path, answered.status);
+  const problems = [
+    ...problemsOfHeaders(response, answered),
+    ...(answered.status < 400
+      ? problemsOfBody(method, response, answered)
+      : problemsOfError(method, path, response, answered)),
+  ];
+  if (problems.length > 0)
+    throw new Error(
+      `${method} ${target}: ${answered.status} is not as in docs/openapi.json:\n  ${problems.join("\n  ")}\n${answered.text.slice(0, 2_000)}`,
+    );
 }
 
-/** Holds answers to this document. Schemas are compiled when they are first needed, each of them once. */
-export function createAnswerChecker(document: OpenApi, basePath: string): CheckAnswer {
-  const compile = createCompiler(document);
-  const places = Object.entries(document.paths).map(([path, item]) => ({
-    item,
-    pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
-  }));
+/** Responses to a request whose path or method is not in the document. */
+const UNDOCUMENTED: Readonly<Record<string, Reference>> = {
+  404: { $ref: "#/components/responses/NotFound", description: "`unknown-path`" },
+  405: { $ref: "#/components/responses/MethodNotAllowed" },
+};
 
-  return (method, target, answered) => {
-    const request = `${method} ${target}`;
-    const path = pathOf(target, basePath);
-    const item = places.find(({ pattern }) => pattern.test(path))?.item;
-    const type = answered.headers["content-type"];
-    const candidates = responsesTo(document, method, item, String(answered.status));
-    if (candidates.length === 0)
-      throw new Error(`${request}: the API document has no ${answered.status}; it came with ${answered.text}`);
-    const response = candidates.find(({ content }) => mediaTypeFor(content, type) !== undefined);
-    if (response === undefined) {
-      const listed = candidates.flatMap(({ content = {} }) => Object.keys(content)).join(", ") || "no body";
-      throw new Error(`${request}: ${answered.status} has the Content-Type ${type}; the API document has ${listed}`);
-    }
-
-    const problems = [
-      ...problemsOfHeaders(document, response, answered, compile),
-      ...problemsOfBody(method, response, answered, compile),
-    ];
-    if (problems.length > 0) {
-      const words = problems.map((problem) => `\n  ${problem}`).join("");
-      throw new Error(
-        `${request}: ${answered.status} is not as the API document has it:${words}\n${answered.text.slice(0, 2_000)}`,
-      );
-    }
-  };
+function responseTo(method: string, path: string, status: number): Response | undefined {
+  const item = operations.find(({ pattern }) => pattern.test(path))?.item;
+  if (item === undefined && status === 405) return undefined;
+  const operation = item?.[method === "HEAD" ? "get" : method.toLowerCase()];
+  const response = (operation?.responses ?? UNDOCUMENTED)[status];
+  return response && resolveResponse(response);
 }
 
-/** As the server reads a target: without what stands before the path, base path or not, and without the query. */
+/** The path as the server sees it: without origin, base path and query string. */
 function pathOf(target: string, basePath: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/[?#].*$/s, "");
   const isBelow = path === basePath || path.startsWith(`${basePath}/`);
@@ -92,116 +105,133 @@ function pathOf(target: string, basePath: string): string {
   }
 }
 
-/** Every response that this request may have with this status; the rule for what is not in `paths` is `x-otherwise`. */
-function responsesTo(
-  document: OpenApi,
-  method: string,
-  item: PathItem | undefined,
-  status: string,
-): readonly Response[] {
-  const given = (response: Response | Reference | undefined): readonly Response[] => {
-    if (response === undefined) return [];
-    return "$ref" in response ? given(lookUp(document, response) as Response) : [response];
-  };
-  const otherwise = given(document["x-otherwise"][status]);
-  if (item === undefined) return status === "405" || status === "204" ? [] : otherwise;
-  const operations: Readonly<Record<string, Operation | undefined>> = item;
-  const operation = operations[method === "HEAD" ? "get" : method.toLowerCase()];
-  if (operation !== undefined) return given(operation.responses[status]);
-  if (status === "404" || (status === "204" && method !== "OPTIONS") || otherwise.length === 0) return [];
-  // What any request may be answered is answered in the dialect of the path.
-  return [...otherwise, ...Object.values(item).flatMap(({ responses }) => given(responses[status]))];
+/** The description beside a reference replaces that of its target. */
+export function resolveResponse(response: Response | Reference): Response {
+  if (!("$ref" in response)) return response;
+  const target = lookUp(response) as Response;
+  return { ...target, description: response.description ?? target.description };
 }
 
-function lookUp(document: OpenApi, { $ref }: Reference): unknown {
+function lookUp({ $ref }: Reference): unknown {
   const [, , kind = "", name = ""] = $ref.split("/");
-  const components: Readonly<Record<string, Readonly<Record<string, unknown>>>> = document.components;
-  const found = components[kind]?.[name];
-  if (found === undefined) throw new Error(`there is no ${$ref}`);
-  return found;
+  return DOCUMENT.components[kind]?.[name];
 }
 
-type Compile = (schema: Schema) => ValidateFunction;
+const ANY_ERROR = resolveResponse({ $ref: "#/components/responses/Error" });
 
-/** Compiles schemas of the document, each of them once. */
-export function createCompiler(document: OpenApi): Compile {
-  // That the schemas are schemas is for the linter to see: to look at them again would be most of the work.
-  const ajv = new Ajv2020({ strict: true, strictTuples: false, allowUnionTypes: true, validateSchema: false });
-  formats.default(ajv);
-  // Under its own name, which a reference to it leads to.
-  const local = <T>(schema: T): T => JSON.parse(JSON.stringify(schema).replaceAll("#/components/schemas/", "schema:"));
-  for (const [name, schema] of Object.entries(document.components.schemas))
-    ajv.addSchema(local(schema), `schema:${name}`);
-  const compiled = new WeakMap<Schema, ValidateFunction>();
-  return (schema) => {
-    let validate = compiled.get(schema);
-    if (validate === undefined) {
-      validate = ajv.compile(local(schema));
-      compiled.set(schema, validate);
-    }
-    return validate;
-  };
+/** A description lists the codes of its errors. */
+export function codesIn({ description }: Response): readonly string[] {
+  return [...description.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code).filter((code) => code in ERRORS);
 }
 
-/** The schema of answers of exactly this type; only of a text the charset is no part. No content is no body. */
-function mediaTypeFor(content: Response["content"], type: string | string[] | undefined): Schema | "none" | undefined {
-  if (content === undefined) return type === undefined ? "none" : undefined;
-  const exact = content[String(type)];
-  if (exact !== undefined) return exact.schema;
-  return content[String(type).replace(/^(text\/.*); charset=utf-8$/, "$1")]?.schema;
-}
-
-function problemsOfHeaders(
-  document: OpenApi,
-  response: Response,
-  { headers }: Answered,
-  compile: Compile,
-): readonly string[] {
+function problemsOfHeaders(response: Response | undefined, { headers }: Answered): readonly string[] {
   const problems: string[] = [];
+  for (const [name, pattern] of Object.entries(COMMON_HEADERS))
+    if (!pattern.test(String(headers[name]))) problems.push(`header ${name}: ${headers[name]}`);
   const described: Record<string, Header> = {};
-  for (const [name, header] of Object.entries({ ...document["x-every-answer"].headers, ...response.headers }))
-    described[name.toLowerCase()] = "$ref" in header ? (lookUp(document, header) as Header) : header;
+  for (const [name, header] of Object.entries((response ?? ANY_ERROR).headers ?? {}))
+    described[name.toLowerCase()] = "$ref" in header ? (lookUp(header) as Header) : header;
   for (const [name, { required, schema }] of Object.entries(described)) {
     const given = headers[name];
-    if (given === undefined && required) problems.push(`the header ${name} is missing`);
+    if (given === undefined && required) problems.push(`header ${name} is missing`);
     const validate = compile(schema);
     for (const value of given === undefined ? [] : [given].flat())
-      if (!validate(value)) problems.push(`the header ${name}: ${value} ${explain(validate.errors).join("; ")}`);
+      if (!validate(value)) problems.push(`header ${name}: ${value}`);
   }
-  for (const name of MEANINGFUL)
-    if (headers[name] !== undefined && described[name] === undefined)
-      problems.push(`the header ${name} is not described`);
+  for (const name of DESCRIBED_HEADERS)
+    if (headers[name] !== undefined && described[name] === undefined) problems.push(`header ${name} is undocumented`);
   return problems;
 }
 
-function problemsOfBody(
-  method: string,
-  { content }: Response,
-  { headers, text }: Answered,
-  compile: Compile,
-): readonly string[] {
-  const schema = mediaTypeFor(content, headers["content-type"]);
-  if (method === "HEAD" || schema === "none" || schema === undefined)
-    return text === "" ? [] : ["there is a body, and should be none"];
-  const isJson = /[/+]json\b/.test(String(headers["content-type"]));
-  let body: unknown = text;
-  try {
-    if (isJson) body = JSON.parse(text);
-  } catch {
-    return ["the body is not JSON"];
-  }
-  const validate = compile(schema);
-  return validate(body) ? [] : explain(validate.errors);
+function problemsOfBody(method: string, response: Response | undefined, { headers, text }: Answered) {
+  if (response === undefined) return ["the status is undocumented"];
+  const { content = {} } = response;
+  const type = headers["content-type"];
+  if (type === undefined && Object.keys(content).length === 0) return text === "" ? [] : ["the body must be empty"];
+  const media = content[String(type)] ?? content[String(type).replace(/^(text\/.*); charset=utf-8$/, "$1")];
+  if (media === undefined) return [`the Content-Type is ${type}`];
+  if (method === "HEAD") return text === "" ? [] : ["the body must be empty"];
+  const body: unknown = String(type).includes("json") ? parse(text) : text;
+  const errors = errorsOf(body);
+  const validate = compile(media.schema);
+  return [
+    ...(validate(body) ? [] : explain(validate)),
+    ...errors.flatMap((error) => problemsOfCode(error, codesIn(response))),
+  ];
 }
 
-/** Problems of one place in one line: where one of several schemas would do, each of them says why it does not. */
-function explain(errors: readonly ErrorObject[] | null | undefined): readonly string[] {
-  const byPlace = Map.groupBy(
-    (errors ?? []).filter(({ keyword }) => keyword !== "anyOf"),
-    ({ instancePath, message }) => `${instancePath} ${message}`.trim(),
-  );
-  return [...byPlace].map(([words, same]) => {
-    const values = new Set(same.flatMap(({ params }) => Object.values(params)).map((value) => JSON.stringify(value)));
-    return `${words}: ${[...values].join(" or ")}`;
-  });
+function problemsOfError(method: string, path: string, response: Response | undefined, answered: Answered) {
+  const type = String(answered.headers["content-type"]);
+  if (method === "HEAD") return answered.text === "" ? [] : ["the body must be empty"];
+  const body = parse(answered.text);
+  const [error] = errorsOf(body);
+  const validate = compile({ $ref: `#/components/schemas/${type === ATOMIC ? "Atomic" : ""}ErrorDocument` });
+  if (!validate(body)) return explain(validate);
+  const anywhere = codesIn(ANY_ERROR);
+  const isAnywhere = anywhere.includes(error?.code ?? "");
+  const types = path === "/v1/operations" ? [ATOMIC, ...(isAnywhere ? [PLAIN] : [])] : [PLAIN];
+  return [
+    ...(types.includes(type) ? [] : [`the Content-Type is ${type}`]),
+    ...(error?.status === String(answered.status) ? [] : [`the status in the document is ${error?.status}`]),
+    ...problemsOfCode(error, [...anywhere, ...(response === undefined ? [] : codesIn(response))]),
+  ];
+}
+
+interface WireError {
+  readonly status: string;
+  readonly code: ErrorCode;
+  readonly title: string;
+}
+
+/** The errors of a document, or of all results of operations. */
+function errorsOf(body: unknown): readonly WireError[] {
+  const { errors = [], "atomic:results": results = [] } = (body ?? {}) as {
+    errors?: WireError[];
+    "atomic:results"?: { errors?: WireError[] }[];
+  };
+  return [...errors, ...results.flatMap((result) => result.errors ?? [])];
+}
+
+/** Status and title must be those of the catalogue, and the code must be documented for this response. */
+function problemsOfCode(error: WireError | undefined, documented: readonly string[]): readonly string[] {
+  if (error === undefined) return ["there is no error object"];
+  const { code, status, title } = error;
+  const expected = ERRORS[code];
+  if (expected === undefined) return [`the code ${code} is unknown`];
+  const statuses: readonly number[] = code === "quota-exceeded" ? [403, 422] : [expected.status];
+  return [
+    ...(documented.includes(code) ? [] : [`the code ${code} is undocumented here`]),
+    ...(statuses.includes(Number(status)) ? [] : [`the status of ${code} is ${status}`]),
+    ...(expected.title.includes("{") || expected.title === title ? [] : [`the title of ${code} is ${title}`]),
+  ];
+}
+
+const ajv = new Ajv2020({ strict: true, strictTuples: false, allowUnionTypes: true, validateSchema: false });
+formats.default(ajv);
+/** Ajv knows each schema of the document by its own name. */
+const withLocalNames = <T>(schema: T): T =>
+  JSON.parse(JSON.stringify(schema).replaceAll("#/components/schemas/", "schema:"));
+for (const [name, schema] of Object.entries(DOCUMENT.components["schemas"] ?? {}))
+  ajv.addSchema(withLocalNames(schema as Schema), `schema:${name}`);
+const compiled = new Map<string, ValidateFunction>();
+
+export function compile(schema: Schema): ValidateFunction {
+  const key = JSON.stringify(schema);
+  const validate = compiled.get(key) ?? ajv.compile(withLocalNames(schema));
+  compiled.set(key, validate);
+  return validate;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function explain({ errors }: ValidateFunction): readonly string[] {
+  return (errors ?? [])
+    .filter(({ keyword }) => keyword !== "anyOf")
+    .map(({ instancePath, message, params }) => `${instancePath} ${message}: ${Object.values(params).join()}`.trim());
 }

@@ -8,17 +8,17 @@ import { add, newId, startServer, type TestServer } from "./harness.ts";
 
 const browser = await launch();
 
-/** Patience with a machine that has other things to do. */
-const PATIENCE_MS = 25_000;
+/** Long enough for a busy machine. */
+const TIMEOUT_MS = 25_000;
 
 export interface VisitOptions extends PageOptions {
-  /** What the list has, oldest first. */
+  /** Already in the list, oldest first. */
   readonly feeds?: readonly string[];
-  /** Where the visit begins; the list unless told. */
+  /** The view to open; the list by default. */
   readonly at?: string;
   readonly basePath?: string;
   readonly server?: TestServer;
-  /** What has to be in place before the page is. */
+  /** Called before the page is loaded. */
   readonly prepare?: (page: Page) => Promise<unknown>;
   readonly words?: Words;
 }
@@ -27,7 +27,7 @@ export interface Visit extends WatchedPage {
   readonly server: TestServer;
 }
 
-/** The page of a server without accounts, which is this visit's alone unless one is given. */
+/** Opens the page of a server without accounts, which is a new one unless given. */
 export async function visit(options: VisitOptions = {}): Promise<Visit> {
   const { feeds = [], at = "", basePath = "", server = await startServer(), prepare, words = en, ...rest } = options;
   await subscribe(server, feeds);
@@ -42,7 +42,7 @@ export async function subscribe(server: TestServer, feeds: readonly string[]): P
   if (feeds.length > 0) await server.operate(feeds.map((feed) => add(newId(), feed)));
 }
 
-/** Every address that the server has, oldest first. */
+/** Every feed URL the server has, oldest first. */
 export async function feedsOf({ call }: TestServer): Promise<string[]> {
   const all: string[] = [];
   for (let number = 1; ; number += 1) {
@@ -52,13 +52,13 @@ export async function feedsOf({ call }: TestServer): Promise<string[]> {
   }
 }
 
-export function numbered(count: number, first = 1): string[] {
+export function numberedFeeds(count: number, first = 1): string[] {
   return Array.from({ length: count }, (_, index) => `https://pod-${index + first}.example/feed.xml`);
 }
 
-/** Waits until what is read is what is expected, and says what it was if that never comes. */
+/** Waits until `read` returns what is expected, and fails with its last value. */
 export async function until<T>(read: () => T | Promise<T>, expected: T): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + TIMEOUT_MS;
   let last = await read();
   while (!isDeepStrictEqual(last, expected) && Date.now() < end) {
     await sleep(25);
@@ -71,7 +71,7 @@ export function rows(page: Page, words: Words = en): Locator {
   return page.getByRole("list", { name: words.list.title }).getByRole("listitem");
 }
 
-/** The hosts of the rows in the document, from above. */
+/** The hosts of the rendered rows, from the top. */
 export function hosts(page: Page): Promise<string[]> {
   return rows(page).locator("strong").allTextContents();
 }
@@ -88,24 +88,46 @@ export function link(page: Page, name: string): Locator {
   return page.getByRole("link", { name, exact: true });
 }
 
-/** What the page tells, to those who see it as to those who hear it. */
-export function said(page: Page, text: string): Locator {
+/** A message that is shown and announced. */
+export function status(page: Page, text: string): Locator {
   return page.getByRole("status").filter({ hasText: text });
 }
 
-/** Lets the time of the page pass, as far as it takes; its clock must be installed. */
-export async function passTime(page: Page, until: Locator, state: "visible" | "hidden" = "visible"): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
-  while ((await until.isVisible()) !== (state === "visible") && Date.now() < end) {
-    await page.clock.fastForward(1_000);
-    await sleep(20);
-  }
-  await until.waitFor({ state });
+/** The accessible name of the focused element, else its id or tag. */
+export function focused(page: Page): Promise<string> {
+  return page.evaluate(
+    `document.activeElement.ariaLabel || document.activeElement.id || document.activeElement.tagName`,
+  );
+}
+
+/** Simulates the user's return to the tab. */
+export function returnToTab(page: Page): Promise<unknown> {
+  return page.evaluate(`document.dispatchEvent(new Event("visibilitychange", { bubbles: true }))`);
+}
+
+/** Everything that is displayed or read aloud: text, labels and tooltips. */
+export function allTexts(page: Page): Promise<string> {
+  return page.evaluate(`[document.body.textContent, ...[...document.querySelectorAll("[title], [aria-label]")]
+    .flatMap((element) => [element.title, element.getAttribute("aria-label") ?? ""])].join(" ")`);
 }
 
 export const installClock = (page: Page) => page.clock.install();
 
-/** Holds every request that matches, until it is let through. */
+/** Advances the page's clock, which must be installed, until the element is visible or hidden. */
+export async function advanceUntil(
+  page: Page,
+  element: Locator,
+  state: "visible" | "hidden" = "visible",
+): Promise<void> {
+  const end = Date.now() + TIMEOUT_MS;
+  while ((await element.isVisible()) !== (state === "visible") && Date.now() < end) {
+    await page.clock.fastForward(1_000);
+    await sleep(20);
+  }
+  await element.waitFor({ state });
+}
+
+/** Holds matching requests until they are released. */
 export async function hold(page: Page, path: string) {
   const held: Route[] = [];
   let isOpen = false;
@@ -119,7 +141,7 @@ export async function hold(page: Page, path: string) {
   };
   return {
     take,
-    /** Lets the next through, and waits for it to come. */
+    /** Waits for the next request and releases it. */
     next: async () => (await take()).continue(),
     open: async () => {
       isOpen = true;
@@ -129,23 +151,21 @@ export async function hold(page: Page, path: string) {
 }
 
 export function opml(feeds: readonly string[], titles: readonly string[] = []): string {
-  const write = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+  const escapeXml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
   const lines = feeds.map(
-    (feed, index) => `<outline type="rss" text="${write(titles[index] ?? "A podcast")}" xmlUrl="${write(feed)}"/>`,
+    (feed, index) =>
+      `<outline type="rss" text="${escapeXml(titles[index] ?? "A podcast")}" xmlUrl="${escapeXml(feed)}"/>`,
   );
   return `<?xml version="1.0" encoding="UTF-8"?><opml version="2.0"><head/><body>${lines.join("\n")}</body></opml>`;
 }
 
-export function file(name: string, text: string) {
-  return { name, mimeType: "text/x-opml", buffer: Buffer.from(text) };
+export async function chooseFile(page: Page, text: string, words: Words = en): Promise<void> {
+  const file = { name: "list.opml", mimeType: "text/x-opml", buffer: Buffer.from(text) };
+  await page.getByLabel(words.import.file).setInputFiles(file);
 }
 
-export async function choose(page: Page, text: string, words: Words = en): Promise<void> {
-  await page.getByLabel(words.import.file).setInputFiles(file("list.opml", text));
-}
-
-/** Goes through everything that the page has to show; the list has to have something in it. */
-export async function walk(page: Page, words: Words, look: (view: string) => Promise<void>): Promise<void> {
+/** Visits every state of the page and calls `check` in each; the list must not be empty. */
+export async function walk(page: Page, words: Words, check: (state: string) => Promise<void>): Promise<void> {
   const show = async (view: "list" | "add" | "import" | "apps") => {
     await page.getByRole("navigation").getByRole("link", { name: words.views[view] }).click();
     await page.getByRole("heading", { level: 1, name: words[view].title }).waitFor();
@@ -153,56 +173,53 @@ export async function walk(page: Page, words: Words, look: (view: string) => Pro
   const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
 
   await rows(page, words).first().waitFor();
-  await look("the list");
-  const search = page.getByRole("searchbox", { name: words.list.search });
-  await search.fill("not there");
-  await page.getByText(words.list.none("not there")).waitFor();
-  await look("nothing found");
+  await check("list");
+  await page.getByRole("searchbox", { name: words.list.search }).fill("not there");
+  await page.getByText(words.list.noMatches("not there")).waitFor();
+  await check("no matches");
   await press(words.list.showAll);
-  const removing = rows(page, words).first().getByRole("button").last();
-  const name = (await removing.getAttribute("aria-label")) ?? "";
-  await removing.click();
+  const remove = rows(page, words).first().getByRole("button").last();
+  const name = (await remove.getAttribute("aria-label")) ?? "";
+  await remove.click();
   await page.getByRole("button", { name: words.list.undo }).waitFor();
-  await look("something was removed");
+  await check("removed");
   await press(words.list.undo);
   await page.getByRole("button", { name, exact: true }).waitFor();
 
   await show("add");
   await page.getByLabel(words.add.label).fill("");
-  await look("nothing to add yet");
-  await page.getByLabel(words.add.label).fill("walked.example/feed\nnot an address\nhttps://pod-1.example/feed.xml");
+  await check("empty form");
+  await page.getByLabel(words.add.label).fill("walked.example/feed\nnot a URL\nhttps://pod-1.example/feed.xml");
   await press(words.add.submit(3, "3"));
-  await page.getByText(words.add.mend).waitFor();
-  await look("what was added");
+  await page.getByText(words.add.fix).waitFor();
+  await check("add results");
   await press(words.add.more);
   await page.getByLabel(words.add.label).fill("");
 
   await show("import");
-  await look("no file yet");
-  await choose(page, "no file of this kind", words);
+  await check("no file");
+  await chooseFile(page, "not an OPML file", words);
   await page.getByRole("alert").waitFor();
-  await look("a file that is none");
-  await choose(page, opml([...numbered(3), "https://walked.example/opml", "nowhere"]), words);
+  await check("invalid file");
+  await chooseFile(page, opml([...numberedFeeds(3), "https://walked.example/opml", "nowhere"]), words);
+  await page.getByRole("button", { name: words.import.start(1, "1") }).waitFor();
+  await check("preview");
   await press(words.import.start(1, "1"));
   await page.getByText(words.import.done, { exact: true }).first().waitFor();
-  await look("what was imported");
-  await press(words.import.other);
-  await choose(page, opml([...numbered(3), "https://walked.example/look", "nowhere"]), words);
-  await page.getByRole("button", { name: words.import.start(1, "1") }).waitFor();
-  await look("a first look");
-  await press(words.import.other);
+  await check("import results");
+  await press(words.import.chooseAnother);
 
   await show("apps");
-  await look("apps");
+  await check("apps");
   await press(words.settings.title);
   await page.getByRole("dialog").waitFor();
-  await look("help and settings");
+  await check("settings");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.context().setOffline(true);
-  await said(page, words.trouble.offline).waitFor();
-  await look("offline");
+  await status(page, words.connection.offline).waitFor();
+  await check("offline");
   await page.context().setOffline(false);
-  await said(page, words.trouble.offline).waitFor({ state: "hidden" });
+  await status(page, words.connection.offline).waitFor({ state: "hidden" });
   await show("list");
 }

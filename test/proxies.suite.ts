@@ -129,8 +129,8 @@ const CADDY: Example = {
   },
 };
 
-const OWN = { name: "a name of its own", base: "", cookie: "__Host-earmark", heading: "# A name of its own:" };
-const BELOW = { name: "a path", base: "/earmark", cookie: "__Secure-earmark", heading: "# Or a path of a name" };
+const OWN = { name: "a name of its own", base: "", cookie: "__Host-earmark", heading: "# A host of its own:" };
+const BELOW = { name: "a path", base: "/earmark", cookie: "__Secure-earmark", heading: "# Or a path on a host" };
 type Variant = typeof OWN;
 
 /** The settings that the example names for Earmark: at its top, and above the part that is used. */

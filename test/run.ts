@@ -33,7 +33,7 @@ async function run(command: string, args: readonly string[], environment: NodeJS
 }
 
 function runTests(files: readonly string[], environment?: NodeJS.ProcessEnv): Promise<void> {
-  return run("node", ["--test", `--test-concurrency=${availableParallelism()}`, ...files], environment);
+  return run("node", ["--test", `--test-concurrency=${availableParallelism() + 1}`, ...files], environment);
 }
 
 async function step(name: string, work: () => Promise<unknown>): Promise<void> {
@@ -52,7 +52,7 @@ try {
   else {
     await step("tests", () => runTests(find(["{src,test,reliability}/**/*.test.ts"])));
     const postgres = await startPostgres(["max_connections=300"], (cleanup) => cleanups.push(cleanup));
-    const environment = { TEST_ENGINE: "postgres", TEST_POSTGRES_URL: urlOf(postgres.port, "postgres") };
+    const environment = { TEST_ENGINE: "postgres", RUNS: "200", TEST_POSTGRES_URL: urlOf(postgres.port, "postgres") };
     await step("API tests on PostgreSQL", () => runTests(find(API_TESTS), environment));
   }
 } catch (error) {

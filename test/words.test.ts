@@ -1,41 +1,41 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
+import { ERRORS } from "../src/errors.ts";
+import { en } from "../web/src/words/en.ts";
 
-type Speak = (...args: readonly unknown[]) => string;
-/** Every text of a language, by where it stands. */
-type Texts = ReadonlyMap<string, string | Speak>;
+type TextFunction = (...args: readonly unknown[]) => string;
+/** Every text of a language by its path, such as `list.title`. */
+type Texts = ReadonlyMap<string, string | TextFunction>;
 
 const FOLDER = new URL("../web/src/words/", import.meta.url);
 
-/** What is the same word in these languages as in English. */
+/** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
-  // The technical term of every language.
   API: ["de", "es", "fr", "zh"],
-  // Borrowed long ago; no podcast app calls them anything else.
   Apps: ["de", "es"],
   Token: ["de", "es"],
-  // A noun of German too.
   Import: ["de"],
+  System: ["de"],
 };
 
-/** What somebody who writes another language would type. */
+/** Punctuation that belongs to other languages. */
 const FOREIGN: Readonly<Record<string, RegExp>> = {
   en: /[„«»]/,
   de: /[”«»]|(?<!„[^“]*)“/,
   es: /[„“”]|^[^¿]*\?|^[^¡]*!|\s…/,
-  // A narrow no-break space before each of ; : ! ? » and after «, so that none begins a line.
+  // French has a narrow no-break space before ; : ! ? » and after «.
   fr: /[„“”]|(?<!\u202f)[;!?»]|(?<!\u202f|https?):|«(?!\u202f)|\s…/,
   zh: /[„«»]|\p{Script=Han}[,.;:!?()]|[，。：；] /u,
 };
 
-function flatten(words: object, path = ""): [string, string | Speak][] {
+function flatten(words: object, path = ""): [string, string | TextFunction][] {
   return Object.entries(words).flatMap(([key, value]) =>
     typeof value === "object" ? flatten(value, `${path}${key}.`) : [[path + key, value]],
   );
 }
 
-/** How numbers and days are written is no text, and is checked by itself. */
+/** Formats rather than texts, with a test of their own. */
 const FORMS = ["thousands", "months", "day"];
 
 const languages = readdirSync(FOLDER)
@@ -57,43 +57,48 @@ function textsOf(language: string): Texts {
 }
 const english = textsOf("en");
 
-/** The arguments: a number, and texts that all have it in them and are told apart. */
-const given = (n: number) => [n, `<${n}>`, `<${n}b>`];
-const say = (text: string | Speak | undefined, n = 2) =>
-  typeof text === "function" ? text(...given(n)) : (text ?? "");
-const kindOf = (text: string | Speak) => (typeof text === "function" ? `function of ${text.length}` : "text");
+/** Arguments for a text function: a number, and two different texts that contain it. */
+const argumentsFor = (n: number) => [n, `<${n}>`, `<${n}b>`];
+const render = (text: string | TextFunction | undefined, n = 2) =>
+  typeof text === "function" ? text(...argumentsFor(n)) : (text ?? "");
+const kindOf = (text: string | TextFunction) => (typeof text === "function" ? `function of ${text.length}` : "text");
 
 assert.deepEqual(languages.toSorted(), ["de", "en", "es", "fr", "zh"]);
 
-for (const language of languages) {
-  describe(`the page in "${language}"`, () => {
-    const texts = textsOf(language);
-    /** The sentence around the number, which alone depends on how many there are. */
-    const form = (path: string, n: number) => say(texts.get(path), n).replaceAll(/<?\d+>?/g, "#");
+test("words: translated errors → each is a code of the server", () => {
+  const unknown = Object.keys(en.errors).filter((code) => !Object.hasOwn(ERRORS, code));
+  assert.deepEqual(unknown, []);
+});
 
-    test("says everything that it says in English", () => {
+for (const language of languages) {
+  describe(`words in ${language}`, () => {
+    const texts = textsOf(language);
+    /** The text around the number. */
+    const form = (path: string, n: number) => render(texts.get(path), n).replaceAll(/<?\d+>?/g, "#");
+
+    test(`words: ${language} → the same texts as in English`, () => {
       const kinds = (of: Texts) => [...of].map(([path, text]) => [path, kindOf(text)]);
       assert.deepEqual(kinds(texts), kinds(english));
     });
 
-    test("leaves nothing empty", () => {
-      for (const [path, text] of texts) assert.match(say(text), /^\S(.*\S)?$/, path);
+    test(`words: ${language} → no text is empty`, () => {
+      for (const [path, text] of texts) assert.match(render(text), /^\S(.*\S)?$/, path);
     });
 
-    test("gives every number and every name that it is given", () => {
+    test(`words: ${language} → every text contains the numbers and names it is given`, () => {
       for (const [path, text] of texts) {
         if (typeof text !== "function") continue;
         for (const n of [0, 1, 2, 1_234]) {
-          const said = say(text, n);
-          assert.doesNotMatch(said, /undefined|NaN/, path);
-          const expected = given(n).filter((each) => say(english.get(path), n).includes(`${each}`));
-          for (const each of expected) assert.ok(said.includes(`${each}`), `${path} of ${n}: ${said}`);
+          const rendered = render(text, n);
+          assert.doesNotMatch(rendered, /undefined|NaN/, path);
+          const expected = argumentsFor(n).filter((each) => render(english.get(path), n).includes(`${each}`));
+          for (const each of expected) assert.ok(rendered.includes(`${each}`), `${path} of ${n}: ${rendered}`);
         }
-        assert.ok(say(text, 1_234).includes("1234"), path);
+        assert.ok(render(text, 1_234).includes("1234"), path);
       }
     });
 
-    test("knows one from many as the language does", () => {
+    test(`words: ${language} → plural forms of the language`, () => {
       const rules = new Intl.PluralRules(language);
       for (const n of [0, 1, 2, 5, 21]) {
         for (const m of [0, 1, 2, 5, 21]) {
@@ -109,34 +114,34 @@ for (const language of languages) {
       }
     });
 
-    test("has the punctuation of the language", () => {
+    test(`words: ${language} → punctuation of the language`, () => {
       const foreign = FOREIGN[language];
       assert.ok(foreign);
       for (const [path, text] of texts) {
         for (const n of [1, 2]) {
-          const said = say(text, n);
-          assert.doesNotMatch(said, /["'`´]|\.\.\.| {2}/, path);
-          assert.doesNotMatch(said, foreign, path);
+          const rendered = render(text, n);
+          assert.doesNotMatch(rendered, /["'`´]|\.\.\.| {2}/, path);
+          assert.doesNotMatch(rendered, foreign, path);
         }
       }
     });
 
-    // Who speaks to the browser says what they see.
-    test("calls a button by what stands on it", () => {
-      for (const [name, seen] of [
+    // Voice control needs it.
+    test(`words: ${language} → the name of a button contains its visible text`, () => {
+      for (const [name, visible] of [
         ["apps.revokeOf", "apps.revoke"],
         ["account.endSession", "account.signOut"],
       ] as const) {
         assert.ok(
-          say(texts.get(name))
+          render(texts.get(name))
             .toLowerCase()
-            .includes(say(texts.get(seen)).toLowerCase()),
+            .includes(render(texts.get(visible)).toLowerCase()),
           name,
         );
       }
     });
 
-    test("writes numbers and days as the language does", async () => {
+    test(`words: ${language} → numbers and days as in Intl`, async () => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
       const days = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
       for (let month = 0; month < 12; month += 1) {
@@ -151,9 +156,9 @@ for (const language of languages) {
 
     if (language === "en") return;
 
-    test("leaves nothing in English", () => {
-      const left = [...texts].filter(([path, text]) => say(text) === say(english.get(path)));
-      const unexpected = left.filter(([, text]) => !SAME[say(text)]?.includes(language));
+    test(`words: ${language} → nothing is left in English`, () => {
+      const left = [...texts].filter(([path, text]) => render(text) === render(english.get(path)));
+      const unexpected = left.filter(([, text]) => !SAME[render(text)]?.includes(language));
       assert.deepEqual(unexpected, []);
       const unneeded = Object.keys(SAME).filter(
         (same) => SAME[same]?.includes(language) && !left.some(([, text]) => text === same),
@@ -161,10 +166,10 @@ for (const language of languages) {
       assert.deepEqual(unneeded, []);
     });
 
-    test("fits the foot of a telephone", () => {
+    test(`words: ${language} → menu labels fit on a phone`, () => {
       const labels = [...texts].filter(([path]) => path.startsWith("views."));
       assert.equal(labels.length, 5);
-      for (const [path, text] of labels) assert.ok(say(text).length <= 11, path);
+      for (const [path, text] of labels) assert.ok(render(text).length <= 11, path);
     });
   });
 }

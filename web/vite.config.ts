@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 
-/** What is sent is compressed here, once and as well as it goes, and not at every start of a server. */
+/** Compresses every file once, at build time, with the best settings. */
 const compressed: Plugin = {
   name: "compressed",
   apply: "build",
@@ -20,9 +20,9 @@ const compressed: Plugin = {
   },
 };
 
-// biome-ignore lint/style/noDefaultExport: this is how Vite finds it.
+// biome-ignore lint/style/noDefaultExport: Vite requires it.
 export default defineConfig({
-  // Relative, since a server may have a base path.
+  // Relative, since the server may have a base path.
   base: "./",
   plugins: [compressed],
   build: {
@@ -31,6 +31,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     reportCompressedSize: false,
   },
-  // While the page is worked on: `npx vite` here, and a server beside it.
+  // For development: run `npx vite` here and a server beside it.
   server: { proxy: { "/v1": "http://127.0.0.1:8080" } },
 });

@@ -55,7 +55,7 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
   try {
     return reader(JSON.parse(text));
   } catch {
-    throw invalidResponse("Not Earmark");
+    throw invalidResponse("invalid-response", "Not Earmark");
   }
 }
 
@@ -124,12 +124,12 @@ export function toOperation({ feed, id }: Draft): object {
 
 export function toResult(
   { feed, id }: Draft,
-  answer: Subscription | ErrorObject | EarmarkError = { status: 500, title: "No Result" },
+  answer: Subscription | ErrorObject | EarmarkError = { status: 500, code: "invalid-response", title: "No Result" },
 ): SubscribeResult {
   if ("feedUrl" in answer) return { feed, id, outcome: "added", subscription: answer };
-  const { status, title, detail } = answer;
-  const outcome = title === "Already Subscribed" ? "already-subscribed" : "refused";
-  return { feed, id, outcome, error: { status, title, detail } };
+  const { status, code, title, detail } = answer;
+  const outcome = code === "already-subscribed" ? "already-subscribed" : "refused";
+  return { feed, id, outcome, error: { status, code, title, detail } };
 }
 
 function readDate(text: string | null): Date | null {

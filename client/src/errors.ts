@@ -1,5 +1,87 @@
+/** Why a request or an operation failed. docs/api.md describes the codes; the last three come from the client. */
+export type ErrorCode =
+  | "invalid-operation"
+  | "unsupported-operation"
+  | "type-missing"
+  | "type-mismatch"
+  | "invalid-id"
+  | "data-missing"
+  | "feed-url-missing"
+  | "feed-url-too-long"
+  | "feed-url-whitespace"
+  | "feed-url-not-http"
+  | "feed-url-invalid-host"
+  | "feed-url-invalid-port"
+  | "feed-url-invalid-characters"
+  | "already-subscribed"
+  | "id-in-use"
+  | "quota-exceeded"
+  | "not-found"
+  | "body-missing"
+  | "body-incomplete"
+  | "malformed-json"
+  | "malformed-document"
+  | "document-too-complex"
+  | "too-many-operations"
+  | "body-too-large"
+  | "chunk-extensions-too-large"
+  | "invalid-opml"
+  | "invalid-query"
+  | "not-acceptable"
+  | "unsupported-media-type"
+  | "unsupported-content-encoding"
+  | "unknown-path"
+  | "method-not-allowed"
+  | "malformed-request"
+  | "malformed-target"
+  | "invalid-host"
+  | "unsupported-transfer-encoding"
+  | "request-timeout"
+  | "header-too-large"
+  | "expectation-failed"
+  | "unsupported-http-version"
+  | "unauthenticated"
+  | "invalid-credentials"
+  | "sign-in-failed"
+  | "token-in-query"
+  | "insufficient-scope"
+  | "session-required"
+  | "recent-sign-in-required"
+  | "forbidden-origin"
+  | "unknown-host"
+  | "rate-limited"
+  | "too-many-attempts"
+  | "attribute-missing"
+  | "invalid-attribute"
+  | "invalid-name"
+  | "invalid-password"
+  | "invalid-label"
+  | "invalid-scope"
+  | "invalid-expiry"
+  | "wrong-password"
+  | "no-password"
+  | "sign-up-closed"
+  | "invalid-invitation"
+  | "name-taken"
+  | "too-many-tokens"
+  | "queue-full"
+  | "server-overloaded"
+  | "too-many-transfers"
+  | "too-many-sign-ins"
+  | "database-unavailable"
+  | "outcome-unknown"
+  | "import-interrupted"
+  | "identity-provider-unavailable"
+  | "shutting-down"
+  | "internal-error"
+  | "endless-list"
+  | "invalid-response"
+  | "response-too-large";
+
 export interface ErrorObject {
   readonly status: number;
+  /** Undefined if the response is not from Earmark. A newer server may send codes that are missing in `ErrorCode`. */
+  readonly code?: ErrorCode | undefined;
   readonly title: string;
   readonly detail?: string | undefined;
   readonly id?: string | undefined;
@@ -11,6 +93,7 @@ export interface ErrorObject {
 export class EarmarkError extends Error {
   override readonly name = "EarmarkError";
   declare readonly status: number;
+  declare readonly code: ErrorCode | undefined;
   declare readonly title: string;
   declare readonly detail: string | undefined;
   /** Every error in the response; empty if the response is not from Earmark. */
@@ -18,9 +101,9 @@ export class EarmarkError extends Error {
   /** Seconds to wait before a retry, if the server said so. */
   declare readonly retryAfter: number | undefined;
 
-  constructor({ status, title, detail }: ErrorObject, errors: readonly ErrorObject[] = [], retryAfter?: number) {
+  constructor({ status, code, title, detail }: ErrorObject, errors: readonly ErrorObject[] = [], retryAfter?: number) {
     super(`${status} ${title}${detail ? `: ${detail}` : ""}`);
-    Object.assign(this, { status, title, detail, errors, retryAfter });
+    Object.assign(this, { status, code, title, detail, errors, retryAfter });
   }
 }
 
@@ -34,6 +117,9 @@ export class NetworkError extends Error {
 }
 
 /** The server sent something that no Earmark server sends. */
-export function invalidResponse(title: string): EarmarkError {
-  return new EarmarkError({ status: 200, title });
+export function invalidResponse(
+  code: "endless-list" | "invalid-response" | "response-too-large",
+  title: string,
+): EarmarkError {
+  return new EarmarkError({ status: 200, code, title });
 }

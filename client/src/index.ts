@@ -5,7 +5,7 @@ import { createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
 import type { Client, ClientOptions } from "./types.ts";
 
-export { EarmarkError, type ErrorObject, NetworkError } from "./errors.ts";
+export { EarmarkError, type ErrorCode, type ErrorObject, NetworkError } from "./errors.ts";
 export { guid } from "./guid.ts";
 export type * from "./types.ts";
 

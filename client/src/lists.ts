@@ -34,7 +34,7 @@ export async function fetchAll<Data, Item extends { readonly id: string }>(
     const { items, next }: Part<Item> = await fetchPart(send, path + query, reader, signal);
     const { size } = found;
     for (const item of items.slice(skipOnPage)) found.set(item.id, item);
-    if ((next && found.size === size) || found.size > MAX_ITEMS) throw invalidResponse("Endless List");
+    if ((next && found.size === size) || found.size > MAX_ITEMS) throw invalidResponse("endless-list", "Endless List");
     skipOnPage = 0;
     query = next;
   }
@@ -77,7 +77,7 @@ export async function* iterateSubscriptions(
       yield item;
     }
     if (seen.size === size) allowedRepeats -= 1;
-    if (next && (allowedRepeats < 0 || seen.size > maxSeen)) throw invalidResponse("Endless List");
+    if (next && (allowedRepeats < 0 || seen.size > maxSeen)) throw invalidResponse("endless-list", "Endless List");
     query = next;
   }
 }

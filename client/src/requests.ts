@@ -94,7 +94,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
     bytes += value.length;
     if (bytes > maxBytes) {
       await reader.cancel();
-      throw invalidResponse("Response Too Large");
+      throw invalidResponse("response-too-large", "Response Too Large");
     }
   }
   return response.text();

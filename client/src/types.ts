@@ -1,4 +1,4 @@
-import type { EarmarkError, ErrorObject, NetworkError } from "./errors.ts";
+import type { EarmarkError, ErrorCode, ErrorObject, NetworkError } from "./errors.ts";
 
 export interface ClientOptions {
   /** URL of the server, including its base path. */
@@ -99,7 +99,9 @@ export interface ImportEntry {
   readonly title: string | null;
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why the feed was refused. */
+  readonly code: ErrorCode | null;
   readonly detail: string | null;
+  /** Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`. */
   readonly subscriptionId: string | null;
 }
 

@@ -4,29 +4,29 @@ import { isMainThread } from "node:worker_threads";
 import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
- * Loaded before the program (`planting` in settings.ts): changes it in one way for as long as it runs, or while the file that
- * RELIABILITY_SWITCH names is there. Most of these break a promise on purpose; whoever proves the promise must find them.
+ * Loaded before the program (`withDefect` in settings.ts): changes its behaviour, permanently or while the file named by
+ * RELIABILITY_SWITCH exists. Most defects break a promise, and the control of its proof must detect them.
  */
 export const DEFECTS = {
-  /** Answers, and stores it a moment later. */
+  /** Responds before the commit. */
   "answer before the commit": answerEarly,
-  /** Answers, and never stores some of it. */
+  /** Responds without storing some of it. */
   "commit that is lost": loseSome,
-  /** Stores a batch in more than one transaction. */
+  /** Stores a batch in several transactions. */
   "torn batch": tear,
-  /** Syncs now and then, and says that it always does. */
+  /** Claims to sync every commit, but does not. */
   "weak sync": syncWeakly,
-  /** Copies the log into the file all the time, as it otherwise does rarely. */
+  /** Checkpoints constantly. */
   "small log": (step: Step) =>
     step.execute(step.sql.startsWith("pragma wal_autocheckpoint") ? "pragma wal_autocheckpoint = 20" : undefined),
-  /** No more pages than there are. */
+  /** The database cannot grow. */
   "full disk": (step: Step) =>
     whileSwitched(step, "pragma max_page_count = 1", `pragma max_page_count = ${2 ** 32 - 2}`),
-  /** SQLite itself refuses to write. */
+  /** SQLite refuses to write. */
   "read-only file": (step: Step) => whileSwitched(step, "pragma query_only = on", "pragma query_only = off"),
-  /** Takes a credential for valid when it writes, whatever has become of it since the request came. */
+  /** Accepts a credential in the write even if it was revoked after the request arrived. */
   "stale credential": takeAsValid,
-  /** Takes what passes for a fault of its own. */
+  /** Returns 500 for temporary failures. */
   "500 for 503": (step: Step) => step.execute(),
 } as const;
 

@@ -3,12 +3,12 @@ import { getEnvironmentData, isMainThread, setEnvironmentData } from "node:worke
 import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
- * Loaded before the program (`underFault` in settings.ts): makes one step of it fail. The file that RELIABILITY_PLAN names says
- * which one and how: the number of a plan, the number of the step since that plan was laid, and a word.
+ * Loaded before the program (`createFaults` in settings.ts): makes one step fail. The file named by RELIABILITY_PLAN contains
+ * the number of the plan, the number of the step since the plan was written, and how it fails.
  */
 const plan = process.env["RELIABILITY_PLAN"] ?? "";
 
-/** The number of the plan that is counted for, and how many steps there were under it, in all threads. */
+/** The current plan and the number of steps under it, shared by all threads. */
 const counts = new Int32Array(sharedBuffer());
 
 function sharedBuffer(): SharedArrayBuffer {
@@ -41,7 +41,7 @@ function breakAfter(step: Step, how: string, result: unknown): unknown {
   return result;
 }
 
-/** Ends the process, or only the thread that writes. */
+/** Ends the process, or only the writer thread. */
 function end(how: string): void {
   if (how.startsWith("kill-")) process.kill(process.pid, "SIGKILL");
   else if (!isMainThread) process.exit(1);

@@ -4,20 +4,20 @@ import sqlite, { type DatabaseSync } from "node:sqlite";
 import { isMainThread } from "node:worker_threads";
 import type pg from "pg";
 
-/** One thing that a store asks of what keeps its data: a statement, a sync or a new name of a file. */
+/** One action of a store on its storage: a statement, a sync or a rename. */
 export interface Step {
   readonly sql: string;
-  /** The connection it is asked of, where that is SQLite's. */
+  /** The connection, on SQLite. */
   readonly database?: DatabaseSync;
-  /** Does what was asked, or what is given instead. */
+  /** Executes the action, or another statement instead. */
   execute(instead?: string): unknown;
-  /** Fails as this engine fails when its disk or its connection breaks. */
+  /** Fails like a broken disk or connection of this engine. */
   fail(): unknown;
 }
 
 export type Interceptor = (step: Step) => unknown;
 
-/** Puts `around` about every step of this thread. Loaded before the program, it stands between the stores and their engines. */
+/** Calls `intercept` for every step of this thread. Loaded before the program. */
 export async function interceptSteps(intercept: Interceptor): Promise<void> {
   interceptSqlite(intercept);
   if (isMainThread && process.env["DATABASE_URL"]?.startsWith("postgres") === true) await interceptPostgres(intercept);
@@ -32,7 +32,7 @@ function interceptSqlite(intercept: Interceptor): void {
     databases.set(statement, this);
     return statement;
   };
-  // One by one, so that there is a step between any two. None of ours has a semicolon inside.
+  // Split, so that each statement is a step. No script of ours has a semicolon inside a statement.
   DatabaseSync.prototype.exec = function (script) {
     for (const sql of script.split(";").map((text) => text.trim())) {
       if (sql === "") continue;
@@ -76,7 +76,7 @@ async function interceptPostgres(intercept: Interceptor): Promise<void> {
   Object.defineProperty(prototype, "query", {
     value(this: pg.Client & { readonly connection: { readonly stream: { destroy(): void } } }, ...values: unknown[]) {
       const [first] = values;
-      // What the driver asks of itself comes with something to call back.
+      // Internal queries of the driver have a callback.
       if (typeof values.at(-1) === "function") return query.apply(this, values);
       return intercept({
         sql: typeof first === "string" ? first.trim() : String((first as { text?: string }).text),

@@ -4,8 +4,8 @@ import { isMainThread } from "node:worker_threads";
 import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
- * Loaded before the program: writes down, in the order in which it happens, every commit that has returned, with how
- * safely its connection commits, and every answer whose first byte goes to a socket.
+ * Loaded before the program: records, in order, every returned commit with the durability of its connection, and every
+ * response when its first byte is written to a socket.
  */
 const trace = process.env["RELIABILITY_TRACE"] ?? "";
 const note = (words: string) => appendFileSync(trace, `${words}\n`);
@@ -15,7 +15,7 @@ await interceptSteps((step) => {
   if (step.database === undefined) return commitOnPostgres(step);
   const level = step.execute("pragma synchronous") as { readonly synchronous: number };
   const result = step.execute();
-  // The thread that reads ends its transactions so as well.
+  // The reader thread commits as well.
   if (!isMainThread) note(`committed ${level.synchronous}`);
   return result;
 });

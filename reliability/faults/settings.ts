@@ -6,7 +6,7 @@ import type { DEFECTS } from "./defects.ts";
 
 export type Defect = keyof typeof DEFECTS;
 
-/** How a step can fail. `error-said` is a statement that PostgreSQL itself refuses. */
+/** How a step fails. `error-said` is an error reported by PostgreSQL. */
 export type Failing =
   | "error-before"
   | "error-after"
@@ -17,21 +17,21 @@ export type Failing =
   | "writer-ends-after";
 
 export interface Faults {
-  /** What the program has to be started with. */
+  /** Environment for the program. */
   readonly settings: Readonly<Record<string, string>>;
   /** From now on the step with this number fails. */
   arm(step: number, how: Failing): void;
   disarm(): void;
-  /** What the step was that failed; undefined when there was none with its number. */
+  /** The step that failed; undefined when there was none with that number. */
   seen(): string | undefined;
 }
 
-/** The settings that change a program as defects.ts says. */
+/** Environment for a program with a defect. */
 export function withDefect(defect: Defect): Record<string, string> {
   return { ...preloading("defects.ts"), ...named(defect) };
 }
 
-/** The settings that write a trace as record.ts says, of a program that is changed besides if a plant is named. */
+/** Environment for a program that writes a trace, optionally with a defect. */
 export function recording(trace: string, defect?: Defect): Record<string, string> {
   return { ...preloading("record.ts", ...changed(defect)), ...named(defect), RELIABILITY_TRACE: trace };
 }
@@ -44,14 +44,14 @@ function named(defect: Defect | undefined): Record<string, string> {
   return defect === undefined ? {} : { RELIABILITY_DEFECT: defect };
 }
 
-/** The settings that load files of this folder before the program, in all its threads. */
+/** Loads files of this folder before the program, in all its threads. */
 function preloading(...files: readonly string[]): Record<string, string> {
   return { NODE_OPTIONS: files.map((file) => `--import=${fileURLToPath(new URL(file, import.meta.url))}`).join(" ") };
 }
 
 let plans = 0;
 
-/** Lets a program fail at a step of its own; one that is changed besides, if a plant is named. */
+/** Makes chosen steps of a program fail, optionally with a defect. */
 export function createFaults(run: Run, defect?: Defect): Faults {
   plans += 1;
   const plan = join(run.folder, `plan-${plans}`);

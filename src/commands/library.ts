@@ -106,6 +106,7 @@ async function openDatabase(terminal: Terminal, name: string | undefined): Promi
           feedUrl,
           title: title ?? null,
           outcome,
+          code: error?.code ?? null,
           detail: error?.detail ?? null,
           subscriptionId: id ?? null,
         })),

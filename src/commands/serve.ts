@@ -7,8 +7,9 @@ import { openStore } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 
-/** How often expired credentials are deleted, and deletions finished that were interrupted. */
+/** How often old removals and expired credentials are deleted, and interrupted deletions finished. */
 const SWEEP_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * SWEEP_MS;
 
 export interface ServeOptions {
   readonly config: Config;
@@ -52,9 +53,13 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     for (const warning of warnings) server.log.warn(warning);
     if (invitation !== undefined) say(howToBegin(`${url}${config.basePath}`, invitation));
     keepMemorySmall();
-    const sweep = () => store.accounts.sweep(new Date()).catch(() => undefined);
+    const forgetRemovals = () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
+    const sweep = () =>
+      forgetRemovals()
+        .then(() => store.accounts.sweep(new Date()))
+        .catch(() => undefined);
     // Not awaited: to finish a large deletion takes seconds.
-    if (config.accounts !== undefined) void sweep();
+    void (config.accounts === undefined ? forgetRemovals().catch(() => undefined) : sweep());
     const sweeping = setInterval(sweep, SWEEP_MS).unref();
     const signal = await stopped;
     clearInterval(sweeping);

@@ -1,49 +1,50 @@
 import { readFile } from "node:fs/promises";
-import type { Facts } from "../openapi/document.ts";
+import type { IncomingMessage } from "node:http";
+import type { ReadClient } from "./client-address.ts";
 import { respondContent } from "./respond.ts";
-import { anyQuery, type Route, route } from "./router.ts";
+import { anyQuery, type Call, type Route, route } from "./router.ts";
 
-/** Nothing but our own style sheet: there is no script to run, and nothing inline. */
+/** One style sheet, no scripts, nothing inline. */
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const PAGE_HEADERS = { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin" };
 
-/**
- * What this server can do: as a document for programs, and as a page for people. Both are made when they are first asked
- * for, so that no start waits for them.
- */
-export function docsRoutes(facts: Facts): Route[] {
-  let made: ReturnType<typeof make> | undefined;
-  const files = {
-    // Not one of the types made for it: browsers show this one, and every tool reads it.
-    "/openapi.json": ["json", "application/json", {}],
-    "/docs": [
-      "page",
-      "text/html; charset=utf-8",
-      { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin" },
-    ],
-    "/docs.css": ["style", "text/css; charset=utf-8", { "content-security-policy": POLICY }],
-  } as const;
-  return Object.entries(files).map(([path, [name, type, headers]]) =>
-    route("GET", path, {
-      access: "open",
-      response: "file",
-      query: anyQuery,
-      run: async ({ response }) => {
-        made ??= make(facts);
-        respondContent(response, type, (await made)[name], headers);
-      },
-    }),
-  );
+/** The server URL in docs/; readers get the URL under which they reach this server. */
+const EXAMPLE_URL = "http://127.0.0.1:8080";
+
+/** The API reference: `/openapi.json` for programs, `/docs` for people. Both come from docs/. */
+export function docsRoutes(basePath: string, readClient: ReadClient): Route[] {
+  const file = (path: string, type: string, load: () => Promise<string>, headers = {}) => {
+    let loaded: Promise<string> | undefined;
+    const run = async ({ request, response }: Call) => {
+      loaded ??= load();
+      const text = (await loaded).replaceAll(EXAMPLE_URL, () => serverUrl(request.raw, basePath, readClient));
+      respondContent(response, type, text, headers);
+    };
+    return route("GET", path, { access: "open", response: "file", query: anyQuery, run });
+  };
+  return [
+    // Browsers display application/json; they would download application/openapi+json.
+    file("/openapi.json", "application/json", () => read("docs/openapi.json")),
+    file("/docs", "text/html; charset=utf-8", renderDocs, PAGE_HEADERS),
+    file("/docs.css", "text/css; charset=utf-8", () => read("web/docs.css"), { "content-security-policy": POLICY }),
+  ];
 }
 
-async function make(facts: Facts): Promise<Readonly<Record<"json" | "page" | "style", string>>> {
-  const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), "utf8");
-  const [{ createDocument }, { writePage }, style, about] = await Promise.all([
-    import("../openapi/document.ts"),
-    import("../openapi/page.ts"),
-    read("web/docs.css"),
-    read("package.json"),
+async function renderDocs(): Promise<string> {
+  const [{ renderPage }, api, accounts] = await Promise.all([
+    import("./markdown.ts"),
+    read("docs/api.md"),
+    read("docs/accounts.md"),
   ]);
-  const { version } = JSON.parse(about) as { version: string };
-  const document = createDocument(facts, version);
-  return { json: JSON.stringify(document), page: writePage(document), style };
+  return renderPage({ api, accounts });
+}
+
+function read(path: string): Promise<string> {
+  return readFile(new URL(`../../${path}`, import.meta.url), "utf8");
+}
+
+/** The URL that the client used. A `Host` with unusual characters is not repeated, so nothing needs escaping. */
+function serverUrl(raw: IncomingMessage, basePath: string, readClient: ReadClient): string {
+  const { scheme = "http", host = raw.headers.host } = readClient(raw);
+  return host !== undefined && /^[\w.:[\]-]+$/.test(host) ? `${scheme}://${host}${basePath}` : EXAMPLE_URL;
 }

@@ -57,7 +57,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     ...accountRoutes(services),
 
     ...pageRoutes(config),
-    ...docsRoutes(config),
+    ...docsRoutes(config.basePath, services.readClient),
 
     route("GET", "/healthz", { access: "open", response: "file", query: anyQuery, run: health.live }),
     route("GET", "/readyz", { access: "open", response: "file", query: anyQuery, run: health.ready }),

@@ -1,24 +1,25 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
+import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
-import { settle } from "./library.ts";
-import { say } from "./notices.ts";
-import { Dialog, download, Field, useFocusKept } from "./parts.tsx";
-import { client, door, explain, person, prompt, sayGoodbye } from "./server.ts";
-import { explainRefusal } from "./sign-in.tsx";
+import { explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { anonymousClient, client, currentUser, noRetryClient, notifySignedOut } from "./server.ts";
+import { explainFormError, type FormError } from "./sign-in.tsx";
 import { useValue } from "./state.ts";
+import { flushRemovals } from "./subscription-list.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 export function AccountView() {
   const { account } = useWords();
-  const me = useValue(person);
+  const me = useValue(currentUser);
   const [isDeleting, setDeleting] = useState(false);
   if (me === undefined) return null;
   return (
     <>
-      <div class="head">
+      <div class="page-head">
         <h1>{account.title}</h1>
-        <button type="button" class="button" onClick={() => void leave()}>
+        <button type="button" class="button" onClick={() => void signOut()}>
           {account.signOut}
         </button>
       </div>
@@ -26,47 +27,47 @@ export function AccountView() {
         <strong>
           <bdi>{revealControlCharacters(me.name)}</bdi>
         </strong>
-        {me.createdAt && <span class="quiet"> · {account.since(formatDay(me.createdAt))}</span>}
+        {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
       </p>
       <Sessions />
       {me.issuer === null && <ChangePassword name={me.name} />}
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="quiet">{account.exportLead}</p>
+        <p class="muted">{account.exportLead}</p>
         <p class="buttons">
-          <button type="button" class="button" onClick={() => void takeEverything()}>
+          <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
           </button>
-          <button type="button" class="button bad" onClick={() => setDeleting(true)}>
+          <button type="button" class="button danger" onClick={() => setDeleting(true)}>
             {account.delete}
           </button>
         </p>
       </section>
-      {isDeleting && <Delete name={me.name} onClose={() => setDeleting(false)} />}
+      {isDeleting && <DeleteAccount name={me.name} onClose={() => setDeleting(false)} />}
     </>
   );
 }
 
-const SETTLE_MS = 3_000;
+const MAX_FLUSH_MS = 3_000;
 
-/** Nothing of the person stays in this browser. */
-async function leave(): Promise<void> {
-  // What was removed and waits to be taken back is removed now: afterwards nobody may. Unless the server is gone.
-  await Promise.race([settle(), new Promise((resolve) => setTimeout(resolve, SETTLE_MS))]);
+async function signOut(): Promise<void> {
+  // Signed out, the page could no longer complete removals. The timeout is for a server that does not respond.
+  await Promise.race([flushRemovals(), new Promise((resolve) => setTimeout(resolve, MAX_FLUSH_MS))]);
   try {
-    await door.signOut();
-    sayGoodbye();
+    await anonymousClient.signOut();
+    notifySignedOut();
+    // Reloads the page, so that nothing of the user stays in it.
     location.replace("./");
   } catch (error) {
-    say(explain(error));
+    showNotice(explainError(error));
   }
 }
 
-async function takeEverything(): Promise<void> {
+async function exportAccount(): Promise<void> {
   try {
     download(await client.exportAccount(), "earmark.json", "application/json");
   } catch (error) {
-    say(explain(error));
+    showNotice(explainError(error));
   }
 }
 
@@ -78,17 +79,17 @@ function Sessions() {
     try {
       setSessions(await client.sessions());
     } catch (error) {
-      say(explain(error));
+      showNotice(explainError(error));
     }
   };
   useEffect(() => void load(), []);
-  useFocusKept(sessions);
+  useRestoreFocus(sessions);
   const end = async (session: Access) => {
     try {
       await client.revoke(session);
-      say(account.ended);
+      showNotice(account.sessionEnded);
     } catch (error) {
-      say(explain(error));
+      showNotice(explainError(error));
     }
     await load();
   };
@@ -97,14 +98,14 @@ function Sessions() {
       <h2 id="sessions">{account.sessions}</h2>
       <ul class="cards">
         {sessions?.map((session) => {
-          const label = nameBrowser(session.label) ?? account.unknownBrowser;
+          const label = describeBrowser(session.label) ?? account.unknownBrowser;
           return (
             <li key={session.id}>
-              <div class="what">
-                <strong class="line" title={isolate(session.label)}>
+              <div class="details">
+                <strong class="truncate" title={isolate(session.label)}>
                   <bdi>{revealControlCharacters(label)}</bdi>
                 </strong>
-                <span class="quiet">
+                <span class="muted">
                   {[
                     ...(session.isCurrent ? [account.here] : []),
                     account.since(formatDay(session.createdAt)),
@@ -115,7 +116,7 @@ function Sessions() {
               {!session.isCurrent && (
                 <button
                   type="button"
-                  class="button bad"
+                  class="button danger"
                   aria-label={account.endSession(isolate(label))}
                   onClick={() => void end(session)}
                 >
@@ -130,7 +131,7 @@ function Sessions() {
   );
 }
 
-/** The first of these that a browser says of itself; nearly all of them also say those that come after. */
+/** By their token in a user agent string. The order matters: Edge also claims to be Chrome, and Chrome to be Safari. */
 const BROWSERS = {
   Edg: "Edge",
   OPR: "Opera",
@@ -141,8 +142,8 @@ const BROWSERS = {
 };
 const SYSTEMS = { Android: "Android", iPhone: "iPhone", iPad: "iPad", Windows: "Windows", Mac: "Mac", Linux: "Linux" };
 
-/** What a browser says of itself, as people call it. */
-function nameBrowser(agent: string): string | undefined {
+/** A user agent string in the words of people, such as "Firefox, Windows". */
+function describeBrowser(agent: string): string | undefined {
   const find = (names: Readonly<Record<string, string>>) =>
     Object.entries(names).find(([name]) => agent.includes(name))?.[1];
   const browser = find(BROWSERS);
@@ -154,22 +155,21 @@ function nameBrowser(agent: string): string | undefined {
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
   const [current, setCurrent] = useState("");
-  const [wanted, setWanted] = useState("");
+  const [newPassword, setNewPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState<{ isCurrent: boolean; text: string } | undefined>(undefined);
+  const [error, setError] = useState<FormError | undefined>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
-    setWrong(undefined);
+    setError(undefined);
     try {
-      await prompt.changePassword({ current, wanted });
+      await noRetryClient.changePassword({ current, wanted: newPassword });
       setCurrent("");
-      setWanted("");
-      say(account.changed);
-    } catch (error) {
-      const { text } = explainRefusal(error);
-      setWrong({ isCurrent: text === account.notCurrent, text });
+      setNewPassword("");
+      showNotice(account.changed);
+    } catch (cause) {
+      setError(explainFormError(cause));
     }
     setBusy(false);
   };
@@ -178,7 +178,7 @@ function ChangePassword({ name }: { name: string }) {
       <h2 id="password">{account.changePassword}</h2>
       <form class="panel stack" onSubmit={submit}>
         <input
-          class="unseen"
+          class="visually-hidden"
           name="username"
           autocomplete="username"
           value={name}
@@ -188,7 +188,7 @@ function ChangePassword({ name }: { name: string }) {
         />
         <Field
           label={account.current}
-          error={wrong?.isCurrent ? wrong.text : undefined}
+          error={error?.field === "currentPassword" ? error.text : undefined}
           type="password"
           autocomplete="current-password"
           required
@@ -197,19 +197,19 @@ function ChangePassword({ name }: { name: string }) {
           onInput={({ currentTarget }) => setCurrent(currentTarget.value)}
         />
         <Field
-          label={account.wanted}
+          label={account.newPassword}
           hint={account.passwordHint}
-          error={wrong && !wrong.isCurrent ? wrong.text : undefined}
+          error={error && error.field !== "currentPassword" ? error.text : undefined}
           type="password"
           autocomplete="new-password"
           required
           minLength={8}
           maxLength={256}
-          value={wanted}
-          onInput={({ currentTarget }) => setWanted(currentTarget.value)}
+          value={newPassword}
+          onInput={({ currentTarget }) => setNewPassword(currentTarget.value)}
         />
         <p class="buttons">
-          <button type="submit" class="button main" aria-disabled={isBusy}>
+          <button type="submit" class="button primary" aria-disabled={isBusy}>
             {account.change}
           </button>
         </p>
@@ -218,7 +218,7 @@ function ChangePassword({ name }: { name: string }) {
   );
 }
 
-function Delete({ name, onClose }: { name: string; onClose: () => void }) {
+function DeleteAccount({ name, onClose }: { name: string; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
   const [password, setPassword] = useState("");
@@ -230,14 +230,14 @@ function Delete({ name, onClose }: { name: string; onClose: () => void }) {
     setBusy(true);
     setError(undefined);
     try {
-      // Who deletes must have signed in just now: a browser may have been left open.
-      await door.signIn({ name, password });
-      await prompt.deleteAccount();
-      sayGoodbye();
+      // The server requires a recent sign-in, since a browser may have been left open.
+      await anonymousClient.signIn({ name, password });
+      await noRetryClient.deleteAccount();
+      notifySignedOut();
       location.reload();
     } catch (cause) {
-      const { member, text } = explainRefusal(cause);
-      setError(member === "password" ? account.notCurrent : text);
+      const { field, text } = explainFormError(cause);
+      setError(field === "password" ? words.errors["wrong-password"] : text);
       setBusy(false);
     }
   };
@@ -256,7 +256,7 @@ function Delete({ name, onClose }: { name: string; onClose: () => void }) {
           onInput={({ currentTarget }) => setPassword(currentTarget.value)}
         />
         <p class="buttons">
-          <button type="submit" class="button bad" aria-disabled={isBusy}>
+          <button type="submit" class="button danger" aria-disabled={isBusy}>
             {account.delete}
           </button>
           <button type="button" class="button" onClick={onClose}>

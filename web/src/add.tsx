@@ -1,55 +1,55 @@
 import { useId, useState } from "preact/hooks";
-import { readLine } from "./address.ts";
-import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
-import { useFocusKept } from "./parts.tsx";
-import { send } from "./sending.ts";
-import { explain } from "./server.ts";
+import { addFeeds } from "./add-feeds.ts";
+import { useRestoreFocus } from "./components.tsx";
+import { explainError } from "./errors.ts";
+import { parseLine } from "./feed-url.ts";
+import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { createState, useValue } from "./state.ts";
 import { formatNumber, useWords } from "./words/index.ts";
 
-interface Adding {
+interface AddState {
   readonly text: string;
-  /** Undefined while the person still types. */
+  /** Undefined until the text is submitted. */
   readonly lines: readonly Line[] | undefined;
   readonly isRunning: boolean;
   readonly failure: string | undefined;
 }
 
-/** Outlives the view: whoever looks at the list meanwhile finds everything as it was. */
-const adding = createState<Adding>({ text: "", lines: undefined, isRunning: false, failure: undefined });
-const change = (part: Partial<Adding>) => adding.update((now) => ({ ...now, ...part }));
+/** Kept while another view is shown. */
+const adding = createState<AddState>({ text: "", lines: undefined, isRunning: false, failure: undefined });
+const update = (change: Partial<AddState>) => adding.update((state) => ({ ...state, ...change }));
 
-const readLines = (text: string) => text.split(/\r\n|[\r\n]/).flatMap((line) => readLine(line) || []);
+const parseLines = (text: string) => text.split(/\r\n|[\r\n]/).flatMap((line) => parseLine(line) || []);
 
 async function run(lines: readonly Line[]): Promise<void> {
-  change({ lines, isRunning: true, failure: undefined });
+  update({ lines, isRunning: true, failure: undefined });
   try {
-    await send(lines, (now) => change({ lines: now }));
+    await addFeeds(lines, (current) => update({ lines: current }));
   } catch (error) {
-    change({ failure: explain(error) });
+    update({ failure: explainError(error) });
   }
-  change({ isRunning: false });
+  update({ isRunning: false });
 }
 
 export function AddView() {
   const { add } = useWords();
   const { lines, isRunning } = useValue(adding);
-  useFocusKept(lines === undefined ? "typing" : isRunning);
+  useRestoreFocus(lines === undefined ? "form" : isRunning);
   return (
     <>
-      <div class="head">
+      <div class="page-head">
         <h1>{add.title}</h1>
       </div>
-      {lines === undefined ? <Typing /> : <Answered lines={lines} />}
+      {lines === undefined ? <AddForm /> : <AddResults lines={lines} />}
     </>
   );
 }
 
-function Typing() {
+function AddForm() {
   const { add } = useWords();
   const { text } = useValue(adding);
   const id = useId();
-  const feeds = readLines(text);
+  const feeds = parseLines(text);
   return (
     <form
       class="stack"
@@ -70,7 +70,7 @@ function Typing() {
           placeholder={"https://example.com/feed.xml"}
           aria-describedby={`${id}-hint`}
           value={text}
-          onInput={({ currentTarget }) => change({ text: currentTarget.value })}
+          onInput={({ currentTarget }) => update({ text: currentTarget.value })}
           onKeyDown={({ key, ctrlKey, metaKey, currentTarget }) => {
             if (key === "Enter" && (ctrlKey || metaKey)) currentTarget.form?.requestSubmit();
           }}
@@ -78,7 +78,7 @@ function Typing() {
         <small id={`${id}-hint`}>{add.hint}</small>
       </div>
       <p class="buttons">
-        <button type="submit" class="button main" disabled={feeds.length === 0}>
+        <button type="submit" class="button primary" disabled={feeds.length === 0}>
           {add.submit(feeds.length, formatNumber(feeds.length))}
         </button>
       </p>
@@ -86,26 +86,26 @@ function Typing() {
   );
 }
 
-function Answered({ lines }: { lines: readonly Line[] }) {
+function AddResults({ lines }: { lines: readonly Line[] }) {
   const words = useWords();
   const { add } = words;
   const { isRunning, failure } = useValue(adding);
   const [filter, setFilter] = useState<Outcome | "all">("all");
-  const { added, "already-subscribed": there, refused, waiting } = count(lines);
-  const open = refused + waiting;
-  const done = lines.length - waiting;
+  const { added, "already-subscribed": existing, refused, waiting } = countOutcomes(lines);
+  const unfinished = refused + waiting;
+  const sent = lines.length - waiting;
 
   const edit = (line: Line, index: number) =>
     line.outcome === "refused" &&
     !isRunning && (
       <input
-        class="address"
+        class="url"
         dir="ltr"
         spellcheck={false}
         aria-label={add.line(formatNumber(index + 1))}
         aria-invalid="true"
         value={line.feed}
-        onInput={({ currentTarget }) => change({ lines: lines.with(index, { ...line, feed: currentTarget.value }) })}
+        onInput={({ currentTarget }) => update({ lines: lines.with(index, { ...line, feed: currentTarget.value }) })}
       />
     );
 
@@ -114,15 +114,15 @@ function Answered({ lines }: { lines: readonly Line[] }) {
     void run(
       lines.flatMap((line) => {
         if (line.outcome !== "refused") return line;
-        const feed = readLine(line.feed);
+        const feed = parseLine(line.feed);
         return feed === "" ? [] : { feed, outcome: "waiting" };
       }),
     );
   };
-  /** What is not done goes back to where it was typed. */
-  const startOver = () => {
+  /** Puts unfinished lines back into the form. */
+  const addMore = () => {
     const rest = lines.filter(({ outcome }) => outcome === "refused" || outcome === "waiting");
-    change({ lines: undefined, failure: undefined, text: rest.map(({ feed }) => `${feed}\n`).join("") });
+    update({ lines: undefined, failure: undefined, text: rest.map(({ feed }) => `${feed}\n`).join("") });
   };
 
   return (
@@ -130,26 +130,31 @@ function Answered({ lines }: { lines: readonly Line[] }) {
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        if (open > 0 && !isRunning) retry();
+        if (unfinished > 0 && !isRunning) retry();
       }}
     >
-      <div class={failure ? "note bad" : "note"} role="status">
+      <div class={failure ? "message danger" : "message"} role="status">
         <p>
           {isRunning
-            ? add.running(formatNumber(done), formatNumber(lines.length))
+            ? add.running(formatNumber(sent), formatNumber(lines.length))
             : failure
               ? `${add.failed} ${failure}`
-              : add.done(formatNumber(added), formatNumber(there), formatNumber(refused))}
+              : add.done(formatNumber(added), formatNumber(existing), formatNumber(refused))}
         </p>
-        {refused > 0 && !isRunning && !failure && <p>{add.mend}</p>}
+        {refused > 0 && !isRunning && !failure && <p>{add.fix}</p>}
       </div>
       <p class="buttons">
-        {open > 0 && (
-          <button type="submit" class="button main" disabled={isRunning}>
-            {add.retry(open, formatNumber(open))}
+        {unfinished > 0 && (
+          <button type="submit" class="button primary" disabled={isRunning}>
+            {add.retry(unfinished, formatNumber(unfinished))}
           </button>
         )}
-        <button type="button" class={open > 0 ? "button" : "button main"} disabled={isRunning} onClick={startOver}>
+        <button
+          type="button"
+          class={unfinished > 0 ? "button" : "button primary"}
+          disabled={isRunning}
+          onClick={addMore}
+        >
           {add.more}
         </button>
         <a class="button" href="#list">

@@ -1,18 +1,25 @@
 import { Component, type ComponentChild, type ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { AccountView } from "./account.tsx";
 import { AddView } from "./add.tsx";
 import { AppsView } from "./apps.tsx";
-import { isolate } from "./control-characters.ts";
-import { ImportView, look } from "./import.tsx";
-import { undo } from "./library.ts";
+import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
+import { ImportView, previewImport } from "./import.tsx";
 import { ListView } from "./list.tsx";
-import { act, hush, notice, pause, resume, say, spoken } from "./notices.ts";
-import { Icon, IconButton, useFocusKept } from "./parts.tsx";
-import { accounts, address, isSignedOut, person, trouble } from "./server.ts";
-import { hasKeys, Settings } from "./settings.tsx";
-import { Door, isJoining, SignInAgain } from "./sign-in.tsx";
-import { useValue } from "./state.ts";
+import {
+  announcement,
+  dismissNotice,
+  focusContent,
+  notice,
+  pauseNotice,
+  resumeNotice,
+  runNoticeAction,
+} from "./notices.ts";
+import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "./server.ts";
+import { Settings, shortcutsEnabled } from "./settings.tsx";
+import { explainUnusedInvitation, SignInDialog, SignInPage } from "./sign-in.tsx";
+import { createState, useValue } from "./state.ts";
+import { undo } from "./subscription-list.ts";
 import { useWords } from "./words/index.ts";
 
 const VIEWS: Record<"list" | "add" | "import" | "apps" | "account", () => ComponentChild> = {
@@ -24,93 +31,92 @@ const VIEWS: Record<"list" | "add" | "import" | "apps" | "account", () => Compon
 };
 type ViewName = keyof typeof VIEWS;
 
-/** The fragment names the view, so that "back" works and the server needs one page alone. */
+/** The view is in the URL's fragment, so that "back" works and the server needs only one page. */
 function readView(): ViewName {
   const name = location.hash.slice(1);
-  if (name === "account" && accounts === "off") return "list";
+  if (name === "account" && accountMode === "off") return "list";
   return Object.hasOwn(VIEWS, name) ? (name as ViewName) : "list";
 }
 
-const KEYS: Readonly<Record<string, () => void>> = {
-  l: () => go("list"),
-  a: () => go("add"),
-  i: () => go("import"),
+const currentView = createState(readView());
+const isSettingsOpen = createState(false);
+
+/** Shows the view at once: the event that follows a change of the fragment comes after further keys. */
+function showView(view: ViewName): void {
+  location.hash = view;
+  currentView.set(view);
+}
+
+const focusSearch = () => document.getElementById("search")?.focus();
+/** Called instead of focusing the content when the next view is rendered. */
+let focusNext: (() => void) | undefined;
+
+const SHORTCUTS: Readonly<Record<string, () => void>> = {
+  "?": () => isSettingsOpen.set(true),
+  "/": () => {
+    if (currentView.value === "list") return focusSearch();
+    focusNext = focusSearch;
+    showView("list");
+  },
+  l: () => showView("list"),
+  a: () => showView("add"),
+  i: () => showView("import"),
   u: undo,
 };
 
-function go(view: ViewName): void {
-  location.hash = view;
-}
+addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (!shortcutsEnabled.value || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const editable = "input:not([type=radio], [type=checkbox]), textarea, select, dialog";
+  if ((target instanceof Element && target.closest(editable)) || !Object.hasOwn(SHORTCUTS, key)) return;
+  SHORTCUTS[key]?.();
+  event.preventDefault();
+});
+addEventListener("hashchange", () => {
+  scrollTo({ top: 0 });
+  currentView.set(readView());
+});
+// A file dropped outside the drop zone would otherwise replace the page.
+addEventListener("dragover", (event) => {
+  if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+});
+addEventListener("drop", (event) => {
+  const [file] = event.dataTransfer?.files ?? [];
+  if (file === undefined) return;
+  event.preventDefault();
+  showView("import");
+  void previewImport(file);
+});
 
 export function App() {
   const words = useWords();
-  const me = useValue(person);
-  const isOut = useValue(isSignedOut);
-  const [view, setView] = useState(readView);
-  const [isSettings, setSettings] = useState(false);
-  const main = useRef<HTMLElement>(null);
+  const user = useValue(currentUser);
+  const isSignInNeeded = useValue(needsSignIn);
+  const view = useValue(currentView);
+  const isSettings = useValue(isSettingsOpen);
 
-  useEffect(() => {
-    const follow = () => {
-      setView(readView());
-      scrollTo({ top: 0 });
-      main.current?.focus({ preventScroll: true });
-    };
-    const press = (event: KeyboardEvent) => {
-      const { key, target } = event;
-      if (!hasKeys.value || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-      if (
-        target instanceof Element &&
-        target.closest("input:not([type=radio], [type=checkbox]), textarea, select, dialog")
-      )
-        return;
-      if (key === "?") setSettings(true);
-      else if (key === "/") {
-        if (readView() !== "list") go("list");
-        // When the view is there.
-        setTimeout(() => document.getElementById("search")?.focus(), 50);
-      } else if (Object.hasOwn(KEYS, key)) KEYS[key]?.();
-      else return;
-      event.preventDefault();
-    };
-    // A file that misses its place would otherwise replace the page.
-    const over = (event: DragEvent) => {
-      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-    };
-    const drop = (event: DragEvent) => {
-      const [file] = event.dataTransfer?.files ?? [];
-      if (file === undefined) return;
-      event.preventDefault();
-      go("import");
-      void look(file);
-    };
-    addEventListener("hashchange", follow);
-    addEventListener("keydown", press);
-    addEventListener("dragover", over);
-    addEventListener("drop", drop);
-    return () => {
-      removeEventListener("hashchange", follow);
-      removeEventListener("keydown", press);
-      removeEventListener("dragover", over);
-      removeEventListener("drop", drop);
-    };
-  }, []);
+  const isFirst = useRef(true);
+  useLayoutEffect(() => {
+    const focus = focusNext ?? focusContent;
+    focusNext = undefined;
+    if (!isFirst.current) focus();
+    isFirst.current = false;
+  }, [view]);
 
-  const isInside = me !== undefined || accounts === "off";
-  const title = isInside ? words.views[view] : words.account.signIn;
+  const isSignedIn = user !== undefined || accountMode === "off";
+  const title = isSignedIn ? words.views[view] : words.account.signIn;
   useEffect(() => {
     document.title = `${title} – Earmark`;
   }, [title]);
-
-  useFocusKept(isInside);
+  useRestoreFocus(isSignedIn);
   useEffect(() => {
-    if (me !== undefined && isJoining) say(words.account.alreadyIn(isolate(me.name)));
-  }, [me?.name]);
+    if (user !== undefined) explainUnusedInvitation(user.name);
+  }, [user?.name]);
 
   const View = VIEWS[view];
   return (
     <>
-      <button type="button" class="skip" onClick={() => document.getElementById("content")?.focus()}>
+      <button type="button" class="skip-link" onClick={focusContent}>
         {words.skip}
       </button>
       <header class="top">
@@ -118,35 +124,35 @@ export function App() {
           <img src="./assets/icon.svg" alt="" width="28" height="28" />
           Earmark
         </a>
-        {isInside && <Menu view={view} />}
-        <IconButton icon="settings" label={words.settings.title} onClick={() => setSettings(true)} />
+        {isSignedIn && <Menu view={view} />}
+        <IconButton icon="settings" label={words.settings.title} onClick={() => isSettingsOpen.set(true)} />
       </header>
-      <Trouble />
-      {isInside ? (
-        <main id="content" ref={main} tabIndex={-1}>
-          <Safe key={view}>
+      <ConnectionBanner />
+      {isSignedIn ? (
+        <main id="content" tabIndex={-1}>
+          <ErrorBoundary key={view}>
             <View />
-          </Safe>
+          </ErrorBoundary>
         </main>
-      ) : isOut ? (
-        <Door />
+      ) : isSignInNeeded ? (
+        <SignInPage />
       ) : (
-        <main class="door" id="content" tabIndex={-1}>
-          <p class="quiet">{words.loading}</p>
+        <main class="sign-in" id="content" tabIndex={-1}>
+          <p class="muted">{words.loading}</p>
         </main>
       )}
       <footer>
-        <a href={`${address}/docs`}>{words.api}</a>
+        <a href={`${serverUrl}/docs`}>{words.api}</a>
       </footer>
       <Notices />
-      {isOut && isInside && <SignInAgain />}
-      {isSettings && <Settings onClose={() => setSettings(false)} />}
+      {isSignInNeeded && isSignedIn && <SignInDialog />}
+      {isSettings && <Settings onClose={() => isSettingsOpen.set(false)} />}
     </>
   );
 }
 
-/** What goes wrong in one view leaves the others. */
-class Safe extends Component<{ children: ComponentChildren }, { hasFailed: boolean }> {
+/** Keeps the other views usable when one fails to render. */
+class ErrorBoundary extends Component<{ children: ComponentChildren }, { hasFailed: boolean }> {
   override state = { hasFailed: false };
 
   static override getDerivedStateFromError() {
@@ -154,17 +160,17 @@ class Safe extends Component<{ children: ComponentChildren }, { hasFailed: boole
   }
 
   render() {
-    return this.state.hasFailed ? <Failed /> : this.props.children;
+    return this.state.hasFailed ? <RenderFailure /> : this.props.children;
   }
 }
 
-function Failed() {
-  const { crashed, reload } = useWords().trouble;
+function RenderFailure() {
+  const { failure, connection } = useWords();
   return (
-    <div class="note bad" role="alert">
-      <p>{crashed}</p>
+    <div class="message danger" role="alert">
+      <p>{failure.crashed}</p>
       <button type="button" class="button" onClick={() => location.reload()}>
-        {reload}
+        {connection.reload}
       </button>
     </div>
   );
@@ -172,7 +178,7 @@ function Failed() {
 
 function Menu({ view }: { view: ViewName }) {
   const { views, mainMenu } = useWords();
-  const names = (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== "account" || accounts !== "off");
+  const names = (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== "account" || accountMode !== "off");
   return (
     <nav aria-label={mainMenu}>
       {names.map((name) => (
@@ -185,25 +191,25 @@ function Menu({ view }: { view: ViewName }) {
   );
 }
 
-function Trouble() {
-  const words = useWords().trouble;
-  const reason = useValue(trouble);
+function ConnectionBanner() {
+  const words = useWords().connection;
+  const problem = useValue(connectionProblem);
   const [isOffline, setOffline] = useState(!navigator.onLine);
   useEffect(() => {
-    const take = () => setOffline(!navigator.onLine);
-    addEventListener("online", take);
-    addEventListener("offline", take);
+    const onChange = () => setOffline(!navigator.onLine);
+    addEventListener("online", onChange);
+    addEventListener("offline", onChange);
     return () => {
-      removeEventListener("online", take);
-      removeEventListener("offline", take);
+      removeEventListener("online", onChange);
+      removeEventListener("offline", onChange);
     };
   }, []);
   return (
     <div role="status">
-      {(isOffline || reason) && (
-        <p class="trouble">
-          {isOffline ? words.offline : reason && words[reason]}
-          {reason === "blocked" && (
+      {(isOffline || problem) && (
+        <p class="banner">
+          {isOffline ? words.offline : problem && words[problem]}
+          {problem === "blocked" && (
             <button type="button" class="link" onClick={() => location.reload()}>
               {words.reload}
             </button>
@@ -216,30 +222,30 @@ function Trouble() {
 
 function Notices() {
   const words = useWords();
-  const now = useValue(notice);
-  const heard = useValue(spoken);
+  const current = useValue(notice);
+  const announced = useValue(announcement);
   return (
     <>
-      <div class="unseen" role="status">
-        {heard}
+      <div class="visually-hidden" role="status">
+        {announced}
       </div>
       <div
         class="notices"
         role="status"
-        onMouseEnter={pause}
-        onMouseLeave={resume}
-        onFocusIn={pause}
-        onFocusOut={resume}
+        onMouseEnter={pauseNotice}
+        onMouseLeave={resumeNotice}
+        onFocusIn={pauseNotice}
+        onFocusOut={resumeNotice}
       >
-        {now && (
+        {current && (
           <div class="notice">
-            <span>{now.text}</span>
-            {now.action && (
-              <button type="button" class="link" onClick={act}>
-                {now.action.label}
+            <span>{current.text}</span>
+            {current.action && (
+              <button type="button" class="link" onClick={runNoticeAction}>
+                {current.action.label}
               </button>
             )}
-            <IconButton icon="close" label={words.close} onClick={hush} />
+            <IconButton icon="close" label={words.close} onClick={dismissNotice} />
           </div>
         )}
       </div>

@@ -1,26 +1,27 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
+import { CopyButton, Dialog, Field, QrCode, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
-import { say } from "./notices.ts";
-import { CopyButton, Dialog, Field, QrCode, useFocusKept } from "./parts.tsx";
-import { accounts, address, client, explain } from "./server.ts";
+import { explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { accountMode, client, serverUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
-/** A phone that is told this address would look for the server on itself. */
-const isHereOnly = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
+/** Other devices would look for a loopback address on themselves. */
+const isLoopback = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
 
 export function AppsView() {
   const { apps } = useWords();
-  const hasAccounts = accounts !== "off";
+  const hasAccounts = accountMode !== "off";
   return (
     <>
-      <div class="head">
+      <div class="page-head">
         <h1>{apps.title}</h1>
       </div>
-      <p class="quiet">{apps.lead}</p>
+      <p class="muted">{apps.lead}</p>
       <div class="connect">
         <div class="stack">
-          <Secret label={apps.address} text={address} />
+          <CopyField label={apps.serverUrl} text={serverUrl} />
           <h2>{apps.steps}</h2>
           <ol>
             <li>{apps.stepOne}</li>
@@ -28,22 +29,21 @@ export function AppsView() {
             <li>{hasAccounts ? apps.stepToken : apps.stepNoToken}</li>
           </ol>
         </div>
-        {isHereOnly ? <p class="note">{apps.onlyHere}</p> : <QrCode text={address} label={apps.qr} />}
+        {isLoopback ? <p class="message">{apps.localOnly}</p> : <QrCode text={serverUrl} label={apps.qr} />}
       </div>
       {hasAccounts && <Tokens />}
-      <p class="quiet">
-        {apps.developers} <a href={`${address}/docs`}>{apps.readApi}</a>
+      <p class="muted">
+        {apps.developers} <a href={`${serverUrl}/docs`}>{apps.readApi}</a>
       </p>
     </>
   );
 }
 
-/** A text to be taken elsewhere, whole. */
-function Secret({ label, text }: { label: string; text: string }) {
+function CopyField({ label, text }: { label: string; text: string }) {
   return (
     <div class="field">
       <span class="label">{label}</span>
-      <div class="take">
+      <div class="copy-field">
         <code>{text}</code>
         <CopyButton text={text} />
       </div>
@@ -55,7 +55,7 @@ function Tokens() {
   const words = useWords();
   const { apps } = words;
   const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
-  const [made, setMade] = useState<(Access & { readonly secret: string }) | undefined>(undefined);
+  const [created, setCreated] = useState<(Access & { readonly secret: string }) | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
 
   const attempt = async (work: () => Promise<void>) => {
@@ -63,17 +63,17 @@ function Tokens() {
       setFailure(undefined);
       await work();
     } catch (error) {
-      setFailure(explain(error));
+      setFailure(explainError(error));
     }
   };
   const load = async () => setTokens(await client.tokens());
   useEffect(() => void attempt(load), []);
-  useFocusKept(tokens);
+  useRestoreFocus(tokens);
 
   const revoke = (token: Access) =>
     attempt(async () => {
       await client.revoke(token);
-      say(apps.revoked(isolate(token.label)));
+      showNotice(apps.revoked(isolate(token.label)));
       await load();
     });
 
@@ -81,62 +81,37 @@ function Tokens() {
     <section class="stack" aria-labelledby="tokens">
       <h2 id="tokens">{apps.tokens}</h2>
       {failure && (
-        <div class="note bad" role="alert">
+        <div class="message danger" role="alert">
           <p>{failure}</p>
           {tokens === undefined && (
             <button type="button" class="button" onClick={() => void attempt(load)}>
-              {words.again}
+              {words.retry}
             </button>
           )}
         </div>
       )}
-      {tokens?.length === 0 && <p class="quiet">{apps.noTokens}</p>}
+      {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
       {tokens !== undefined && tokens.length > 0 && (
-        <ul class="cards">
-          {tokens.map((token) => (
-            <li key={token.id}>
-              <div class="what">
-                <strong class="line">
-                  <bdi>{revealControlCharacters(token.label)}</bdi>
-                </strong>
-                <span class="quiet">
-                  {[
-                    apps.createdOn(formatDay(token.createdAt)),
-                    token.lastUsedAt ? apps.used(formatDay(token.lastUsedAt)) : apps.neverUsed,
-                    ...(token.scope === "read" ? [apps.readOnly] : []),
-                  ].join(" · ")}
-                </span>
-              </div>
-              <button
-                type="button"
-                class="button bad"
-                aria-label={apps.revokeOf(isolate(token.label))}
-                onClick={() => void revoke(token)}
-              >
-                {apps.revoke}
-              </button>
-            </li>
-          ))}
-        </ul>
+        <TokenList tokens={tokens} onRevoke={(token) => void revoke(token)} />
       )}
-      <NewToken
-        onMade={(token) => {
-          setMade(token);
+      <TokenForm
+        onCreate={(token) => {
+          setCreated(token);
           void attempt(load);
         }}
       />
-      {made && (
-        <Dialog title={apps.made(isolate(made.label))}>
+      {created && (
+        <Dialog title={apps.created(isolate(created.label))}>
           <p>{apps.once}</p>
-          {isHereOnly ? (
-            <p class="note">{apps.onlyHere}</p>
+          {isLoopback ? (
+            <p class="message">{apps.localOnly}</p>
           ) : (
-            <QrCode text={`${address}/#${made.secret}`} label={apps.tokenQr} />
+            <QrCode text={`${serverUrl}/#${created.secret}`} label={apps.tokenQr} />
           )}
-          <Secret label={apps.address} text={address} />
-          <Secret label={apps.token} text={made.secret} />
+          <CopyField label={apps.serverUrl} text={serverUrl} />
+          <CopyField label={apps.token} text={created.secret} />
           <p class="buttons">
-            <button type="button" class="button main" onClick={() => setMade(undefined)}>
+            <button type="button" class="button primary" onClick={() => setCreated(undefined)}>
               {apps.finished}
             </button>
           </p>
@@ -146,7 +121,39 @@ function Tokens() {
   );
 }
 
-function NewToken({ onMade }: { onMade: (token: Access & { readonly secret: string }) => void }) {
+function TokenList({ tokens, onRevoke }: { tokens: readonly Access[]; onRevoke: (token: Access) => void }) {
+  const { apps } = useWords();
+  return (
+    <ul class="cards">
+      {tokens.map((token) => (
+        <li key={token.id}>
+          <div class="details">
+            <strong class="truncate">
+              <bdi>{revealControlCharacters(token.label)}</bdi>
+            </strong>
+            <span class="muted">
+              {[
+                apps.createdOn(formatDay(token.createdAt)),
+                token.lastUsedAt ? apps.used(formatDay(token.lastUsedAt)) : apps.neverUsed,
+                ...(token.scope === "read" ? [apps.readOnly] : []),
+              ].join(" · ")}
+            </span>
+          </div>
+          <button
+            type="button"
+            class="button danger"
+            aria-label={apps.revokeOf(isolate(token.label))}
+            onClick={() => onRevoke(token)}
+          >
+            {apps.revoke}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function TokenForm({ onCreate }: { onCreate: (token: Access & { readonly secret: string }) => void }) {
   const { apps } = useWords();
   const [label, setLabel] = useState("");
   const [scope, setScope] = useState<"read" | "write">("write");
@@ -159,10 +166,10 @@ function NewToken({ onMade }: { onMade: (token: Access & { readonly secret: stri
     setBusy(true);
     setError(undefined);
     try {
-      onMade(await client.createToken({ label: label.trim(), scope }));
+      onCreate(await client.createToken({ label: label.trim(), scope }));
       setLabel("");
     } catch (cause) {
-      setError((cause as { status?: number }).status === 409 ? apps.full : explain(cause));
+      setError(explainError(cause));
     }
     setBusy(false);
   };
@@ -189,7 +196,7 @@ function NewToken({ onMade }: { onMade: (token: Access & { readonly secret: stri
         ))}
       </fieldset>
       <p class="buttons">
-        <button type="submit" class="button main" aria-disabled={isBusy}>
+        <button type="submit" class="button primary" aria-disabled={isBusy}>
           {apps.create}
         </button>
       </p>

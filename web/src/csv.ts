@@ -1,13 +1,13 @@
-/** What begins a formula in a spreadsheet, also as the full-width and small forms that East Asian keyboards write. */
+/** Starts a formula in a spreadsheet, including the full-width and small forms of East Asian keyboards. */
 const FORMULA = /[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/;
-/** What separates cells: which of them does depends on the language of the spreadsheet. */
+/** Separates cells; which one does depends on the language of the spreadsheet. */
 const SEPARATOR = /[,;|\t\r\n]/;
-/** What a spreadsheet may skip at the start of a cell. */
+/** Spreadsheets may skip these at the start of a cell. */
 const SKIPPED = /[\s"'\p{C}]/u;
 
 /**
- * A cell of a CSV file. A spreadsheet that expects another separator splits it elsewhere, also within quotes, so an
- * apostrophe stands before whatever could begin a formula there.
+ * A cell of a CSV file. A spreadsheet that expects another separator splits it elsewhere, even within quotes, so that an
+ * apostrophe precedes everything that could start a formula there.
  */
 export function writeCell(text: string): string {
   let safe = /^[\t\r\n]/.test(text) ? "'" : "";

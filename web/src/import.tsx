@@ -1,208 +1,237 @@
-import { EarmarkError, type ImportEntry } from "../../client/src/index.ts";
+import type { ImportEntry } from "../../client/src/index.ts";
+import { addFeeds } from "./add-feeds.ts";
+import { Icon, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
-import { tell } from "./notices.ts";
-import { count, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
-import { Icon, useFocusKept } from "./parts.tsx";
-import { send } from "./sending.ts";
-import { client, explain, isOver } from "./server.ts";
+import { explainError } from "./errors.ts";
+import { announce } from "./notices.ts";
+import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { client, isStale } from "./server.ts";
 import { createState, useValue } from "./state.ts";
-import { formatNumber, speech, useWords } from "./words/index.ts";
+import { formatNumber, translation, useWords } from "./words/index.ts";
 
-type Step = "choosing" | "reading" | "looking" | "running" | "stopped" | "broken" | "done";
-
-interface Importing {
-  readonly step: Step;
-  readonly name: string;
+interface ImportState {
+  readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
+  readonly fileName: string;
   readonly lines: readonly Line[];
-  /** How many there are to send in all. */
-  readonly wanted: number;
+  /** How many of the lines are to be added. */
+  readonly newCount: number;
   readonly filter: Outcome | "all";
   readonly failure: string | undefined;
 }
 
-const NOTHING: Importing = { step: "choosing", name: "", lines: [], wanted: 0, filter: "all", failure: undefined };
-/** Outlives the view: an import goes on while the person looks at the list. */
-const importing = createState(NOTHING);
-const change = (part: Partial<Importing>) => importing.update((now) => ({ ...now, ...part }));
-let stopping = new AbortController();
+const INITIAL: ImportState = {
+  step: "choosing",
+  fileName: "",
+  lines: [],
+  newCount: 0,
+  filter: "all",
+  failure: undefined,
+};
+/** Kept while another view is shown; a running import continues. */
+const importing = createState(INITIAL);
+const update = (change: Partial<ImportState>) => importing.update((state) => ({ ...state, ...change }));
+let stop = new AbortController();
 
 addEventListener("beforeunload", (event) => {
-  if (importing.value.step === "running" && !isOver()) event.preventDefault();
+  if (importing.value.step === "running" && !isStale()) event.preventDefault();
 });
 
-/** A first look: what would become of each feed. Nothing is changed. */
-export async function look(file: File): Promise<void> {
+/** Shows the outcome each feed of the file would have, without changing anything. */
+export async function previewImport(file: File): Promise<void> {
   const { step } = importing.value;
   if (step === "reading" || step === "running") return;
-  importing.set({ ...NOTHING, step: "reading", name: file.name });
+  importing.set({ ...INITIAL, step: "reading", fileName: file.name });
   try {
-    // Read at once, since the file may be gone or changed by the time it is sent again.
+    // Into memory, since the file may be gone or changed when a request is retried.
     const bytes = await file.arrayBuffer().catch(() => undefined);
-    if (bytes === undefined) throw speech.value.words.import.unreadable;
+    if (bytes === undefined) {
+      importing.set({ ...INITIAL, failure: translation.value.words.import.unreadable });
+      return;
+    }
     const { entries } = await client.importOpml(new Uint8Array(bytes), { dryRun: true });
     const lines = entries.map(toLine);
-    change({ step: "looking", lines, wanted: count(lines).new });
+    update({ step: "preview", lines, newCount: countOutcomes(lines).new });
   } catch (error) {
-    importing.set({ ...NOTHING, failure: explainFile(error) });
+    importing.set({ ...INITIAL, failure: explainError(error) });
   }
 }
 
-function toLine({ feedUrl, title, outcome, detail }: ImportEntry): Line {
-  return { feed: feedUrl, title, outcome: outcome === "added" ? "new" : outcome, detail };
-}
-
-function explainFile(error: unknown): string {
-  const words = speech.value.words.import;
-  if (typeof error === "string") return error;
-  if (error instanceof EarmarkError && error.status === 413) return words.tooLarge;
-  if (error instanceof EarmarkError && error.status === 422) return words.notOpml;
-  return explain(error);
+function toLine({ feedUrl, title, outcome, code, detail, subscriptionId }: ImportEntry): Line {
+  return {
+    feed: feedUrl,
+    id: subscriptionId ?? undefined,
+    title,
+    outcome: outcome === "added" ? "new" : outcome,
+    error: detail === null ? undefined : { code: code ?? undefined, detail },
+  };
 }
 
 async function run(): Promise<void> {
-  stopping = new AbortController();
+  stop = new AbortController();
   const lines = importing.value.lines.map((line) =>
     line.outcome === "new" ? { ...line, outcome: "waiting" as const } : line,
   );
-  change({ step: "running", lines, filter: "all", failure: undefined });
+  update({ step: "running", lines, filter: "all", failure: undefined });
   try {
-    await send(lines, (now) => change({ lines: now }), stopping.signal);
-    change({ step: "done" });
-    tell(speech.value.words.import.done);
+    await addFeeds(lines, (current) => update({ lines: current }), stop.signal);
+    update({ step: "done" });
+    announce(translation.value.words.import.done);
   } catch (error) {
-    if (stopping.signal.aborted) change({ step: "stopped" });
-    else change({ step: "broken", failure: explain(error) });
+    if (stop.signal.aborted) update({ step: "stopped" });
+    else update({ step: "failed", failure: explainError(error) });
   }
 }
 
 export function ImportView() {
   const words = useWords();
-  const { step, name, lines, wanted, filter, failure } = useValue(importing);
-  useFocusKept(step);
-  const counts = count(lines);
-  const isOver = step === "stopped" || step === "broken" || step === "done";
-  const done = wanted - counts.waiting;
+  const state = useValue(importing);
+  const { step, fileName, lines, filter, failure } = state;
+  useRestoreFocus(step);
 
   return (
     <>
-      <div class="head">
+      <div class="page-head">
         <h1>{words.import.title}</h1>
       </div>
       {step === "choosing" && (
         <>
-          <p class="quiet">{words.import.lead}</p>
+          <p class="muted">{words.import.lead}</p>
           {failure && (
-            <div class="note bad" role="alert">
+            <div class="message danger" role="alert">
               <p>{failure}</p>
             </div>
           )}
-          <Drop />
+          <FilePicker />
         </>
       )}
       {step === "reading" && (
         <div role="status">
-          <p>{words.import.reading(isolate(name))}</p>
+          <p>{words.import.reading(isolate(fileName))}</p>
           <progress aria-label={words.import.progress} />
         </div>
       )}
-      {step === "looking" && (
-        <>
-          <h2>{words.import.look(isolate(name))}</h2>
-          <Counts counts={counts} />
-          <p class="buttons">
-            {counts.new > 0 && (
-              <button type="button" class="button main" onClick={() => void run()}>
-                {words.import.start(counts.new, formatNumber(counts.new))}
-              </button>
-            )}
-            <button type="button" class="button" onClick={() => importing.set(NOTHING)}>
-              {words.import.other}
-            </button>
-          </p>
-          {counts.new === 0 && <p role="status">{lines.length === 0 ? words.import.empty : words.import.nothing}</p>}
-        </>
-      )}
-      {step === "running" && (
-        <>
-          <progress aria-label={words.import.progress} value={done} max={wanted} />
-          <p class="quiet">{words.import.running(formatNumber(done), formatNumber(wanted))}</p>
-          <Counts counts={counts} />
-          <p class="buttons">
-            <button
-              type="button"
-              class="button"
-              disabled={stopping.signal.aborted}
-              onClick={() => {
-                stopping.abort();
-                change({});
-              }}
-            >
-              {words.import.stop}
-            </button>
-          </p>
-        </>
-      )}
-      {isOver && (
-        <>
-          <div class={step === "done" ? "note good" : "note bad"} role="status">
-            <p>
-              {step === "done" && words.import.done}
-              {step === "stopped" && words.import.stopped}
-              {step === "broken" && `${words.import.broken} ${failure ?? ""}`}
-            </p>
-          </div>
-          <Counts counts={counts} />
-          <p class="buttons">
-            {step === "done" ? (
-              <a class="button main" href="#list">
-                {words.import.seeList}
-              </a>
-            ) : (
-              <button type="button" class="button main" onClick={() => void run()}>
-                {words.import.goOn(formatNumber(counts.waiting))}
-              </button>
-            )}
-            <button type="button" class="button" onClick={() => importing.set(NOTHING)}>
-              {words.import.other}
-            </button>
-          </p>
-        </>
-      )}
-      {lines.length > 0 && <Outcomes lines={lines} filter={filter} onFilter={(filter) => change({ filter })} />}
+      {step === "preview" && <Preview fileName={fileName} lines={lines} />}
+      {step === "running" && <Running {...state} />}
+      {(step === "stopped" || step === "failed" || step === "done") && <Ended {...state} />}
+      {lines.length > 0 && <Outcomes lines={lines} filter={filter} onFilter={(filter) => update({ filter })} />}
     </>
   );
 }
 
-function Counts({ counts }: { counts: ReturnType<typeof count> }) {
-  const { outcome } = useWords();
-  const kinds = (Object.keys(counts) as Outcome[]).filter((kind) => counts[kind] > 0);
+function Preview({ fileName, lines }: Pick<ImportState, "fileName" | "lines">) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  return (
+    <>
+      <h2>{words.preview(isolate(fileName))}</h2>
+      <Counts counts={counts} />
+      <p class="buttons">
+        {counts.new > 0 && (
+          <button type="button" class="button primary" onClick={() => void run()}>
+            {words.start(counts.new, formatNumber(counts.new))}
+          </button>
+        )}
+        <ChooseAnother />
+      </p>
+      {counts.new === 0 && <p role="status">{lines.length === 0 ? words.empty : words.nothingNew}</p>}
+    </>
+  );
+}
+
+function Running({ lines, newCount }: ImportState) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  const done = newCount - counts.waiting;
+  return (
+    <>
+      <progress aria-label={words.progress} value={done} max={newCount} />
+      <p class="muted">{words.running(formatNumber(done), formatNumber(newCount))}</p>
+      <Counts counts={counts} />
+      <p class="buttons">
+        <button
+          type="button"
+          class="button"
+          disabled={stop.signal.aborted}
+          onClick={() => {
+            stop.abort();
+            // Renders the button as disabled.
+            update({});
+          }}
+        >
+          {words.stop}
+        </button>
+      </p>
+    </>
+  );
+}
+
+function Ended({ step, lines, failure }: ImportState) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  return (
+    <>
+      <div class={step === "done" ? "message success" : "message danger"} role="status">
+        <p>
+          {step === "done" && words.done}
+          {step === "stopped" && words.stopped}
+          {step === "failed" && `${words.failed} ${failure ?? ""}`}
+        </p>
+      </div>
+      <Counts counts={counts} />
+      <p class="buttons">
+        {step === "done" ? (
+          <a class="button primary" href="#list">
+            {words.seeList}
+          </a>
+        ) : (
+          <button type="button" class="button primary" onClick={() => void run()}>
+            {words.resume(formatNumber(counts.waiting))}
+          </button>
+        )}
+        <ChooseAnother />
+      </p>
+    </>
+  );
+}
+
+function ChooseAnother() {
+  return (
+    <button type="button" class="button" onClick={() => importing.set(INITIAL)}>
+      {useWords().import.chooseAnother}
+    </button>
+  );
+}
+
+function Counts({ counts }: { counts: ReturnType<typeof countOutcomes> }) {
+  const words = useWords().outcome;
+  const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
   return (
     <dl class="counts">
-      {kinds.map((kind) => (
-        <div key={kind} class={kind}>
-          <dt>{outcome[kind]}</dt>
-          <dd>{formatNumber(counts[kind])}</dd>
+      {outcomes.map((outcome) => (
+        <div key={outcome} class={outcome}>
+          <dt>{words[outcome]}</dt>
+          <dd>{formatNumber(counts[outcome])}</dd>
         </div>
       ))}
     </dl>
   );
 }
 
-function Drop() {
+function FilePicker() {
   const words = useWords().import;
   return (
-    <label class="drop">
+    <label class="file-picker">
       <Icon name="file" />
       <strong>{words.drop}</strong>
       <span class="button">{words.choose}</span>
       <input
-        class="unseen"
+        class="visually-hidden"
         type="file"
         aria-label={words.file}
         accept=".opml,.xml,.txt,text/x-opml,text/xml,application/xml"
         onChange={({ currentTarget }) => {
           const [file] = currentTarget.files ?? [];
-          if (file) void look(file);
+          if (file) void previewImport(file);
         }}
       />
     </label>

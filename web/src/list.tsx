@@ -1,64 +1,36 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
-import { readAddress, shorten } from "./address.ts";
+import { CopyButton, Icon, IconButton, MiddleEllipsis, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
-import { isNewestFirst, library, load, remove } from "./library.ts";
-import { tell } from "./notices.ts";
-import { CopyButton, Icon, IconButton, useFocusKept } from "./parts.tsx";
-import { Rows, useNarrow } from "./rows.tsx";
-import { address } from "./server.ts";
+import { displayUrl, shortName } from "./feed-url.ts";
+import { announce } from "./notices.ts";
+import { serverUrl } from "./server.ts";
 import { createState, useValue } from "./state.ts";
+import { isNewestFirst, load, remove, subscriptionList } from "./subscription-list.ts";
+import { useNarrow, VirtualList } from "./virtual-list.tsx";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
 
-/** Outlives the view, like everything that is typed. */
+/** Kept while another view is shown. */
 const search = createState("");
+const ANNOUNCE_AFTER_MS = 500;
 
 export function ListView() {
   const words = useWords();
-  const { items, hidden, status } = useValue(library);
-  const isReversed = useValue(isNewestFirst);
-  const isNarrow = useNarrow();
-  const query = useValue(search);
-  const [shown, setShown] = useState<ReadonlySet<string>>(new Set());
-
-  const wanted = query.trim().toLowerCase();
-  const seen = useMemo(() => {
-    const isSeen = (item: Subscription | undefined) =>
-      item === undefined ? wanted === "" : !hidden.has(item.id) && item.feedUrl.toLowerCase().includes(wanted);
-    // A filter would leave out places that are not filled yet, but for those of a copy.
-    const all = Array.from(items);
-    const chosen = wanted === "" && hidden.size === 0 ? all : all.filter(isSeen);
-    return isReversed ? chosen.reverse() : chosen;
-  }, [items, hidden, wanted, isReversed]);
-
+  const { items, hidden, status } = useValue(subscriptionList);
   const total = useMemo(() => {
     const isHidden = (item: Subscription | undefined) => item !== undefined && hidden.has(item.id);
     return items.length - items.filter(isHidden).length;
   }, [items, hidden]);
-  const found = words.list.found(seen.length, formatNumber(seen.length));
-  useEffect(() => {
-    if (wanted === "") return;
-    const timer = setTimeout(() => tell(found), 500);
-    return () => clearTimeout(timer);
-  }, [wanted, found]);
-
-  useFocusKept(wanted !== "" && seen.length === 0);
-
-  const toggle = (id: string) => {
-    const next = new Set(shown);
-    if (!next.delete(id)) next.add(id);
-    setShown(next);
-  };
 
   return (
     <>
-      <div class="head">
+      <div class="page-head">
         <h1>{words.list.title}</h1>
         {(status === "ready" || total > 0) && <p class="total">{words.count(total, formatNumber(total))}</p>}
         {total > 0 && (
           <a
             class="button"
-            href={`${address}/v1/subscriptions.opml`}
+            href={`${serverUrl}/v1/subscriptions.opml`}
             download="earmark.opml"
             title={words.list.exportHint}
           >
@@ -69,113 +41,160 @@ export function ListView() {
       </div>
 
       {status === "failed" && (
-        <div class="note bad" role="alert">
+        <div class="message danger" role="alert">
           <p>{words.list.failed}</p>
           <button type="button" class="button" onClick={() => void load()}>
-            {words.again}
+            {words.retry}
           </button>
         </div>
       )}
-      {status === "loading" && total === 0 && <p class="quiet">{words.loading}</p>}
-      {status === "ready" && total === 0 && <Empty />}
+      {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
+      {status === "ready" && total === 0 && <EmptyList />}
+      {total > 0 && <SearchableList items={items} hidden={hidden} />}
+    </>
+  );
+}
 
-      {total > 0 && (
-        <>
-          <search class="tools">
-            <label class="search">
-              <Icon name="search" />
-              <span class="unseen">{words.list.search}</span>
-              <input
-                id="search"
-                type="search"
-                placeholder={words.list.search}
-                autocomplete="off"
-                spellcheck={false}
-                value={query}
-                onInput={({ currentTarget }) => search.set(currentTarget.value)}
-              />
-            </label>
-            {wanted !== "" && <span class="quiet">{found}</span>}
-            <label class="choice">
-              <span class="unseen">{words.list.order}</span>
-              <select
-                value={isReversed ? "newest" : "oldest"}
-                onChange={({ currentTarget }) => isNewestFirst.set(currentTarget.value === "newest")}
-              >
-                <option value="newest">{words.list.newest}</option>
-                <option value="oldest">{words.list.oldest}</option>
-              </select>
-            </label>
-          </search>
-          {seen.length === 0 && (
-            <div class="note">
-              <p>{words.list.none(isolate(query.trim()))}</p>
-              <button type="button" class="button" onClick={() => search.set("")}>
-                {words.list.showAll}
-              </button>
-            </div>
-          )}
-          {seen.length > 0 && (
-            <Rows
-              count={seen.length}
-              label={words.list.title}
-              height={isNarrow ? 6.5 : 4.25}
-              row={(index) => (
-                <Row
-                  subscription={seen[index]}
-                  isOpen={shown.has(seen[index]?.id ?? "")}
-                  onToggle={() => toggle(seen[index]?.id ?? "")}
-                />
-              )}
+type ListState = typeof subscriptionList.value;
+
+function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
+  const words = useWords();
+  const isReversed = useValue(isNewestFirst);
+  const isNarrow = useNarrow();
+  const text = useValue(search);
+  const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
+  const focusFirst = useRef<(() => void) | undefined>(undefined);
+
+  const query = text.trim().toLowerCase();
+  const visible = useMemo(() => {
+    const isVisible = (item: Subscription | undefined) =>
+      item === undefined ? query === "" : !hidden.has(item.id) && item.feedUrl.toLowerCase().includes(query);
+    // The array has holes, which `filter` would skip; in the copy they are undefined.
+    const all = Array.from(items);
+    const matches = query === "" && hidden.size === 0 ? all : all.filter(isVisible);
+    return isReversed ? matches.reverse() : matches;
+  }, [items, hidden, query, isReversed]);
+
+  const found = words.list.found(visible.length, formatNumber(visible.length));
+  useEffect(() => {
+    if (query === "") return;
+    const timer = setTimeout(() => announce(found), ANNOUNCE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [query, found]);
+  useRestoreFocus(query !== "" && visible.length === 0);
+
+  const toggle = (id: string) => {
+    const next = new Set(revealed);
+    if (!next.delete(id)) next.add(id);
+    setRevealed(next);
+  };
+
+  return (
+    <>
+      <Toolbar
+        found={query === "" ? undefined : found}
+        onArrowDown={() => visible.length > 0 && focusFirst.current?.()}
+      />
+      {visible.length === 0 ? (
+        <div class="message">
+          <p>{words.list.noMatches(isolate(text.trim()))}</p>
+          <button type="button" class="button" onClick={() => search.set("")}>
+            {words.list.showAll}
+          </button>
+        </div>
+      ) : (
+        <VirtualList
+          count={visible.length}
+          label={words.list.title}
+          height={isNarrow ? 6.5 : 4.25}
+          focusFirst={focusFirst}
+          row={(index) => (
+            <Row
+              subscription={visible[index]}
+              isRevealed={revealed.has(visible[index]?.id ?? "")}
+              onToggle={() => toggle(visible[index]?.id ?? "")}
             />
           )}
-        </>
+        />
       )}
     </>
   );
 }
 
-function Row(props: { subscription: Subscription | undefined; isOpen: boolean; onToggle: () => void }) {
-  const { subscription, isOpen, onToggle } = props;
+function Toolbar({ found, onArrowDown }: { found: string | undefined; onArrowDown: () => void }) {
   const { list } = useWords();
-  if (subscription === undefined) return <div class="subscription waiting" />;
+  const text = useValue(search);
+  const order = useValue(isNewestFirst) ? "newest" : "oldest";
+  return (
+    <search class="toolbar">
+      <label class="search">
+        <Icon name="search" />
+        <span class="visually-hidden">{list.search}</span>
+        <input
+          id="search"
+          type="search"
+          placeholder={list.search}
+          autocomplete="off"
+          spellcheck={false}
+          value={text}
+          onInput={({ currentTarget }) => search.set(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "ArrowDown" || event.isComposing) return;
+            event.preventDefault();
+            onArrowDown();
+          }}
+        />
+      </label>
+      {found && <span class="muted">{found}</span>}
+      <label class="order">
+        <span class="visually-hidden">{list.order}</span>
+        <select value={order} onChange={({ currentTarget }) => isNewestFirst.set(currentTarget.value === "newest")}>
+          <option value="newest">{list.newest}</option>
+          <option value="oldest">{list.oldest}</option>
+        </select>
+      </label>
+    </search>
+  );
+}
+
+function Row(props: { subscription: Subscription | undefined; isRevealed: boolean; onToggle: () => void }) {
+  const { subscription, isRevealed, onToggle } = props;
+  const { list } = useWords();
+  if (subscription === undefined) return <div class="subscription loading" />;
   const { feedUrl, subscribedAt } = subscription;
-  const { host, scheme, secret, rest } = readAddress(feedUrl);
+  const { host, isLink, masked, full } = displayUrl(feedUrl);
+  const hasSecret = masked !== full;
   const day = formatDay(subscribedAt);
-  const name = shorten(feedUrl);
+  const name = shortName(feedUrl);
   return (
     <div class="subscription">
-      <Mark host={host} />
-      <div class="what">
-        <strong class="line host">
-          <bdi dir="ltr">{host}</bdi>
+      <Avatar host={host} />
+      <div class="details">
+        <strong class="host">
+          <MiddleEllipsis text={host} tail={20} />
         </strong>
-        <span class="line address" title={secret && !isOpen ? undefined : isolate(feedUrl)}>
-          <bdi dir="ltr">
-            {scheme}
-            {secret && (isOpen ? secret : "•••@")}
-            {rest}
-          </bdi>
+        <span class="url" title={hasSecret && !isRevealed ? undefined : isolate(feedUrl)}>
+          <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
         </span>
       </div>
       <time
-        class="quiet"
+        class="muted"
         dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
         title={list.since(day)}
       >
         {day}
       </time>
       <div class="actions">
-        {secret && (
+        {hasSecret && (
           <IconButton
             key="show"
-            icon={isOpen ? "hide" : "show"}
-            label={isOpen ? list.hideSecret : list.showSecret}
+            icon={isRevealed ? "hide" : "show"}
+            label={isRevealed ? list.hideSecrets : list.showSecrets}
             onClick={onToggle}
           />
         )}
-        <CopyButton key="copy" isPlain text={feedUrl} label={list.copyAddress(name)} />
-        {scheme && (
+        <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
+        {isLink && (
           <a
             key="open"
             class="icon-button"
@@ -194,19 +213,19 @@ function Row(props: { subscription: Subscription | undefined; isOpen: boolean; o
   );
 }
 
-/** The same host has the same colour on every page. */
-export function Mark({ host }: { host: string }) {
+/** A letter in a color that depends on the host only. */
+function Avatar({ host }: { host: string }) {
   let hue = 0;
   for (const letter of host) hue = (hue * 31 + (letter.codePointAt(0) ?? 0)) % 360;
   const [letter = ""] = host.replace(/^(feeds?|rss|podcasts?|media)\./, "");
   return (
-    <span class="mark" aria-hidden="true" style={{ "--hue": String(hue) }}>
+    <span class="avatar" aria-hidden="true" style={{ "--hue": String(hue) }}>
       {letter.toUpperCase()}
     </span>
   );
 }
 
-function Empty() {
+function EmptyList() {
   const { list } = useWords();
   return (
     <section class="empty">
@@ -214,13 +233,13 @@ function Empty() {
       <h2>{list.emptyTitle}</h2>
       <p>{list.empty}</p>
       <p class="buttons">
-        <a class="button main" href="#import">
+        <a class="button primary" href="#import">
           <Icon name="import" />
           {list.importFile}
         </a>
         <a class="button" href="#add">
           <Icon name="add" />
-          {list.addAddresses}
+          {list.addFeeds}
         </a>
       </p>
     </section>

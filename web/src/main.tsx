@@ -1,15 +1,20 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { load } from "./library.ts";
-import { greet } from "./server.ts";
-import "./style.css";
-import { preferredLanguage, speak } from "./words/index.ts";
+import { loadUser } from "./server.ts";
+import { load } from "./subscription-list.ts";
+import "./styles/base.css";
+import "./styles/controls.css";
+import "./styles/list.css";
+import "./styles/outcomes.css";
+import "./styles/apps.css";
+import "./styles/overlays.css";
+import { preferredLanguage, setLanguage } from "./words/index.ts";
 
-const place = document.getElementById("app");
-if (place === null) throw new Error("the page has no place for the app");
+const root = document.getElementById("app");
+if (root === null) throw new Error("the page has no #app element");
 
-// Asked for at once; whoever is not signed in is let in first.
-void greet().catch(() => undefined);
+// Sent before anything is rendered; without a session they wait for the user to sign in.
+void loadUser();
 void load();
-await speak(preferredLanguage());
-render(<App />, place);
+await setLanguage(preferredLanguage());
+render(<App />, root);

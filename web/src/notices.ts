@@ -1,70 +1,68 @@
 import { createState } from "./state.ts";
 
-/** A word about what has just happened, at the foot of the page. */
+/** A short message at the bottom of the page. */
 export interface Notice {
   readonly text: string;
   readonly action?: {
     readonly label: string;
-    readonly run: () => void;
-    /** Called when the notice goes without the action having been chosen. */
-    readonly lapse: () => void;
+    readonly onClick: () => void;
+    /** Called when the notice goes away and the action was not chosen. */
+    readonly onDismiss: () => void;
   };
 }
 
 export const notice = createState<Notice | undefined>(undefined);
-/** What was copied, or found: for those who hear the page. */
-export const spoken = createState("");
-const SPOKEN_MS = 1_500;
-let speaking: ReturnType<typeof setTimeout> | undefined;
+/** For screen readers only. */
+export const announcement = createState("");
 
-/** What is said twice must be heard twice, so it does not stay. */
-export function tell(text: string): void {
-  spoken.set(text);
-  clearTimeout(speaking);
-  speaking = setTimeout(() => spoken.set(""), SPOKEN_MS);
-}
-
-const SHOWN_MS = 6_000;
-/** An action needs time to be reached. */
+const ANNOUNCEMENT_MS = 1_500;
+const NOTICE_MS = 6_000;
+/** An action takes time to reach. */
 const ACTION_MS = 10_000;
-let timer: ReturnType<typeof setTimeout> | undefined;
 
-export function say(text: string, action?: Notice["action"]): void {
-  notice.value?.action?.lapse();
+let announcementTimer: ReturnType<typeof setTimeout> | undefined;
+let noticeTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** The text is cleared afterwards, so that the same announcement is read again the next time. */
+export function announce(text: string): void {
+  announcement.set(text);
+  clearTimeout(announcementTimer);
+  announcementTimer = setTimeout(() => announcement.set(""), ANNOUNCEMENT_MS);
+}
+
+export function showNotice(text: string, action?: Notice["action"]): void {
+  notice.value?.action?.onDismiss();
   notice.set(action ? { text, action } : { text });
-  resume();
+  resumeNotice();
 }
 
-export function toContent(): void {
+export function dismissNotice(): void {
+  takeNotice()?.action?.onDismiss();
+}
+
+export function runNoticeAction(): void {
+  takeNotice()?.action?.onClick();
+}
+
+function takeNotice(): Notice | undefined {
+  clearTimeout(noticeTimer);
+  // The focus must not be lost with the button that had it.
+  if (document.activeElement?.closest(".notice")) focusContent();
+  const taken = notice.value;
+  notice.set(undefined);
+  return taken;
+}
+
+/** Keeps the notice while the pointer or the focus is on it. */
+export function pauseNotice(): void {
+  clearTimeout(noticeTimer);
+}
+
+export function resumeNotice(): void {
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(dismissNotice, notice.value?.action ? ACTION_MS : NOTICE_MS);
+}
+
+export function focusContent(): void {
   document.getElementById("content")?.focus({ preventScroll: true });
-}
-
-/** Whoever has just pressed a button of the notice would be left nowhere when it goes. */
-function leave(): void {
-  if (document.activeElement?.closest(".notice")) toContent();
-  clearTimeout(timer);
-}
-
-export function hush(): void {
-  leave();
-  const gone = notice.value;
-  notice.set(undefined);
-  gone?.action?.lapse();
-}
-
-/** Whoever points at a notice is not done with it. */
-export function pause(): void {
-  clearTimeout(timer);
-}
-
-export function resume(): void {
-  clearTimeout(timer);
-  timer = setTimeout(hush, notice.value?.action ? ACTION_MS : SHOWN_MS);
-}
-
-export function act(): void {
-  leave();
-  const { action } = notice.value ?? {};
-  notice.set(undefined);
-  action?.run();
 }

@@ -1,88 +1,78 @@
 import type { ComponentChildren } from "preact";
-import { readAddress } from "./address.ts";
+import { download, Icon, type IconName, MiddleEllipsis } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { writeCell } from "./csv.ts";
-import { download, Icon, type IconName } from "./parts.tsx";
-import { Rows, useNarrow } from "./rows.tsx";
-import type { Words } from "./words/en.ts";
-import { formatNumber, speech, useWords } from "./words/index.ts";
+import { explainCode } from "./errors.ts";
+import { displayUrl } from "./feed-url.ts";
+import { useNarrow, VirtualList } from "./virtual-list.tsx";
+import { formatNumber, useWords } from "./words/index.ts";
 
-/** What became of an address, or would. */
+/** A feed to add, and its outcome. */
 export interface Line {
   readonly feed: string;
+  /** The id from the preview of an import, which must get the same one. */
+  readonly id?: string | undefined;
   readonly title?: string | null;
   readonly outcome: Outcome;
-  /** Why it was refused, in the words of the server. */
-  readonly detail?: string | null | undefined;
+  readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
 }
 export type Outcome = "new" | "added" | "already-subscribed" | "refused" | "waiting";
 
 const ICON: Record<Outcome, IconName> = {
   new: "add",
   added: "check",
-  "already-subscribed": "there",
-  refused: "wrong",
+  "already-subscribed": "existing",
+  refused: "invalid",
   waiting: "waiting",
 };
 
-/** The server speaks English; what it says of an address is known here in every language. */
-const FAULTS: readonly (readonly [RegExp, keyof Words["faults"]])[] = [
-  [/^Missing feed URL/, "empty"],
-  [/exceed \d+ characters/, "long"],
-  [/whitespace/, "space"],
-  [/start with http/, "absolute"],
-  [/host is not valid/, "host"],
-  [/backslash/, "characters"],
-  [/port must not be 0/, "port"],
-  [/with this id/, "id"],
-];
-
-export function explainFault(detail: string): string {
-  const fault = FAULTS.find(([pattern]) => pattern.test(detail))?.[1];
-  return fault ? speech.value.words.faults[fault] : detail;
-}
-
-export function count(lines: readonly Line[]): Record<Outcome, number> {
+export function countOutcomes(lines: readonly Line[]): Record<Outcome, number> {
   const counts: Record<Outcome, number> = { new: 0, added: 0, "already-subscribed": 0, refused: 0, waiting: 0 };
   for (const { outcome } of lines) counts[outcome] += 1;
   return counts;
+}
+
+/** Undefined unless the line was refused. */
+function explainLine({ outcome, error }: Line): string | undefined {
+  return outcome === "refused" && error ? explainCode(error.code, error.detail) : undefined;
 }
 
 interface OutcomesProps {
   readonly lines: readonly Line[];
   readonly filter: Outcome | "all";
   readonly onFilter: (filter: Outcome | "all") => void;
-  /** In place of the address: a field to mend it, say. */
+  /** Rendered in place of the feed URL, for example a field to edit it. */
   readonly edit?: (line: Line, index: number) => ComponentChildren;
 }
 
-/** Lines with their outcomes, of which those of one kind can be looked at alone. */
+/** Lines with their outcomes, which can be filtered and downloaded. */
 export function Outcomes({ lines, filter, onFilter, edit }: OutcomesProps) {
   const words = useWords();
   const isNarrow = useNarrow();
-  const counts = count(lines);
+  const counts = countOutcomes(lines);
   const numbered = lines.map((line, index) => ({ line, index }));
-  const seen = filter === "all" ? numbered : numbered.filter(({ line }) => line.outcome === filter);
-  const kinds = (Object.keys(counts) as Outcome[]).filter((kind) => counts[kind] > 0);
+  const visible = filter === "all" ? numbered : numbered.filter(({ line }) => line.outcome === filter);
+  const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
 
   const save = () => {
-    const rows = lines.map(({ feed, title, outcome, detail }) =>
-      [words.outcome[outcome], feed, title ?? "", detail ? explainFault(detail) : ""].map(writeCell).join(","),
-    );
-    // The mark at the start tells spreadsheets that it is UTF-8.
+    const rows = lines.map((line) => {
+      const cells = [words.outcome[line.outcome], line.feed, line.title ?? "", explainLine(line) ?? ""];
+      return cells.map(writeCell).join(",");
+    });
+    // The byte order mark tells spreadsheets that the file is UTF-8.
     download(`\ufeff${rows.join("\r\n")}\r\n`, "earmark-import.csv", "text/csv");
   };
 
   return (
     <>
-      <div class="tools">
+      <div class="toolbar">
         <fieldset class="filter">
-          <legend class="unseen">{words.filter}</legend>
-          {(["all", ...kinds] as const).map((kind) => (
-            <label key={kind}>
-              <input type="radio" name="filter" checked={filter === kind} onChange={() => onFilter(kind)} />
+          <legend class="visually-hidden">{words.filter}</legend>
+          {(["all", ...outcomes] as const).map((outcome) => (
+            <label key={outcome}>
+              <input type="radio" name="filter" checked={filter === outcome} onChange={() => onFilter(outcome)} />
               <span>
-                {words.outcome[kind]} <b>{formatNumber(kind === "all" ? lines.length : counts[kind])}</b>
+                {words.outcome[outcome]} <b>{formatNumber(outcome === "all" ? lines.length : counts[outcome])}</b>
               </span>
             </label>
           ))}
@@ -92,12 +82,12 @@ export function Outcomes({ lines, filter, onFilter, edit }: OutcomesProps) {
           {words.download}
         </button>
       </div>
-      <Rows
-        count={seen.length}
+      <VirtualList
+        count={visible.length}
         label={words.results}
         height={isNarrow ? 6 : 4.25}
         row={(at) => {
-          const { line, index } = seen[at] as (typeof seen)[number];
+          const { line, index } = visible[at] as (typeof visible)[number];
           return <OutcomeRow line={line}>{edit?.(line, index)}</OutcomeRow>;
         }}
       />
@@ -107,22 +97,20 @@ export function Outcomes({ lines, filter, onFilter, edit }: OutcomesProps) {
 
 function OutcomeRow({ line, children }: { line: Line; children?: ComponentChildren }) {
   const words = useWords();
-  const { feed, title, outcome, detail } = line;
-  const { scheme, secret, rest } = readAddress(feed);
+  const { feed, title, outcome } = line;
+  const reason = explainLine(line);
   return (
     <div class={`outcome ${outcome}`}>
       <Icon name={ICON[outcome]} />
-      <div class="what">
+      <div class="details">
         {children || (
-          <bdi class="line address" dir="ltr">
-            {scheme}
-            {secret && "•••@"}
-            {rest}
-          </bdi>
+          <span class="url">
+            <MiddleEllipsis text={displayUrl(feed).masked} tail={16} />
+          </span>
         )}
-        <span class="line quiet">
+        <span class="truncate muted">
           {words.outcome[outcome]}
-          {detail && outcome === "refused" && ` – ${isolate(explainFault(detail))}`}
+          {reason && ` – ${isolate(reason)}`}
           {title && (
             <>
               {" · "}

@@ -1,28 +1,28 @@
-import { say } from "./notices.ts";
-import { Dialog } from "./parts.tsx";
-import { createState, memory, useValue } from "./state.ts";
-import { LANGUAGES, type Language, speak, speech, useWords } from "./words/index.ts";
+import { Dialog } from "./components.tsx";
+import { showNotice } from "./notices.ts";
+import { createState, storage, useValue } from "./state.ts";
+import { LANGUAGES, type Language, setLanguage, translation, useWords } from "./words/index.ts";
 
 const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
-const theme = createState<Theme>(THEMES.find((known) => known === memory.get("theme")) ?? "system");
-/** Some people's tools speak in single keys to the page; they can switch ours off. */
-export const hasKeys = createState(memory.get("keys") !== "off");
+const theme = createState<Theme>(THEMES.find((known) => known === storage.get("theme")) ?? "system");
+/** Can be turned off, since some assistive tools send single keys to the page. */
+export const shortcutsEnabled = createState(storage.get("keys") !== "off");
 
-function setTheme(wanted: Theme): void {
-  theme.set(wanted);
-  memory.set("theme", wanted === "system" ? null : wanted);
-  if (wanted === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = wanted;
+function setTheme(name: Theme): void {
+  theme.set(name);
+  storage.set("theme", name === "system" ? null : name);
+  if (name === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = name;
 }
 
 export function Settings({ onClose }: { onClose: () => void }) {
   const { settings, list } = useWords();
-  const { language } = useValue(speech);
-  const chosen = useValue(theme);
-  const isOn = useValue(hasKeys);
-  const keys: readonly (readonly [string, string])[] = [
+  const { language } = useValue(translation);
+  const selected = useValue(theme);
+  const isEnabled = useValue(shortcutsEnabled);
+  const shortcuts: readonly (readonly [string, string])[] = [
     ["/", list.search],
     ["l", settings.keyList],
     ["a", settings.keyAdd],
@@ -37,7 +37,7 @@ export function Settings({ onClose }: { onClose: () => void }) {
           <legend>{settings.theme}</legend>
           {THEMES.map((name) => (
             <label key={name}>
-              <input type="radio" name="theme" checked={chosen === name} onChange={() => setTheme(name)} />
+              <input type="radio" name="theme" checked={selected === name} onChange={() => setTheme(name)} />
               {settings[name]}
             </label>
           ))}
@@ -48,11 +48,11 @@ export function Settings({ onClose }: { onClose: () => void }) {
             id="language"
             value={language}
             onChange={async ({ currentTarget }) => {
-              const wanted = currentTarget.value as Language;
-              memory.set("language", wanted);
-              if (await speak(wanted)) return;
+              const selected = currentTarget.value as Language;
+              storage.set("language", selected);
+              if (await setLanguage(selected)) return;
               currentTarget.value = language;
-              say(settings.notLoaded);
+              showNotice(settings.notLoaded);
             }}
           >
             {Object.entries(LANGUAGES).map(([code, name]) => (
@@ -62,26 +62,26 @@ export function Settings({ onClose }: { onClose: () => void }) {
             ))}
           </select>
         </div>
-        <fieldset class="options with-keys">
-          <legend>{settings.keys}</legend>
+        <fieldset class="options keyboard-only">
+          <legend>{settings.shortcuts}</legend>
           <label>
             <input
               type="checkbox"
-              checked={isOn}
+              checked={isEnabled}
               onChange={({ currentTarget: { checked } }) => {
-                hasKeys.set(checked);
-                memory.set("keys", checked ? null : "off");
+                shortcutsEnabled.set(checked);
+                storage.set("keys", checked ? null : "off");
               }}
             />
-            {settings.useKeys}
+            {settings.useShortcuts}
           </label>
-          <dl class="keys">
-            {keys.map(([key, what]) => (
-              <div key={key} class={isOn ? "" : "off"}>
+          <dl class="shortcuts">
+            {shortcuts.map(([key, action]) => (
+              <div key={key} class={isEnabled ? "" : "disabled"}>
                 <dt>
                   <kbd>{key}</kbd>
                 </dt>
-                <dd>{what}</dd>
+                <dd>{action}</dd>
               </div>
             ))}
             <div>

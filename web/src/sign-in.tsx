@@ -1,33 +1,42 @@
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../client/src/index.ts";
-import { say } from "./notices.ts";
-import { Dialog, Field } from "./parts.tsx";
-import { accounts, door, enter, explain, person } from "./server.ts";
-import { formatNumber, speech, useWords } from "./words/index.ts";
+import { Dialog, Field } from "./components.tsx";
+import { isolate } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { accountMode, anonymousClient, currentUser, finishSignIn } from "./server.ts";
+import { formatNumber, translation, useWords } from "./words/index.ts";
 
-/** Whoever was sent here by a link is to make an account. */
-export const isJoining = /\/join$/.test(location.pathname);
-/** A secret is in the fragment of a link, which no server and no log ever sees. It leaves the address bar at once. */
-const invitation = isJoining ? location.hash.slice(1) : "";
-if (isJoining) history.replaceState(null, "", "./");
+/** Opened by an invitation link. */
+const isInvited = /\/join$/.test(location.pathname);
+/** Secrets of links are in the fragment, which browsers send to no server. It leaves the address bar at once. */
+const invitation = isInvited ? location.hash.slice(1) : "";
+if (isInvited) history.replaceState(null, "", "./");
+
+/** False once somebody signs in or up here: a user without that was already signed in when they opened the link. */
+let isInvitationOpen = isInvited;
+export function explainUnusedInvitation(userName: string): void {
+  if (isInvitationOpen) showNotice(translation.value.words.account.alreadySignedIn(isolate(userName)));
+  isInvitationOpen = false;
+}
+
 const hideToken = () => {
   if (!location.hash.startsWith("#emk_")) return;
   history.replaceState(null, "", "./");
-  say(speech.value.words.account.codeForApp);
+  showNotice(translation.value.words.account.codeForApp);
 };
-// When the language is known.
+// Later, when the language is loaded.
 setTimeout(hideToken);
 addEventListener("hashchange", hideToken);
 
-/** The whole page, until it is known who is here. */
-export function Door() {
+export function SignInPage() {
   const { account } = useWords();
-  const [isNew, setNew] = useState(isJoining);
+  const [isNew, setNew] = useState(isInvited);
   return (
-    <main class="door" id="content" tabIndex={-1}>
+    <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
-      {isNew && <p class="quiet">{account.joinLead}</p>}
-      <Credentials isNew={isNew} />
+      {isNew && <p class="muted">{account.joinLead}</p>}
+      <CredentialsForm isNew={isNew} />
       {isNew ? (
         <p>
           <button type="button" class="link" onClick={() => setNew(false)}>
@@ -35,9 +44,9 @@ export function Door() {
           </button>
         </p>
       ) : (
-        <p class="quiet">
+        <p class="muted">
           {account.firstTime}{" "}
-          {accounts === "open" || invitation !== "" ? (
+          {accountMode === "open" || invitation !== "" ? (
             <button type="button" class="link" onClick={() => setNew(true)}>
               {account.create}
             </button>
@@ -50,13 +59,13 @@ export function Door() {
   );
 }
 
-/** In front of what the person was doing, which goes on afterwards. */
-export function SignInAgain() {
+/** Shown over the page when a session ends, so that the user continues where they were. */
+export function SignInDialog() {
   const { account } = useWords();
   return (
     <Dialog title={account.signInAgain}>
       <p>{account.signInAgainLead}</p>
-      <Credentials isNew={false} knownName={person.value?.name} />
+      <CredentialsForm isNew={false} knownName={currentUser.value?.name} />
       <p>
         <button type="button" class="link" onClick={() => location.reload()}>
           {account.someoneElse}
@@ -66,49 +75,50 @@ export function SignInAgain() {
   );
 }
 
-interface Wrong {
-  /** Undefined when it is neither. */
-  readonly member: "name" | "password" | undefined;
+export interface FormError {
+  /** Undefined if the error concerns none of the fields. */
+  readonly field: "name" | "password" | "currentPassword" | undefined;
   readonly text: string;
 }
 
-function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string | undefined }) {
+function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: string | undefined }) {
   const { account } = useWords();
   const [name, setName] = useState(knownName ?? "");
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState<Wrong | undefined>(undefined);
-  // What was said of signing in is not true of signing up.
-  useEffect(() => setWrong(undefined), [isNew]);
+  const [error, setError] = useState<FormError | undefined>(undefined);
+  useEffect(() => setError(undefined), [isNew]);
 
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
-    setWrong(undefined);
-    // The keyboards of phones put a blank behind a word.
+    setError(undefined);
+    // Phone keyboards add a space after a word.
     const credentials = { name: name.trim(), password };
     try {
-      if (isNew) await door.signUp({ ...credentials, invitation: invitation || undefined });
-      else await door.signIn(credentials);
-      await enter();
-    } catch (error) {
-      setWrong(explainRefusal(error));
+      if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
+      else await anonymousClient.signIn(credentials);
+      isInvitationOpen = false;
+      await finishSignIn();
+      if (isNew) showNotice(account.welcome(isolate(credentials.name)));
+    } catch (cause) {
+      setError(explainFormError(cause));
     }
     setBusy(false);
   };
 
   return (
     <form class="stack" onSubmit={submit}>
-      {wrong !== undefined && wrong.member === undefined && (
-        <div class="note bad" role="alert">
-          <p>{wrong.text}</p>
+      {error !== undefined && error.field === undefined && (
+        <div class="message danger" role="alert">
+          <p>{error.text}</p>
         </div>
       )}
       <Field
         label={account.user}
         hint={isNew ? account.userHint : undefined}
-        error={wrong?.member === "name" ? wrong.text : undefined}
+        error={error?.field === "name" ? error.text : undefined}
         name="username"
         autocomplete="username"
         autocapitalize="none"
@@ -122,7 +132,7 @@ function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string 
       <Field
         label={account.password}
         hint={isNew ? account.passwordHint : undefined}
-        error={wrong?.member === "password" ? wrong.text : undefined}
+        error={error?.field === "password" ? error.text : undefined}
         name="password"
         type="password"
         autocomplete={isNew ? "new-password" : "current-password"}
@@ -133,7 +143,7 @@ function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string 
         onInput={({ currentTarget }) => setPassword(currentTarget.value)}
       />
       <p class="buttons">
-        <button type="submit" class="button main" aria-disabled={isBusy}>
+        <button type="submit" class="button primary" aria-disabled={isBusy}>
           {isNew ? account.join : account.signIn}
         </button>
       </p>
@@ -141,27 +151,19 @@ function Credentials({ isNew, knownName }: { isNew: boolean; knownName?: string 
   );
 }
 
-/** What is wrong, and whether it is the name or the password. */
-export function explainRefusal(error: unknown): Wrong {
-  const { account } = speech.value.words;
-  if (!(error instanceof EarmarkError)) return { member: undefined, text: explain(error) };
-  const isName = error.errors[0]?.source?.pointer?.endsWith("/name") === true;
-  switch (error.title) {
-    case "Validation Failed":
-      return isName ? { member: "name", text: account.badName } : { member: "password", text: account.badPassword };
-    case "Name Taken":
-      return { member: "name", text: account.taken };
-    case "Unauthorized":
-      return { member: "password", text: account.wrong };
-    case "Wrong Password":
-      return { member: "password", text: account.notCurrent };
-    case "Invitation Not Valid":
-      return { member: undefined, text: account.invitation };
-    case "Sign-Up Closed":
-      return { member: undefined, text: account.closed };
-    case "Too Many Requests":
-      return { member: undefined, text: account.often(formatNumber(Math.ceil(error.retryAfter ?? 60))) };
-    default:
-      return { member: undefined, text: explain(error) };
+const FIELDS: Readonly<Record<string, FormError["field"]>> = {
+  "invalid-name": "name",
+  "name-taken": "name",
+  "invalid-password": "password",
+  "sign-in-failed": "password",
+  "wrong-password": "currentPassword",
+};
+
+export function explainFormError(error: unknown): FormError {
+  if (!(error instanceof EarmarkError)) return { field: undefined, text: explainError(error) };
+  if (error.status === 429) {
+    const seconds = formatNumber(Math.ceil(error.retryAfter ?? 60));
+    return { field: undefined, text: translation.value.words.account.tooManyAttempts(seconds) };
   }
+  return { field: FIELDS[error.code ?? ""], text: explainError(error) };
 }

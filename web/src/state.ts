@@ -1,12 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A value that views follow. */
+/** A value shared by components. */
 export interface State<T> {
   readonly value: T;
   set(value: T): void;
   update(change: (value: T) => T): void;
-  /** Calls back with every new value, until the function it gives is called. */
-  follow(listener: () => void): () => void;
+  /** Calls the listener after each change. Returns a function that unsubscribes it. */
+  subscribe(listener: () => void): () => void;
 }
 
 export function createState<T>(initial: T): State<T> {
@@ -22,7 +22,7 @@ export function createState<T>(initial: T): State<T> {
       for (const listener of listeners) listener();
     },
     update: (change) => state.set(change(value)),
-    follow(listener) {
+    subscribe(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
@@ -33,15 +33,15 @@ export function createState<T>(initial: T): State<T> {
 export function useValue<T>(state: State<T>): T {
   const [value, setValue] = useState(state.value);
   useEffect(() => {
-    const take = () => setValue(() => state.value);
-    take();
-    return state.follow(take);
+    const onChange = () => setValue(() => state.value);
+    onChange();
+    return state.subscribe(onChange);
   }, [state]);
   return value;
 }
 
-/** What the browser remembers for this page; a browser that remembers nothing is fine too. */
-export const memory = {
+/** Settings kept in this browser; without storage they last until the page is closed. */
+export const storage = {
   get(name: string): string | null {
     try {
       return localStorage.getItem(`earmark:${name}`);
@@ -54,7 +54,7 @@ export const memory = {
       if (value === null) localStorage.removeItem(`earmark:${name}`);
       else localStorage.setItem(`earmark:${name}`, value);
     } catch {
-      // Then it is forgotten when the page is closed.
+      // Storage is blocked or full.
     }
   },
 };

@@ -1,7 +1,7 @@
-// Before the first paint, so that nobody who chose the dark sees a flash of white.
+// Before the first paint, so that the dark theme does not start with a white flash.
 try {
   const theme = localStorage.getItem("earmark:theme");
   if (theme) document.documentElement.dataset.theme = theme;
 } catch {
-  // Storage is switched off: the system's colours it is.
+  // Storage is blocked: the system's theme applies.
 }

@@ -8,44 +8,58 @@ import { fr } from "../web/src/words/fr.ts";
 import { zh } from "../web/src/words/zh.ts";
 import { assertAccessible } from "./browser.ts";
 import { startServer } from "./harness.ts";
-import { button, choose, feedsOf, hold, hosts, link, numbered, opml, rows, until, visit, walk } from "./page.ts";
+import {
+  button,
+  chooseFile,
+  feedsOf,
+  hold,
+  hosts,
+  link,
+  numberedFeeds,
+  opml,
+  rows,
+  until,
+  visit,
+  walk,
+} from "./page.ts";
 
-/** Short and long, plain and with what is to be hidden. */
+/** Short and long, with and without secrets. */
 const FEEDS = [
-  ...numbered(3),
+  ...numberedFeeds(3),
   "https://ann:secret@private.example/feed.xml",
   `https://${"a-long-name.".repeat(8)}example/${"and-a-long-path/".repeat(12)}feed.xml`,
 ];
-/** A walk meets a file that is none, and is offline for a moment. */
-const EXPECTED = [/^answer: 422 POST/, /ERR_INTERNET_DISCONNECTED/];
+/** A walk chooses an invalid file and goes offline. */
+const EXPECTED = [/^response: 422 POST/, /ERR_INTERNET_DISCONNECTED/];
 
-describe("everything that can be seen", { concurrency: 2 }, () => {
-  for (const size of ["phone", "desktop"] as const) {
-    for (const theme of ["light", "dark"] as const) {
-      test(`is accessible on a ${size} in the ${theme}`, async () => {
-        const { page, allow, finish } = await visit({ size, theme, feeds: FEEDS });
-        allow(...EXPECTED);
-        await walk(page, en, () => assertAccessible(page));
-        await finish();
+describe("appearance", { concurrency: 3 }, () => {
+  for (const [size, theme] of [
+    ["phone", "dark"],
+    ["desktop", "light"],
+  ] as const) {
+    test(`appearance: every state on a ${theme} ${size} → accessible`, async () => {
+      const { page, allow, finish } = await visit({ size, theme, feeds: FEEDS });
+      allow(...EXPECTED);
+      await walk(page, en, () => assertAccessible(page));
+      await finish();
 
-        const empty = await visit({ size, theme });
-        await empty.page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-        await assertAccessible(empty.page);
-        await link(empty.page, en.list.importFile).click();
-        await choose(empty.page, opml(numbered(300)));
-        const operations = await hold(empty.page, "**/v1/operations");
-        await button(empty.page, en.import.start(300, "300")).click();
-        await operations.next();
-        await empty.page.getByText(en.import.running("250", "300")).waitFor();
-        await assertAccessible(empty.page);
-        await operations.take();
-        await empty.page.unrouteAll({ behavior: "ignoreErrors" });
-        await empty.context.close();
-      });
-    }
+      const empty = await visit({ size, theme });
+      await empty.page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+      await assertAccessible(empty.page);
+      await link(empty.page, en.list.importFile).click();
+      const operations = await hold(empty.page, "**/v1/operations");
+      await chooseFile(empty.page, opml(numberedFeeds(300)));
+      await button(empty.page, en.import.start(300, "300")).click();
+      await operations.next();
+      await empty.page.getByText(en.import.running("250", "300")).waitFor();
+      await assertAccessible(empty.page);
+      await operations.take();
+      await empty.page.unrouteAll({ behavior: "ignoreErrors" });
+      await empty.context.close();
+    });
   }
 
-  test("fits on a narrow page and at 200 %, with targets that can be hit", async () => {
+  test("appearance: 320 px wide or 200 % zoom → nothing overflows, targets of at least 24 px", async () => {
     const { page, allow, finish } = await visit({ size: "phone", feeds: FEEDS });
     allow(...EXPECTED);
     const measure = () =>
@@ -55,27 +69,27 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
           const label = target.matches("input[type=radio], input[type=checkbox], input[type=file]");
           const seen = label ? target.closest("label") : target;
           const { width, height, bottom } = seen.getBoundingClientRect();
-          // Links within text and those that stand alone are as high as their line.
+          // Links are as high as their line of text.
           const isText = target.matches("p > a:not(.button), footer a");
           return isText || bottom < 0 || !seen.checkVisibility() || (width >= 24 && height >= 24) ? [] : [seen.outerHTML.slice(0, 120)];
         });
         return { over: document.documentElement.scrollWidth - innerWidth, small };
       })()`);
-    await walk(page, en, async (view) => {
+    await walk(page, en, async (state) => {
       for (const width of [640, 320]) {
         await page.setViewportSize({ width, height: 640 });
-        assert.deepEqual({ view, width, ...(await measure()) }, { view, width, over: 0, small: [] });
+        assert.deepEqual({ state, width, ...(await measure()) }, { state, width, over: 0, small: [] });
       }
     });
     await finish();
   });
 
-  test("is in the language of whoever looks", async () => {
+  test("appearance: German browser → every text in German", async () => {
     const { page, allow, finish } = await visit({ locale: "de-AT", words: de, feeds: FEEDS });
     allow(...EXPECTED);
     const german = patterns(de);
     const english = patterns(en).filter((pattern) => !german.some(({ source }) => source === pattern.source));
-    await walk(page, de, async (view) => {
+    await walk(page, de, async (state) => {
       const texts = await page.evaluate<string[]>(`(() => {
         const texts = [document.title];
         const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
@@ -89,13 +103,13 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
       const left = texts.filter(
         (text) => english.some((pattern) => pattern.test(text)) && !german.some((pattern) => pattern.test(text)),
       );
-      assert.deepEqual({ view, left }, { view, left: [] });
+      assert.deepEqual({ state, left }, { state, left: [] });
       assert.ok(texts.some((text) => german.some((pattern) => pattern.test(text))));
     });
     await finish();
   });
 
-  test("stands still for those who want no motion", async () => {
+  test("appearance: reduced motion → no animation", async () => {
     const { page, finish } = await visit({ feeds: FEEDS });
     const moving = () =>
       page.evaluate<string[]>(`[...document.querySelectorAll("*")].flatMap((element) => {
@@ -112,7 +126,7 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
   });
 
   for (const size of ["phone", "desktop"] as const) {
-    test(`leaves room for letters that are set wider, on a ${size}`, async () => {
+    test(`appearance: wider text spacing on a ${size} → nothing cut off`, async () => {
       const { page, finish } = await visit({ size, feeds: FEEDS.slice(0, 4) });
       await rows(page).first().waitFor();
       await page.evaluate(`(() => {
@@ -123,7 +137,7 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
       })()`);
       const cut = await page.evaluate(`[...document.querySelectorAll("li")].flatMap((row) => {
         const room = row.getBoundingClientRect();
-        const name = row.querySelector("strong");
+        const name = row.querySelector("strong .middle-ellipsis > :first-child");
         const parts = [...row.querySelectorAll("strong, bdi, time, button")].map((part) => part.getBoundingClientRect());
         const isIn = parts.every(({ top, bottom }) => top >= room.top && bottom <= room.bottom);
         return isIn && name.scrollWidth <= name.clientWidth ? [] : [row.textContent];
@@ -135,7 +149,7 @@ describe("everything that can be seen", { concurrency: 2 }, () => {
   }
 });
 
-/** Every text of a language, as something that can be compared with what a page shows. */
+/** Every text of a language as a pattern. */
 function patterns(words: object): RegExp[] {
   const literal = (text: string) => text.replace(/[.*+?^$()[\]{}|\\]/g, "\\$&");
   return Object.values(words).flatMap((value) => {
@@ -146,12 +160,12 @@ function patterns(words: object): RegExp[] {
   });
 }
 
-describe("what a person chooses", { concurrency: 2 }, () => {
+describe("settings", { concurrency: 2 }, () => {
   const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
   const isDark = (page: Page) =>
     page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
 
-  test("light or dark, is kept, and is there before anything is painted", async () => {
+  test("settings: theme → kept, and applied before the first paint", async () => {
     const { page, finish } = await visit({ theme: "light", feeds: FEEDS });
     assert.deepEqual([await themeOf(page), await isDark(page)], ["system", false]);
     await page.emulateMedia({ colorScheme: "dark" });
@@ -190,7 +204,7 @@ describe("what a person chooses", { concurrency: 2 }, () => {
     ["zh-TW", "zh", zh],
     ["nl-NL", "en", en],
   ];
-  test("the browser to speak, is what the page speaks too", async () => {
+  test("settings: language of the browser → language of the page", async () => {
     const server = await startServer();
     for (const [locale, language, words] of languages) {
       const { page, finish } = await visit({ server, locale, words });
@@ -201,7 +215,7 @@ describe("what a person chooses", { concurrency: 2 }, () => {
     }
   });
 
-  test("to read, is kept", async () => {
+  test("settings: language → kept", async () => {
     const { page, finish } = await visit({ size: "phone", locale: "de-DE", words: de });
     await button(page, de.settings.title).click();
     for (const [, language, words] of languages) {
@@ -218,8 +232,8 @@ describe("what a person chooses", { concurrency: 2 }, () => {
   });
 });
 
-describe("the page", { concurrency: 2 }, () => {
-  test("works below a base path", async () => {
+describe("deployment", { concurrency: 2 }, () => {
+  test("base path: every view and request → below it", async () => {
     const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
     const { status, headers } = await server.call("GET", "/pods");
     assert.ok(status >= 301 && status <= 308, String(status));
@@ -249,7 +263,7 @@ describe("the page", { concurrency: 2 }, () => {
     await finish();
   });
 
-  test("brings no script and no style but its own, takes no text for one, and asks nobody else for anything", async () => {
+  test("security policy: inline scripts, eval and markup from strings → blocked, and no request to other hosts", async () => {
     const { page, server, allow, finish } = await visit({
       feeds: FEEDS,
       prepare: (page) =>
@@ -267,8 +281,8 @@ describe("the page", { concurrency: 2 }, () => {
         ),
     });
     allow(/^policy: /);
-    const asked = new Set<string>();
-    page.on("request", (request) => asked.add(new URL(request.url()).origin));
+    const origins = new Set<string>();
+    page.on("request", (request) => origins.add(new URL(request.url()).origin));
     await page.reload();
     await until(() => hosts(page).then(({ length }) => length), FEEDS.length);
     assert.deepEqual(await page.evaluate("tried"), ["TypeError", "TypeError", "EvalError", "TypeError"]);
@@ -285,7 +299,7 @@ describe("the page", { concurrency: 2 }, () => {
     assert.equal(await page.evaluate("typeof planted"), "undefined");
     for (const view of ["add", "import", "apps", "list"] as const) await link(page, en.views[view]).click();
     await rows(page).first().waitFor();
-    assert.deepEqual([...asked], [new URL(server.url).origin]);
+    assert.deepEqual([...origins], [new URL(server.url).origin]);
     await finish();
   });
 });

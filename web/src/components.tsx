@@ -1,10 +1,10 @@
 import { generate } from "lean-qr";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { say, tell, toContent } from "./notices.ts";
+import { announce, focusContent, showNotice } from "./notices.ts";
 import { useWords } from "./words/index.ts";
 
-/** Drawn on a field of 24 by 24. */
+/** Paths in a 24×24 view box. */
 const ICONS = {
   list: "M4 6h16M4 12h16M4 18h10",
   add: "M12 5v14M5 12h14",
@@ -23,8 +23,8 @@ const ICONS = {
   hide: "M4 4l16 16M9 6c5-2 9 0 13 6l-3 4M6 8l-4 4c4 6 8 8 13 6",
   close: "M6 6l12 12M18 6 6 18",
   file: "M6 3h8l5 5v13H6zm8 0v5h5M12 18v-7m-3 3 3-3 3 3",
-  there: "M5 12h14",
-  wrong: "M12 7v6m0 4v.01M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
+  existing: "M5 12h14",
+  invalid: "M12 7v6m0 4v.01M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
   waiting: "M12 7v5l3 3m-3-12a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
 } as const;
 export type IconName = keyof typeof ICONS;
@@ -39,7 +39,6 @@ export function Icon({ name }: { name: IconName }) {
 
 type ButtonProps = JSX.IntrinsicElements["button"];
 
-/** A button that is an icon alone, with its name for those who hear it or rest on it. */
 export function IconButton({ icon, label, ...rest }: { icon: IconName; label: string } & ButtonProps) {
   return (
     <button type="button" class="icon-button" aria-label={label} title={label} {...rest}>
@@ -48,7 +47,7 @@ export function IconButton({ icon, label, ...rest }: { icon: IconName; label: st
   );
 }
 
-/** Works also where the browser keeps its clipboard from pages, as over http at home. */
+/** Falls back to `execCommand` where the clipboard API is missing, as on pages served over http. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -66,9 +65,9 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
-export function CopyButton({ text, label, isPlain }: { text: string; label?: string; isPlain?: boolean }) {
+export function CopyButton({ text, label, isIcon }: { text: string; label?: string; isIcon?: boolean }) {
   const words = useWords();
-  /** The text itself, since the button may be given another one. */
+  // The text and not a flag, since the button may be reused for another text.
   const [copied, setCopied] = useState("");
   const isCopied = copied === text;
   useEffect(() => {
@@ -77,13 +76,12 @@ export function CopyButton({ text, label, isPlain }: { text: string; label?: str
     return () => clearTimeout(timer);
   }, [isCopied]);
   const copy = async () => {
-    const isDone = await copyText(text);
-    if (isDone) setCopied(text);
-    if (isDone) tell(words.copied);
-    else say(words.notCopied);
+    if (!(await copyText(text))) return showNotice(words.copyFailed);
+    setCopied(text);
+    announce(words.copied);
   };
   const icon = isCopied ? "check" : "copy";
-  if (isPlain) return <IconButton icon={icon} label={label ?? words.copy} onClick={copy} />;
+  if (isIcon) return <IconButton icon={icon} label={label ?? words.copy} onClick={copy} />;
   return (
     <button type="button" class="button" onClick={copy} aria-label={label}>
       <Icon name={icon} />
@@ -92,13 +90,13 @@ export function CopyButton({ text, label, isPlain }: { text: string; label?: str
   );
 }
 
-/** When the control that had the focus goes with its step, whoever uses the keyboard goes on at the content. */
-export function useFocusKept(step: unknown): void {
+/** Moves the focus to the content if the focused element disappeared when `step` changed. */
+export function useRestoreFocus(step: unknown): void {
   useEffect(() => {
-    if (hasFocused && document.activeElement === document.body) toContent();
+    if (hasFocused && document.activeElement === document.body) focusContent();
   }, [step]);
 }
-/** Whoever has just come begins at the top. */
+/** On a new page nothing has had the focus yet, and the keyboard starts at the top. */
 let hasFocused = false;
 addEventListener("focusin", () => {
   hasFocused = true;
@@ -110,14 +108,14 @@ export interface FieldProps {
   readonly error?: string | undefined;
 }
 
-/** A text field with its label, and what is wrong with it where it stands. */
+/** A text field with a label, a hint and an error message, which moves the focus to the field. */
 export function Field({ label, hint, error, ...input }: FieldProps & JSX.IntrinsicElements["input"]) {
   const id = useId();
   const ref = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (error) ref.current?.focus();
   }, [error]);
-  const notes = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  const descriptions = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -125,12 +123,12 @@ export function Field({ label, hint, error, ...input }: FieldProps & JSX.Intrins
         {...input}
         id={id}
         ref={ref}
-        aria-describedby={notes || undefined}
+        aria-describedby={descriptions || undefined}
         aria-invalid={error ? true : undefined}
       />
       {hint && <small id={`${id}-hint`}>{hint}</small>}
       {error && (
-        <small class="wrong" id={`${id}-error`} role="alert">
+        <small class="error" id={`${id}-error`} role="alert">
           {error}
         </small>
       )}
@@ -138,17 +136,17 @@ export function Field({ label, hint, error, ...input }: FieldProps & JSX.Intrins
   );
 }
 
-/** A window in front of the page. The browser keeps the focus in it, and gives it back. */
+/** A modal dialog; without `onClose` it cannot be closed. */
 export function Dialog(props: { title: string; onClose?: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props;
   const words = useWords();
   const id = useId();
   const ref = useRef<HTMLDialogElement>(null);
-  // While it is still in the document, or the focus would not be given back.
+  // In a layout effect the dialog closes while it is still in the document, so that the browser restores the focus.
   useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
-    // Where one writes, or at the beginning: a key that is still held down must not press a button.
+    // Never on a button: the key that opened the dialog may still be down and would press it.
     const first = dialog?.querySelector<HTMLElement>("input:not([readonly], [type=radio], [type=checkbox])");
     (first ?? dialog?.querySelector("h2"))?.focus();
     return () => dialog?.close();
@@ -162,7 +160,7 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
         onClose?.();
       }}
       onClose={({ currentTarget }) => {
-        // Browsers let nobody be held: pressed twice, Escape closes it whatever the page says.
+        // Pressing Escape twice closes a dialog even if the page cancels it.
         if (onClose) onClose();
         else if (currentTarget.isConnected) currentTarget.showModal();
       }}
@@ -178,32 +176,31 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   );
 }
 
-const QUIET = 4;
+/** Light modules around the code, which scanners need to find it. */
+const QUIET_ZONE = 4;
 
-/** A code that the camera of a phone reads. Always dark on light: many readers know no other. */
+/** Always dark on light: many scanners cannot read inverted codes. */
 export function QrCode({ text, label }: { text: string; label: string }) {
   const code = generate(text);
   let path = "";
   for (let y = 0; y < code.size; y += 1) {
     for (let x = 0; x < code.size; x += 1) if (code.get(x, y)) path += `M${x} ${y}h1v1h-1z`;
   }
-  // With room around it, by which readers find it.
-  const size = code.size + 2 * QUIET;
+  const size = code.size + 2 * QUIET_ZONE;
   return (
     <svg
       class="qr"
       role="img"
       aria-label={label}
-      viewBox={`${-QUIET} ${-QUIET} ${size} ${size}`}
+      viewBox={`${-QUIET_ZONE} ${-QUIET_ZONE} ${size} ${size}`}
       shape-rendering="crispEdges"
     >
-      <rect x={-QUIET} y={-QUIET} width={size} height={size} fill="#fff" />
+      <rect x={-QUIET_ZONE} y={-QUIET_ZONE} width={size} height={size} fill="#fff" />
       <path d={path} fill="#000" />
     </svg>
   );
 }
 
-/** Saves a text as a file. */
 export function download(text: string, name: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
@@ -211,4 +208,17 @@ export function download(text: string, name: string, type: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** Text on one line. Where it does not fit, an ellipsis replaces its middle and keeps `tail` characters at the end. */
+export function MiddleEllipsis({ text, tail }: { text: string; tail: number }) {
+  const middle = Math.max(0, text.length - tail);
+  // Never between the two halves of a surrogate pair.
+  const at = /[\udc00-\udfff]/.test(text.charAt(middle)) ? middle - 1 : middle;
+  return (
+    <bdi class="middle-ellipsis" dir="ltr">
+      <span>{text.slice(0, at)}</span>
+      <span>{text.slice(at)}</span>
+    </bdi>
+  );
 }

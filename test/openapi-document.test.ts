@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { ERRORS } from "../src/errors.ts";
+import type { Access } from "../src/http/authenticate.ts";
+import { startServer } from "./harness.ts";
+import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./openapi.ts";
+
+const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
+const CODES = Object.keys(ERRORS).sort();
+/** Pages are not part of the API. */
+const PAGES = ["/", "/join", "/assets/{name}", "/docs", "/docs.css"];
+
+const operations = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+);
+
+test("document: recommended rules → no problems", async () => {
+  // Some operations can only fail in ways that every request can, which the default response describes.
+  const config = await createConfig({ extends: ["recommended"], rules: { "operation-4xx-response": "off" } });
+  const problems = await lintFromString({ source: read("docs/openapi.json"), absoluteRef: "/openapi.json", config });
+  assert.deepEqual(
+    problems.map(({ ruleId, message, location: [place] }) => [ruleId, message, place?.pointer].join(" ")),
+    [],
+  );
+});
+
+test("document: version → that of the package", () => {
+  assert.equal(DOCUMENT.info.version, JSON.parse(read("package.json")).version);
+});
+
+test("document: routes of the server → the same paths, methods and credentials", async () => {
+  const { server } = await startServer({
+    EARMARK_ACCOUNTS: "on",
+    EARMARK_METRICS: "1",
+    EARMARK_METRICS_TOKEN: "x".repeat(32),
+  });
+  const accessOf = ({ security = DOCUMENT.security }: Operation): Access | "read or write" => {
+    const names = security.flatMap((requirement) => Object.keys(requirement));
+    if (names.length === 0) return "open";
+    if (names.includes("metricsToken")) return "metrics";
+    return names.includes("token") ? "read or write" : "account";
+  };
+  const offered = server.routes
+    .map(({ method, path, access }) => ({ method, path: path.replace(/:(\w+)/, "{$1}"), access }))
+    .filter(({ path }) => !PAGES.includes(path))
+    .map(({ method, path, access }) => [
+      `${method} ${path}`,
+      access === "read" || access === "write" ? "read or write" : access,
+    ]);
+  assert.deepEqual(
+    Object.fromEntries(operations.map(({ name, operation }) => [name, accessOf(operation)])),
+    Object.fromEntries(offered),
+  );
+});
+
+test("document: examples → valid by their schemas", () => {
+  let count = 0;
+  for (const { name, operation } of operations) {
+    for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {
+      if (example === undefined) continue;
+      const validate = compile(schema);
+      assert.ok(validate(example), `${name}: ${JSON.stringify(validate.errors)}`);
+      count += 1;
+    }
+  }
+  assert.ok(count >= 6, `only ${count} examples`);
+});
+
+test("document: schemas of responses → no undocumented members", () => {
+  const schemas = DOCUMENT.components["schemas"] ?? {};
+  const seen = new Set<string>();
+  const walk = (schema: Schema): void => {
+    const target = String(schema["$ref"] ?? "").replace("#/components/schemas/", "");
+    if (target !== "" && !seen.has(target)) {
+      seen.add(target);
+      walk(schemas[target] as Schema);
+    }
+    if (schema["type"] === "object") assert.equal(schema["additionalProperties"], false, JSON.stringify(schema));
+    for (const inner of Object.values(schema["properties"] ?? {})) walk(inner);
+    for (const key of ["items", "prefixItems", "anyOf"])
+      for (const inner of [schema[key] ?? []].flat()) walk(inner as Schema);
+  };
+  for (const { operation } of operations)
+    for (const response of Object.values(operation.responses))
+      for (const [type, { schema }] of Object.entries(resolveResponse(response).content ?? {}))
+        if (type.includes("vnd.api")) walk(schema);
+  assert.ok(seen.size > 25, `only ${seen.size} schemas`);
+});
+
+test("error codes: catalogue → the same in document and client", () => {
+  const schema = DOCUMENT.components["schemas"]?.["ErrorCode"];
+  assert.deepEqual((schema as { enum: string[] }).enum.toSorted(), CODES);
+  const [, union = ""] = /^export type ErrorCode =([^;]*);/m.exec(read("client/src/errors.ts")) ?? [];
+  const inClient = [...union.matchAll(/"([^"]+)"/g)].map(([, code]) => code);
+  const ofClient = ["endless-list", "invalid-response", "response-too-large"];
+  assert.deepEqual(inClient.sort(), [...CODES, ...ofClient].sort());
+});
+
+test("error codes: catalogue → one row each in docs/api.md, with the status", () => {
+  const rows = [...read("docs/api.md").matchAll(/^\| `([a-z-]+)` \| (\d{3}(?:, \d{3})?) \|/gm)];
+  const expected = Object.entries(ERRORS).map(([code, { status }]) => [
+    code,
+    code === "quota-exceeded" ? "422, 403" : String(status),
+  ]);
+  assert.equal(rows.length, expected.length);
+  assert.deepEqual(Object.fromEntries(rows.map(([, code, status]) => [code, status])), Object.fromEntries(expected));
+});
+
+test("error codes: document → every code is listed for a response with its status", () => {
+  const listed = operations.flatMap(({ operation }) =>
+    Object.entries(operation.responses).flatMap(([status, response]) =>
+      codesIn(resolveResponse(response)).map((code) => [status, code] as const),
+    ),
+  );
+  for (const [status, code] of listed) {
+    const expected = ERRORS[code as keyof typeof ERRORS].status;
+    const isElsewhere = status === "default" || status === "200" || code === "quota-exceeded";
+    assert.ok(isElsewhere || status === String(expected), `${code} is listed for ${status}`);
+  }
+  const missing = CODES.filter((code) => !listed.some(([, name]) => name === code));
+  assert.deepEqual(missing, []);
+});

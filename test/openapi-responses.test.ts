@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
+import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./harness.ts";
+import { DOCUMENT } from "./openapi.ts";
+
+const SETTINGS = {
+  EARMARK_METRICS: "1",
+  EARMARK_METRICS_TOKEN: "what-only-prometheus-knows",
+  EARMARK_MAX_BODY_BYTES: "2048",
+  EARMARK_MAX_IMPORT_BYTES: "2048",
+  EARMARK_MAX_OPERATIONS: "9",
+};
+const BASE_PATH = "/ear.mark";
+const WITH_ACCOUNTS = {
+  ...SETTINGS,
+  EARMARK_ACCOUNTS: "on",
+  EARMARK_SIGN_UP: "open",
+  EARMARK_TRUSTED_PROXIES: "127.0.0.1",
+  EARMARK_BASE_PATH: BASE_PATH,
+};
+
+type Headers = Record<string, string>;
+/** `path` is set where it differs from the template. */
+type Case = readonly [name: string, status: number, headers: Headers, body?: string | undefined, path?: string];
+
+const operationsOf = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
+);
+const seen = new Map<string, Set<number>>();
+
+/** Sends each request and expects its status. The harness compares every response with the document. */
+async function run({ call }: TestServer, basePath: string, cases: readonly Case[]): Promise<void> {
+  for (const [name, status, headers, body, path] of cases) {
+    const [method = "", template = ""] = name.split(" ");
+    const target = basePath + (path ?? template.replace("{id}", newId()));
+    const answer = await call(method, target, { headers, ...(body === undefined ? {} : { body }) });
+    assert.equal(answer.status, status, `${name} ${path ?? ""} ${answer.text}`);
+    const statuses = seen.get(name) ?? new Set();
+    seen.set(name, statuses.add(status));
+  }
+}
+
+const one = (type: string, rest: object) => JSON.stringify({ data: { type, ...rest } });
+const feed = (id: string, feed_url: string) => one("subscription", { id, attributes: { feed_url } });
+const operations = (...all: readonly unknown[]) => JSON.stringify({ "atomic:operations": all });
+const LONG = " ".repeat(17_000);
+
+/** Requests for subscriptions, with accounts and without. */
+function listCases(credentials: Headers): readonly Case[] {
+  const [id, other] = [newId(), newId()];
+  const plain = { ...credentials, "Content-Type": PLAIN };
+  const atomic = { ...credentials, "Content-Type": ATOMIC };
+  const opml = { ...credentials, "Content-Type": "text/x-opml" };
+  const file =
+    '<opml version="2.0"><body><outline text="A" xmlUrl="https://a.example/"/><outline xmlUrl="x:"/></body></opml>';
+  const reading = { ...credentials, Accept: "text/html" };
+  return [
+    ["POST /v1/subscriptions", 201, plain, feed(id, "https://feeds.example/one")],
+    ["POST /v1/subscriptions", 409, plain, feed(other, "https://feeds.example/one")],
+    ["POST /v1/subscriptions", 409, plain, feed(id, "https://feeds.example/two")],
+    ["POST /v1/subscriptions", 409, plain, one("podcast", {})],
+    ["POST /v1/subscriptions", 400, plain, one("subscription", { id: "1" })],
+    ["POST /v1/subscriptions", 400, plain, JSON.stringify({ data: {} })],
+    ["POST /v1/subscriptions", 400, plain, "{"],
+    ["POST /v1/subscriptions", 422, plain, feed(other, "ftp://feeds.example/")],
+    ["POST /v1/subscriptions", 422, plain, "{}"],
+    ["POST /v1/subscriptions", 413, plain, LONG],
+    ["POST /v1/subscriptions", 415, { ...credentials, "Content-Type": "text/plain" }, "{}"],
+    ["POST /v1/subscriptions", 415, { ...plain, "Content-Encoding": "gzip" }, "{}"],
+    ["POST /v1/subscriptions", 406, { ...plain, Accept: "text/html" }, "{}"],
+    ["GET /v1/subscriptions", 200, credentials],
+    [
+      "GET /v1/subscriptions",
+      200,
+      credentials,
+      undefined,
+      "/v1/subscriptions?page[size]=1&fields[subscription]=feed_url",
+    ],
+    ["GET /v1/subscriptions", 200, credentials, undefined, "/v1/subscriptions?fields[subscription]="],
+    ["GET /v1/subscriptions", 400, credentials, undefined, "/v1/subscriptions?page[size]=500"],
+    ["GET /v1/subscriptions", 400, credentials, undefined, "/v1/subscriptions?sort=title"],
+    ["GET /v1/subscriptions", 406, reading],
+    ["GET /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}`],
+    ["GET /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}?fields[subscription]=`],
+    ["GET /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/1"],
+    ["GET /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/%zz"],
+    ["GET /v1/subscriptions/{id}", 404, credentials],
+    ["GET /v1/subscriptions/{id}", 406, reading],
+    ["DELETE /v1/subscriptions/{id}", 204, credentials, undefined, `/v1/subscriptions/${id}`],
+    ["DELETE /v1/subscriptions/{id}", 404, credentials],
+    ["DELETE /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/1"],
+    ["DELETE /v1/subscriptions/{id}", 406, reading],
+    [
+      "POST /v1/operations",
+      200,
+      atomic,
+      operations(
+        add(id, "https://feeds.example/three"),
+        add(other, "https://feeds.example/three"),
+        add(id, "https://feeds.example/four"),
+        add("1", "https://feeds.example/five"),
+        add(other, "nowhere"),
+        null,
+        { op: "remove" },
+        { op: "add", data: {} },
+        { op: "add", data: { type: "podcast" } },
+      ),
+    ],
+    ["POST /v1/operations", 200, atomic, operations()],
+    ["POST /v1/operations", 400, atomic, "{}"],
+    ["POST /v1/operations", 400, atomic, "{}", "/v1/operations?x"],
+    ["POST /v1/operations", 413, atomic, operations(...new Array(10).fill(0))],
+    ["POST /v1/operations", 413, atomic, LONG],
+    ["POST /v1/operations", 415, plain, operations()],
+    ["POST /v1/operations", 406, { ...atomic, Accept: "text/html" }, operations()],
+    ["GET /v1/subscriptions.opml", 200, credentials],
+    ["GET /v1/subscriptions.opml", 400, credentials, undefined, "/v1/subscriptions.opml?x"],
+    ["POST /v1/imports", 200, opml, file],
+    ["POST /v1/imports", 200, opml, file, "/v1/imports?dryRun=true"],
+    ["POST /v1/imports", 400, opml, file, "/v1/imports?dryRun=maybe"],
+    ["POST /v1/imports", 422, opml, "This is no file."],
+    ["POST /v1/imports", 413, opml, LONG],
+    ["POST /v1/imports", 415, plain, file],
+    ["POST /v1/imports", 406, { ...opml, Accept: "text/html" }, file],
+    ["GET /v1/me", 200, credentials],
+    ["GET /v1/me", 400, credentials, undefined, "/v1/me?x"],
+    ["GET /v1/me", 406, reading],
+  ];
+}
+
+const OPEN_CASES: readonly Case[] = [
+  ...["/healthz", "/readyz", "/openapi.json"].map((path): Case => [`GET ${path}`, 200, {}]),
+  ["GET /metrics", 200, { Authorization: `Bearer ${SETTINGS.EARMARK_METRICS_TOKEN}` }],
+  ["GET /metrics", 401, {}],
+];
+
+/** What every endpoint that reads a document about accounts rejects. */
+const invalidDocuments = (name: string, headers: Headers): readonly Case[] => [
+  [name, 400, headers, "{"],
+  [name, 409, headers, one("podcast", {})],
+  [name, 413, headers, LONG],
+  [name, 415, { ...headers, "Content-Type": "text/plain" }, "{}"],
+  [name, 406, { ...headers, Accept: "text/html" }, "{}"],
+];
+
+test("responses: without accounts → as documented", async () => {
+  await run(await startServer(SETTINGS), "", [
+    ...listCases({}),
+    ...OPEN_CASES,
+    ["GET /v1/me/export", 200, {}],
+    ["GET /v1/me/export", 400, {}, undefined, "/v1/me/export?x"],
+    ["GET /v1/me/export", 406, { Accept: "text/html" }],
+    ...["POST /v1/accounts", "GET /v1/sessions", "POST /v1/sessions", "GET /v1/tokens", "POST /v1/tokens"].map(
+      (name): Case => [name, 404, {}],
+    ),
+    ...["PATCH /v1/me", "DELETE /v1/me"].map((name): Case => [name, 405, {}]),
+    ...["/v1/sessions/{id}", "/v1/tokens/{id}"].map((path): Case => [`GET ${path}`, 404, {}]),
+    ...operationsOf.map(({ name }): Case => [name, 403, { Origin: "https://elsewhere.example" }]),
+  ]);
+  await run(await startServer(), "", [["GET /metrics", 404, {}]]);
+});
+
+test("responses: with accounts → as documented", async () => {
+  const server = await startServer(WITH_ACCOUNTS);
+  const { port } = server;
+  const ann = await signUp(port, "ann", "correct horse battery", fromElsewhere());
+  const session = { Cookie: ann.cookie };
+  const { token } = await newToken(port, ann, { label: "write", scope: "write" });
+  const { token: readToken, id: tokenId } = await newToken(port, ann, { label: "read", scope: "read" });
+  const other = await signIn(port, ann, fromElsewhere());
+  const bearer = { Authorization: `Bearer ${token}` };
+  const typed = { ...session, "Content-Type": PLAIN };
+  const newcomer = () => ({ ...fromElsewhere(), "Content-Type": PLAIN });
+  const account = (name: string, more = {}) =>
+    documentWith("account", { name, password: "correct horse battery", ...more });
+  const signInAs = (password?: string) => documentWith("session", { name: "bob", password });
+  const password = (current_password: string) => documentWith("account", { current_password, password: ann.password });
+
+  await run(server, BASE_PATH, [
+    ...listCases(bearer),
+    ...OPEN_CASES,
+    ["GET /v1/me", 200, session],
+    ["GET /v1/me/export", 200, session],
+    ["GET /v1/me/export", 406, { ...session, Accept: "text/html" }],
+    ["POST /v1/accounts", 201, newcomer(), account("bob")],
+    ["POST /v1/accounts", 409, newcomer(), account("bob")],
+    ["POST /v1/accounts", 403, newcomer(), account("carol", { invitation: "emi_" })],
+    ["POST /v1/accounts", 422, newcomer(), account("no name")],
+    ...invalidDocuments("POST /v1/accounts", newcomer()),
+    ["POST /v1/sessions", 201, newcomer(), signInAs("correct horse battery")],
+    ["POST /v1/sessions", 401, newcomer(), signInAs("wrong horse battery")],
+    ["POST /v1/sessions", 422, newcomer(), signInAs()],
+    ...invalidDocuments("POST /v1/sessions", newcomer()),
+    ["POST /v1/tokens", 201, typed, documentWith("token", { label: "phone", scope: "read" })],
+    ["POST /v1/tokens", 422, typed, documentWith("token", { label: "", scope: "read" })],
+    ...invalidDocuments("POST /v1/tokens", typed),
+    ["PATCH /v1/me", 403, typed, password("another horse")],
+    ["PATCH /v1/me", 422, typed, documentWith("account", {})],
+    ...invalidDocuments("PATCH /v1/me", typed),
+    ...(["session", "token"] as const).flatMap((kind): Case[] => [
+      [`GET /v1/${kind}s`, 200, session],
+      [`GET /v1/${kind}s`, 400, session, undefined, `/v1/${kind}s?x`],
+      [`GET /v1/${kind}s`, 406, { ...session, Accept: "text/html" }],
+      [`GET /v1/${kind}s/{id}`, 200, session, undefined, `/v1/${kind}s/${kind === "token" ? tokenId : other.id}`],
+      ...(["GET", "DELETE"] as const).flatMap((method): Case[] => [
+        [`${method} /v1/${kind}s/{id}`, 404, session],
+        [`${method} /v1/${kind}s/{id}`, 400, session, undefined, `/v1/${kind}s/1`],
+        [`${method} /v1/${kind}s/{id}`, 406, { ...session, Accept: "text/html" }],
+      ]),
+    ]),
+    ...operationsOf
+      .filter(({ operation }) => operation.security?.length !== 0)
+      .map(({ name }): Case => [name, 401, { Authorization: "Bearer emk_nothing" }]),
+    ...operationsOf
+      .filter(({ operation: { security } }) => security?.some((requirement) => "session" in requirement))
+      .map(({ name }): Case => [name, 403, bearer]),
+    ...["POST /v1/operations", "POST /v1/subscriptions", "DELETE /v1/subscriptions/{id}", "POST /v1/imports"].map(
+      (name): Case => [name, 403, { Authorization: `Bearer ${readToken}` }],
+    ),
+    ["DELETE /v1/tokens/{id}", 204, session, undefined, `/v1/tokens/${tokenId}`],
+    ["DELETE /v1/sessions/{id}", 204, session, undefined, `/v1/sessions/${other.id}`],
+    ["PATCH /v1/me", 204, typed, password(ann.password)],
+    ["DELETE /v1/me", 400, session, undefined, "/v1/me?x"],
+    ["DELETE /v1/me", 406, { ...session, Accept: "text/html" }],
+    ["DELETE /v1/me", 204, session],
+  ]);
+});
+
+test("responses: rate limits exceeded → as documented", async () => {
+  const server = await startServer({ ...WITH_ACCOUNTS, EARMARK_REQUESTS_PER_MINUTE: "1" });
+  const { cookie } = await signUp(server.port, "eve", "correct horse battery", fromElsewhere());
+  await run(server, BASE_PATH, [["GET /v1/me", 200, { Cookie: cookie }]]);
+  const limited = operationsOf.filter(
+    ({ operation: { responses, security } }) => "429" in responses && security?.length !== 0,
+  );
+  await run(
+    server,
+    BASE_PATH,
+    limited.map(({ name }): Case => [name, 429, { Cookie: cookie }]),
+  );
+
+  const crowd = { ...fromElsewhere(), "Content-Type": PLAIN };
+  const account = documentWith("account", { name: "mallory", password: "correct horse battery", invitation: "emi_" });
+  for (let count = 0; count < 100; count += 1)
+    await server.call("POST", "/v1/accounts", { headers: crowd, body: account });
+  await run(server, BASE_PATH, [
+    ["POST /v1/accounts", 429, crowd, account],
+    ["POST /v1/sessions", 429, crowd, documentWith("session", { name: "eve", password: "x" })],
+  ]);
+});
+
+test("responses: all requests above → every documented status was seen", () => {
+  const unseen = operationsOf.flatMap(({ name, operation }) =>
+    Object.keys(operation.responses)
+      .filter((status) => status !== "default" && !seen.get(name)?.has(Number(status)))
+      .map((status) => `${name} ${status}`),
+  );
+  // A failing database is the subject of other tests. The 401 needs an account that is deleted during its sign-up.
+  const elsewhere = unseen.filter((text) => !text.endsWith(" 503"));
+  assert.deepEqual(elsewhere, ["POST /v1/accounts 401"]);
+});
+
+test("responses: undocumented paths and methods → 404 and 405", async () => {
+  const { call } = await startServer(WITH_ACCOUNTS);
+  for (const path of Object.keys(DOCUMENT.paths))
+    for (const method of ["PUT", "OPTIONS", "TRACE"])
+      assert.equal((await call(method, BASE_PATH + path.replace("{id}", newId()))).status, 405, `${method} ${path}`);
+  for (const path of ["/v1", "/v1/subscriptions/", "/v2/operations", "/docs/"])
+    for (const method of ["GET", "POST", "HEAD"]) assert.equal((await call(method, path)).status, 404, path);
+});

@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { en } from "../web/src/words/en.ts";
+import { startServer, temporaryFolder } from "./harness.ts";
+import {
+  advanceUntil,
+  button,
+  feedsOf,
+  hosts,
+  installClock,
+  link,
+  returnToTab,
+  rows,
+  status,
+  subscribe,
+  until,
+  visit,
+} from "./page.ts";
+
+const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
+const NAMES = ["one.example", "two.example", "three.example"];
+const NEWEST_FIRST = NAMES.toReversed();
+const WITHOUT_TWO = ["three.example", "one.example"];
+
+const removeButton = (page: Page, host: string) => button(page, en.list.remove(`${host}/feed`));
+const showsCount = (page: Page, count: number) =>
+  page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
+
+/** Method and path of each request that changes something, from now on. */
+function watchChanges(page: Page): string[] {
+  const changes: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() !== "GET") changes.push(`${request.method()} ${new URL(request.url()).pathname}`);
+  });
+  return changes;
+}
+
+describe("remove", { concurrency: 3 }, () => {
+  test("remove: undo → the same rows, and no request was sent", async () => {
+    let now = new Date("2031-01-05T12:00:00Z");
+    const server = await startServer({}, () => now);
+    await subscribe(server, THREE.slice(0, 2));
+    now = new Date("2031-03-07T12:00:00Z");
+    await subscribe(server, THREE.slice(2));
+    const { page, finish } = await visit({ server, size: "phone" });
+    await until(() => hosts(page), NEWEST_FIRST);
+    const before = await rows(page).allTextContents();
+    assert.match(before[1] ?? "", /Jan 5, 2031/);
+    const changes = watchChanges(page);
+    await removeButton(page, "two.example").click();
+    await until(() => hosts(page), WITHOUT_TWO);
+    await showsCount(page, 2);
+    await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+    await button(page, en.list.undo).click();
+    await until(() => rows(page).allTextContents(), before);
+    await status(page, en.list.undone).waitFor();
+    await showsCount(page, 3);
+    assert.deepEqual(changes, []);
+    assert.deepEqual(await feedsOf(server), THREE);
+    await finish();
+  });
+
+  test("remove: the notice disappears → removed on the server, but not while pointed at", async () => {
+    const { page, server, finish } = await visit({ feeds: THREE, prepare: installClock });
+    await removeButton(page, "two.example").click();
+    const notice = status(page, en.list.removed(1, "two.example/feed"));
+    await notice.waitFor();
+    assert.deepEqual(await feedsOf(server), THREE);
+    await notice.getByText(en.list.removed(1, "two.example/feed")).hover();
+    await page.clock.fastForward(60_000);
+    assert.deepEqual(await feedsOf(server), THREE);
+    await page.getByRole("searchbox").hover();
+    await advanceUntil(page, notice, "hidden");
+    await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
+    assert.deepEqual(await hosts(page), WITHOUT_TWO);
+    await showsCount(page, 2);
+    await finish();
+  });
+
+  test("remove: several in a row → one undo restores all", async () => {
+    const { page, server, finish } = await visit({ theme: "dark", feeds: THREE });
+    const changes = watchChanges(page);
+    for (const host of NAMES) await removeButton(page, host).click();
+    await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+    await status(page, en.list.removed(3, "")).waitFor();
+    await button(page, en.list.undo).click();
+    await until(() => hosts(page), NEWEST_FIRST);
+    assert.deepEqual(changes, []);
+    assert.deepEqual(await feedsOf(server), THREE);
+    await finish();
+  });
+
+  test("remove: the page is left, closed or reloaded → removed on the server", async () => {
+    const leave: readonly ((page: Page) => Promise<unknown>)[] = [
+      (page) => page.goto("about:blank"),
+      (page) => page.close({ runBeforeUnload: true }),
+      (page) => page.reload(),
+    ];
+    await Promise.all(
+      leave.map(async (leavePage) => {
+        const { page, server, allow, finish } = await visit({ feeds: THREE });
+        // A page that is gone gets no response.
+        allow(/^failed: (DELETE|GET) .* net::ERR_ABORTED/);
+        await removeButton(page, "two.example").click();
+        await removeButton(page, "one.example").click();
+        await status(page, en.list.removed(2, "")).waitFor();
+        await leavePage(page);
+        await until(() => feedsOf(server), [THREE[2]] as string[]);
+        await finish();
+      }),
+    );
+  });
+
+  test("remove: the server refuses → back in the list, with a notice", async () => {
+    const { page, server, allow, finish } = await visit({ size: "phone", feeds: THREE });
+    allow(/^response: 503 DELETE/);
+    await page.route("**/v1/subscriptions/*", (route) =>
+      route.fulfill({ status: 503, headers: { "Retry-After": "0" } }),
+    );
+    await removeButton(page, "two.example").click();
+    await button(page, en.close).click();
+    await status(page, en.list.notRemoved("two.example/feed")).waitFor();
+    await until(() => hosts(page), NEWEST_FIRST);
+    assert.deepEqual(await feedsOf(server), THREE);
+    await finish();
+  });
+
+  test("remove: the server is unreachable → back in the list, and the banner goes when it returns", async () => {
+    const { page, server, allow, finish } = await visit({ feeds: THREE, prepare: installClock });
+    allow(/^failed: /);
+    await until(() => hosts(page), NEWEST_FIRST);
+    await page.route("**/v1/**", (route) => route.abort());
+    await removeButton(page, "two.example").click();
+    await button(page, en.close).click();
+    await advanceUntil(page, status(page, en.list.notRemoved("two.example/feed")));
+    await until(() => hosts(page), NEWEST_FIRST);
+    await status(page, en.connection.unreachable).waitFor();
+    await page.unroute("**/v1/**");
+    await advanceUntil(page, status(page, en.connection.unreachable), "hidden");
+    assert.deepEqual(await feedsOf(server), THREE);
+    await finish();
+  });
+
+  test("remove: the same feed is added again before the undo time ends → it is in the list", async () => {
+    const { page, server, finish } = await visit({ size: "phone", feeds: THREE });
+    await removeButton(page, "two.example").click();
+    await link(page, en.views.add).click();
+    await page.getByLabel(en.add.label).fill("https://two.example/feed");
+    await button(page, en.add.submit(1, "1")).click();
+    await status(page, en.add.done("1", "0", "0")).waitFor();
+    await link(page, en.views.list).click();
+    await until(() => hosts(page), ["two.example", "three.example", "one.example"]);
+    assert.deepEqual(await feedsOf(server), [THREE[0], THREE[2], THREE[1]]);
+    await finish();
+  });
+});
+
+describe("connection", { concurrency: 3 }, () => {
+  test("connection: the server stops and restarts → the page waits and continues by itself", async () => {
+    const environment: Record<string, string> = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db` };
+    const first = await startServer(environment);
+    await subscribe(first, THREE);
+    const { page, allow, finish } = await visit({ server: first, prepare: installClock, size: "phone" });
+    allow(/^failed: /);
+    await until(() => hosts(page), NEWEST_FIRST);
+    await link(page, en.views.add).click();
+    await page.getByLabel(en.add.label).fill("https://four.example/feed");
+    await first.close();
+    await button(page, en.add.submit(1, "1")).click();
+    await status(page, en.connection.unreachable).waitFor();
+    const second = await startServer({ ...environment, PORT: String(first.port) });
+    await advanceUntil(page, status(page, en.add.done("1", "0", "0")));
+    await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
+    assert.deepEqual(await feedsOf(second), [...THREE, "https://four.example/feed"]);
+    await link(page, en.views.list).click();
+    await until(() => hosts(page), ["four.example", ...NEWEST_FIRST]);
+
+    // Down for so long that all retries are used up.
+    await second.close();
+    await returnToTab(page);
+    await status(page, en.connection.unreachable).waitFor();
+    for (let seconds = 0; seconds < 60; seconds += 1) await page.clock.fastForward(1_000);
+    assert.equal(await status(page, en.connection.unreachable).isVisible(), true);
+    assert.deepEqual(await hosts(page), ["four.example", ...NEWEST_FIRST]);
+    const third = await startServer({ ...environment, PORT: String(first.port) });
+    await subscribe(third, ["https://five.example/feed"]);
+    await advanceUntil(page, status(page, en.connection.unreachable), "hidden");
+    await until(() => hosts(page), ["five.example", "four.example", ...NEWEST_FIRST]);
+    await finish();
+  });
+
+  test("connection: the server is unreachable from the start → says so, and loads the list on retry", async () => {
+    const { page, allow, finish } = await visit({
+      feeds: THREE,
+      theme: "dark",
+      async prepare(page) {
+        await page.clock.install();
+        await page.route("**/v1/**", (route) => route.abort());
+      },
+    });
+    allow(/^failed: /);
+    await advanceUntil(page, page.getByRole("alert").filter({ hasText: en.list.failed }));
+    await status(page, en.connection.unreachable).waitFor();
+    await page.unroute("**/v1/**");
+    await button(page, en.retry).click();
+    await until(() => hosts(page), NEWEST_FIRST);
+    await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await finish();
+  });
+
+  test("connection: offline → a banner, and changes are sent once online", async () => {
+    const { page, context, server, allow, finish } = await visit({ feeds: THREE, prepare: installClock });
+    allow(/^failed: .*ERR_INTERNET_DISCONNECTED/);
+    await until(() => hosts(page), NEWEST_FIRST);
+    await context.setOffline(true);
+    await status(page, en.connection.offline).waitFor();
+    await removeButton(page, "two.example").click();
+    await button(page, en.close).click();
+    await until(() => hosts(page), WITHOUT_TWO);
+    await page.clock.fastForward(1_000);
+    assert.deepEqual(await feedsOf(server), THREE);
+    await context.setOffline(false);
+    await status(page, en.connection.offline).waitFor({ state: "hidden" });
+    await page.clock.fastForward(10_000);
+    await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
+    await advanceUntil(page, status(page, en.connection.unreachable), "hidden");
+    assert.deepEqual(await hosts(page), WITHOUT_TWO);
+    await finish();
+  });
+
+  test("connection: a proxy redirects to its own sign-in → the page says so and offers a reload", async () => {
+    const { page, allow, finish } = await visit({
+      feeds: THREE,
+      prepare: (page) =>
+        page.route("**/v1/**", (route) => route.fulfill({ status: 302, headers: { location: "/login" } })),
+    });
+    allow(/./);
+    await status(page, en.connection.blocked).waitFor();
+    await page.unroute("**/v1/**");
+    await button(page, en.connection.reload).click();
+    await until(() => hosts(page), NEWEST_FIRST);
+    await finish();
+  });
+
+  test("connection: a browser without newer APIs or BroadcastChannel → the whole list", async () => {
+    const { page, finish } = await visit({
+      feeds: THREE,
+      prepare: (page) =>
+        page.addInitScript(
+          "delete URL.parse; delete Array.fromAsync; BroadcastChannel = class { constructor() { throw new Error(); } };",
+        ),
+    });
+    await until(() => hosts(page), NEWEST_FIRST);
+    await finish();
+  });
+
+  test("connection: a language file is missing → the page says so and keeps its language", async () => {
+    const { page, allow, finish } = await visit({
+      feeds: THREE,
+      prepare: (page) => page.route("**/assets/de-*.js", (route) => route.fulfill({ status: 404 })),
+    });
+    allow(/de-/);
+    await page.keyboard.press("?");
+    await page.getByLabel(en.settings.language).selectOption("de");
+    await page.getByText(en.settings.notLoaded).waitFor();
+    assert.equal(await page.getByLabel(en.settings.language).inputValue(), "en");
+    await finish();
+  });
+});

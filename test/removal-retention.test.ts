@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openStore } from "../src/store/engines.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { temporaryFolder } from "./harness.ts";
+import { addTo, draftsOf, idOf, removeFrom } from "./lists.ts";
+import { start } from "./process.ts";
+
+const DAY_MS = 86_400_000;
+
+test("start: removals older than EARMARK_REMOVAL_RETENTION_DAYS → erased, later ones kept", async () => {
+  const file = `${temporaryFolder()}/earmark.db`;
+  const store = await openStore(`file:${file}`, { maxWaiting: 100, connections: 1 });
+  const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
+  await addTo(store, asUser(1), draftsOf(1, 3), daysAgo(40));
+  await removeFrom(store, asUser(1), idOf(1), daysAgo(31));
+  await removeFrom(store, asUser(1), idOf(2), daysAgo(29));
+  await store.close();
+  await start({ DATABASE_URL: `file:${file}`, EARMARK_REMOVAL_RETENTION_DAYS: "30" });
+  const database = new DatabaseSync(file, { readOnly: true });
+  const urls = () =>
+    database
+      .prepare("select feed_url from removals")
+      .all()
+      .map((row) => row["feed_url"]);
+  while (urls().length > 1) await sleep(10);
+  assert.deepEqual(urls(), ["https://feeds.example/2"]);
+  database.close();
+});

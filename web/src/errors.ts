@@ -1,0 +1,17 @@
+import { EarmarkError } from "../../client/src/index.ts";
+import { isolate } from "./control-characters.ts";
+import { translation } from "./words/index.ts";
+
+/** The translated text for an error code, else the server's own text. */
+export function explainCode(code: string | undefined, fallback: string): string {
+  const { errors } = translation.value.words;
+  return code !== undefined && Object.hasOwn(errors, code) ? errors[code as keyof typeof errors] : fallback;
+}
+
+export function explainError(error: unknown): string {
+  const { failure } = translation.value.words;
+  if (!(error instanceof EarmarkError)) return failure.unreachable;
+  const { status, code, detail, title } = error;
+  if (status === 503) return failure.busy;
+  return explainCode(code, status === 403 ? failure.forbidden : failure.other(isolate(detail ?? title)));
+}
