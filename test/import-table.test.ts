@@ -98,6 +98,7 @@ const LONG = new Set([
   "src/http/transport.test.ts",
   "src/opml/read.test.ts",
   "src/store/accounts.suite.ts",
+  "test/access.ts",
   "test/account-commands.test.ts",
   "test/behind-proxy.test.ts",
   "test/proxies.suite.ts",
