@@ -10,7 +10,7 @@ type Door = readonly [method: string, url: string];
 const TELLING = /^(GET|DELETE) .*:id$/;
 
 export const access: Proof = {
-  name: "who may see what",
+  name: "access",
   promises: ["P7"],
   async prove(run) {
     const isChosen = (door: string) => !run.isQuick || TELLING.test(door);

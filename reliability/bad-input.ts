@@ -17,7 +17,7 @@ const MAX_MIB = 256;
 const SETTINGS = { EARMARK_MAX_BODY_BYTES: String(MAX_BODY_BYTES), EARMARK_MAX_OPERATIONS: String(MAX_OPERATIONS) };
 
 export const badInput: Proof = {
-  name: "bad input over real sockets",
+  name: "bad input",
   promises: ["P5", "P6"],
   async prove(run) {
     const server = await serve(run, { ...SETTINGS, DATABASE_URL: `file:${run.folder}/earmark.db` });

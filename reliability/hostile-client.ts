@@ -32,7 +32,7 @@ export interface Latency {
 }
 
 export const eventLoop: Proof = {
-  name: "one hostile client: event loop",
+  name: "hostile client: event loop",
   promises: ["P6"],
   async prove(run) {
     const target = await Target.open(run);
@@ -177,7 +177,7 @@ export interface MemoryUse {
 }
 
 export const memory: Proof = {
-  name: "one hostile client: memory",
+  name: "hostile client: memory",
   promises: ["P6"],
   prove: (run) => measureMemory(run, run.isQuick ? [QUICK_SCENARIO] : [...SCENARIOS, ALL_AT_ONCE]),
   control: {
@@ -319,7 +319,7 @@ export interface Share {
 }
 
 export const fairShares: Proof = {
-  name: "one hostile client: fair shares",
+  name: "hostile client: fair shares",
   promises: ["P6"],
   async prove(run) {
     const shares = await measureShares(

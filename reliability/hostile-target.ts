@@ -34,8 +34,8 @@ export class Target {
   static async open(run: Run, settings: Settings = {}, command?: readonly string[]): Promise<Target> {
     const all = {
       DATABASE_URL: `file:${run.folder}/earmark.db`,
-      EARMARK_ACCOUNTS: "on",
-      EARMARK_SIGN_UP: "open",
+      EARMARK_ACCOUNTS: "true",
+      EARMARK_SIGN_UP: "true",
       EARMARK_TRUSTED_PROXIES: "127.0.0.1",
       ...settings,
     };

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { add, newId } from "../test/harness.ts";
@@ -15,13 +15,13 @@ const IMPORTED = 150;
 const AT_A_TIME = 100;
 
 export const INTERRUPTED: Proof = {
-  name: "killed in a migration, a backup, a restore, an import",
+  name: "interrupted maintenance",
   promises: ["P2", "P9", "P10"],
   async prove(run) {
     const server = await startPostgres([], run.later);
     const file = await filledFile(run);
     return runAll([
-      migrationsOfFiles(run, file),
+      migrationsOfFiles(run),
       migrationsOnPostgres(run, server),
       backups(run, file),
       restores(run, file),
@@ -66,13 +66,15 @@ async function filledFile(run: Run): Promise<string> {
   return file;
 }
 
-/** From an empty file, and from the schema before accounts. */
-async function migrationsOfFiles(run: Run, file: string): Promise<Findings> {
+/** A database of the first schema, for an engine. */
+const oldSchema = (engine: "sqlite" | "postgres") =>
+  readFileSync(new URL(`../test/fixtures/schemas/${engine}-1.sql`, import.meta.url), "utf8");
+
+/** From an empty file, and from the first schema. */
+async function migrationsOfFiles(run: Run): Promise<Findings> {
   const old = join(run.folder, "old.db");
-  copyFileSync(file, old);
   const database = new DatabaseSync(old);
-  database.exec(`drop table accounts; drop table identities; drop table credentials;
-    drop table erasures; pragma user_version = 1; pragma wal_checkpoint(truncate)`);
+  database.exec(oldSchema("sqlite"));
   database.close();
   const expected = (await sqliteTarget(old).inspect()).ids;
   const violations: string[] = [];
@@ -97,31 +99,14 @@ async function migrationsOnPostgres(run: Run, server: PostgresServer): Promise<F
   for (const isOld of run.isQuick ? [false] : [false, true]) {
     kills += await killAtEveryStep(run, { quick: [2, 8], stride: 1 }, async (step) => {
       const db = await postgresTarget(server);
-      let expected: readonly string[] = [];
-      if (isOld) expected = await makeOld(run, server, db);
+      if (isOld) await server.query(oldSchema("postgres"), new URL(db.url).pathname.slice(1));
+      const expected = isOld ? (await db.inspect()).ids : [];
       const isKilled = await killWhileStarting(run, db, step);
       violations.push(...(await startAgain(run, db, expected)));
       return isKilled;
     });
   }
   return { figures: `PostgreSQL: ${kills} migrations killed, ${violations.length} not whole`, violations };
-}
-
-async function makeOld(run: Run, server: PostgresServer, db: TargetDb): Promise<readonly string[]> {
-  const first = await serve(run, { DATABASE_URL: db.url });
-  const ids = [newId(), newId()];
-  await post(
-    first.port,
-    ids.map((id) => add(id, `https://feeds.example/${id}`)),
-  );
-  first.child.kill("SIGKILL");
-  await first.ended;
-  await server.query(
-    `drop table earmark.accounts, earmark.identities, earmark.credentials, earmark.limits, earmark.erasures;
-     update earmark.schema set version = 1`,
-    new URL(db.url).pathname.slice(1),
-  );
-  return ids;
 }
 
 /** False when there is no such step, so the server has started. */
@@ -162,7 +147,7 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
 
 /** What is wrong after an undisturbed start: list, accounts, tables. */
 async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): Promise<string[]> {
-  const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "on" }).catch((error: Error) => error);
+  const server = await serve(run, { DATABASE_URL: db.url, EARMARK_ACCOUNTS: "true" }).catch((error: Error) => error);
   if (server instanceof Error) return [`${db.engine}, started again after a kill: ${server.message}`];
   const ready = await call(server.port, "GET", "/readyz");
   const rows = await db.inspect();

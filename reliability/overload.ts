@@ -36,7 +36,7 @@ const QUICK: Plan = { fillMs: 500, calmMs: 1_000, stormMs: 2_000, recoveryMs: 1_
 const BRIEFLY: Plan = { fillMs: 100, calmMs: 200, stormMs: 500, recoveryMs: 0, afterMs: 100 };
 
 const SHARE = 0.8;
-const REFUSAL_MS = 100;
+const REFUSAL_MS = 250;
 const MAX_MIB = 256;
 
 /** What a server did at its best, far beyond that, and afterwards. */
@@ -90,7 +90,7 @@ async function overloadServer(
   { fillMs, calmMs, stormMs, recoveryMs, afterMs }: Plan,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Weather> {
-  const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "1", ...settings });
+  const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "true", ...settings });
   const child = fork(new URL("./overload-load.ts", import.meta.url));
   run.later(() => child.kill("SIGKILL"));
   const load = (connections: number, rampMs: number, ms: number) =>

@@ -15,7 +15,7 @@ const SHOWN = 5;
 /** Runs a proof and its control: one line for each. */
 export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
   const promises = proof.promises.join(" ");
-  const found = await execute(proof, scale);
+  const found = await runOne(proof, scale);
   const lines = [
     {
       promises,
@@ -26,26 +26,26 @@ export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
     },
   ];
   if (proof.control === undefined) return lines;
-  const { figures, violations } = await execute(proof.control, scale);
-  const isFound = violations.length > 0;
-  return [
-    ...lines,
-    {
-      promises,
-      name: `  control: ${proof.control.name}`,
-      isKept: isFound,
-      figures: `${figures}: ${isFound ? `found, as it must be (${violations.length})` : "NOT FOUND"}`,
-      violations: isFound ? [] : ["the proof does not notice when the promise is broken"],
-    },
-  ];
+  const control = await runOne(proof.control, scale);
+  return [...lines, { promises, name: `  control: ${proof.control.name}`, ...judgeControl(control) }];
 }
 
-/** What cannot be carried out to its end proves nothing. */
-async function execute(work: Pick<Proof, "prove">, scale: Scale): Promise<Findings> {
+type Result = Findings & { readonly hasThrown: boolean };
+
+/** A control must find violations; one that throws has found nothing. */
+function judgeControl({ figures, violations, hasThrown }: Result): Pick<Line, "isKept" | "figures" | "violations"> {
+  if (hasThrown) return { isKept: false, figures, violations };
+  if (violations.length === 0)
+    return { isKept: false, figures: `${figures}: NOT FOUND`, violations: ["the proof does not detect the violation"] };
+  return { isKept: true, figures: `${figures}: found, as expected (${violations.length})`, violations: [] };
+}
+
+/** A run that throws proves nothing. */
+async function runOne(work: Pick<Proof, "prove">, scale: Scale): Promise<Result> {
   try {
-    return await inRun(scale, (run) => work.prove(run));
+    return { ...(await inRun(scale, (run) => work.prove(run))), hasThrown: false };
   } catch (error) {
-    return { figures: "broken off", violations: [String((error as Error).stack ?? error)] };
+    return { figures: "failed to run", violations: [String((error as Error).stack ?? error)], hasThrown: true };
   }
 }
 

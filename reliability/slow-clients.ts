@@ -91,7 +91,7 @@ export const slowClients: Proof = {
 function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Visit, "headersMs" | "requestMs">) {
   return {
     DATABASE_URL: `file:${folder}/earmark.db`,
-    EARMARK_METRICS: "1",
+    EARMARK_METRICS: "true",
     EARMARK_HEADERS_TIMEOUT_MS: String(headersMs),
     EARMARK_REQUEST_TIMEOUT_MS: String(requestMs),
   };

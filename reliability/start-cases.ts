@@ -107,7 +107,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "accounts, served without asking who it is",
       code: 1,
-      words: [/There are accounts/, /set EARMARK_ACCOUNTS=on/, /EARMARK_OPEN=1/],
+      words: [/There are accounts/, /set EARMARK_ACCOUNTS=true/, /EARMARK_ALLOW_ANONYMOUS=true/],
       prepare(folder) {
         copyFileSync(withAccounts, file(folder));
         return onFile(folder);
@@ -158,24 +158,24 @@ export function casesOfSettings(database: string): readonly Case[] {
     {
       name: "open to the network without accounts",
       code: WRONG_SETTINGS,
-      words: [/HOST/, /EARMARK_OPEN=1/],
+      words: [/HOST/, /EARMARK_ALLOW_ANONYMOUS=true/],
       prepare: (folder) => ({ ...withDatabase(folder), HOST: "0.0.0.0" }),
     },
     {
       name: "a first password that anyone would guess",
       code: 1,
-      words: [/Check EARMARK_FIRST_USER and EARMARK_FIRST_PASSWORD/],
+      words: [/Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD/],
       prepare: (folder) => ({
         ...withDatabase(folder),
-        EARMARK_ACCOUNTS: "on",
-        EARMARK_FIRST_USER: "ann",
-        EARMARK_FIRST_PASSWORD: "password1234",
+        EARMARK_ACCOUNTS: "true",
+        EARMARK_ADMIN_USER: "ann",
+        EARMARK_ADMIN_PASSWORD: "password1234",
       }),
     },
     {
       name: "a port that is taken",
       code: 1,
-      words: [/Port \d+ is taken/, /set PORT to another/],
+      words: [/Port \d+ is in use/, /set PORT to another/],
       async prepare(folder, run) {
         const taken = createServer().listen(0, "127.0.0.1");
         run.later(() => taken.close());

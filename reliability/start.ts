@@ -9,7 +9,7 @@ import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./sta
 const AT_ONCE = 2;
 
 export const start: Proof = {
-  name: "refuses to start rather than break its word",
+  name: "start-up checks",
   promises: ["P10"],
   async prove(run) {
     const database = await makeDatabase(run, {});
@@ -24,7 +24,7 @@ export const start: Proof = {
       const chosen = casesOfFiles("", await makeWithAccounts(run)).filter(({ name }) => name.startsWith("accounts"));
       const open = chosen.map((one) => ({
         ...one,
-        prepare: async (folder: string) => ({ ...(await one.prepare(folder, run)), EARMARK_OPEN: "1" }),
+        prepare: async (folder: string) => ({ ...(await one.prepare(folder, run)), EARMARK_ALLOW_ANONYMOUS: "true" }),
       }));
       return tryAll(run, open);
     },
@@ -41,8 +41,8 @@ async function makeDatabase(run: Run, settings: Readonly<Record<string, string>>
 }
 
 function makeWithAccounts(run: Run): Promise<string> {
-  const first = { EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD: "the password of ann" };
-  return makeDatabase(run, { EARMARK_ACCOUNTS: "on", ...first });
+  const first = { EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD: "the password of ann" };
+  return makeDatabase(run, { EARMARK_ACCOUNTS: "true", ...first });
 }
 
 async function tryAll(run: Run, cases: readonly Case[]): Promise<Findings> {

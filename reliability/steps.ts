@@ -27,7 +27,7 @@ const QUICK_STRIDE = 14;
 const QUICK_KILL_STRIDE = 40;
 
 export const STEPS: Proof = {
-  name: "a fault at every step",
+  name: "fault at every step",
   promises: ["P1", "P2", "P6"],
   async prove(run) {
     const server = await startPostgres([], run.later);

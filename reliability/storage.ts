@@ -29,7 +29,7 @@ const FELT_MS = 30_000;
 const PAUSE_MS = 50;
 
 export const STORAGE: Proof = {
-  name: "storage that fails",
+  name: "storage failures",
   promises: ["P2", "P6", "P10"],
   async prove(run) {
     const server = await startPostgres(["max_connections=20"], run.later);

@@ -4,12 +4,16 @@ import { ConfigError, readConfig } from "./config.ts";
 
 type Files = Readonly<Record<string, string>>;
 
-/** Reads the settings where there are these files and no others. */
+/** Reads settings where only these files exist. */
 function read(environment: Record<string, string>, files: Files = {}) {
-  return readConfig(environment, "/srv", (path) => {
-    const text = files[path];
-    if (text === undefined) throw Object.assign(new Error(`no such file: ${path}`), { code: "ENOENT" });
-    return text;
+  return readConfig(environment, "/srv", {
+    installation: "/opt/earmark",
+    exists: (path) => path in files,
+    read(path) {
+      const text = files[path];
+      if (text === undefined) throw Object.assign(new Error(`no such file: ${path}`), { code: "ENOENT" });
+      return text;
+    },
   });
 }
 
@@ -23,11 +27,11 @@ function problemsOf(environment: Record<string, string>, files: Files = {}): str
   assert.fail(`${JSON.stringify(environment)} should be refused`);
 }
 
-test("without settings there is a server for one person on this machine", () => {
+test("config: no settings → a server for one person on this machine", () => {
   assert.deepEqual(readConfig({}, "/srv"), {
     host: "127.0.0.1",
     port: 8080,
-    open: false,
+    allowAnonymous: false,
     databaseUrl: "file:/srv/data/earmark.db",
     databaseConnections: 10,
     allowedHosts: [],
@@ -35,6 +39,7 @@ test("without settings there is a server for one person on this machine", () => 
     basePath: "",
     corsOrigins: [],
     logLevel: "info",
+    logFormat: "auto",
     slowRequestMs: 1_000,
     metrics: false,
     metricsToken: undefined,
@@ -49,14 +54,15 @@ test("without settings there is a server for one person on this machine", () => 
       requestTimeoutMs: 15_000,
     },
     accounts: undefined,
+    warnings: [],
   });
 });
 
-test("an empty setting is like none", () => {
+test("config: an empty setting → its default", () => {
   assert.deepEqual(readConfig({ PORT: "", EARMARK_LOG_LEVEL: "", DATABASE_URL: "" }, "/srv"), readConfig({}, "/srv"));
 });
 
-test("a database may be named by a relative or an absolute path", () => {
+test("config: a file: URL → an absolute path; another URL → rejected without its value", () => {
   const urls = {
     "file:x.db": "/srv/x.db",
     "file:./x.db": "/srv/x.db",
@@ -72,7 +78,7 @@ test("a database may be named by a relative or an absolute path", () => {
   }
 });
 
-test("a PostgreSQL server is named by its URL, which may name several", () => {
+test("config: a PostgreSQL URL, also with several hosts → accepted", () => {
   for (const url of [
     "postgres://localhost/earmark",
     "postgresql://u:p@a:5432,b:5433/earmark?sslmode=require",
@@ -82,28 +88,32 @@ test("a PostgreSQL server is named by its URL, which may name several", () => {
   }
 });
 
-test("an address that others can reach has to be meant", () => {
+test("config: a HOST that others can reach → needs accounts or anonymous access", () => {
   for (const host of ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
     assert.equal(readConfig({ HOST: host }, "/srv").host, host);
   for (const host of ["0.0.0.0", "::", "10.0.0.1", "pods.example", "127.evil.example"]) {
-    assert.match(problemsOf({ HOST: host }), /EARMARK_ACCOUNTS=on.*EARMARK_OPEN=1/);
-    assert.match(problemsOf({ HOST: host, EARMARK_ACCOUNTS: "off" }), /EARMARK_ACCOUNTS=on.*EARMARK_OPEN=1/);
-    assert.equal(readConfig({ HOST: host, EARMARK_OPEN: "1" }, "/srv").host, host);
-    assert.equal(readConfig({ HOST: host, EARMARK_ACCOUNTS: "on" }, "/srv").host, host);
+    assert.match(problemsOf({ HOST: host }), /EARMARK_ACCOUNTS=true.*EARMARK_ALLOW_ANONYMOUS=true/);
+    assert.match(
+      problemsOf({ HOST: host, EARMARK_ACCOUNTS: "false" }),
+      /EARMARK_ACCOUNTS=true.*EARMARK_ALLOW_ANONYMOUS=true/,
+    );
+    assert.equal(readConfig({ HOST: host, EARMARK_ALLOW_ANONYMOUS: "true" }, "/srv").host, host);
+    assert.equal(readConfig({ HOST: host, EARMARK_ACCOUNTS: "true" }, "/srv").host, host);
   }
 });
 
-test("every value is checked", () => {
+test("config: an invalid value → rejected with its name", () => {
   const wrong = {
     PORT: ["-1", "65536", "x", "1e3", " 80"],
     EARMARK_MAX_OPERATIONS: ["0", "1.5"],
     EARMARK_MAX_BODY_BYTES: ["1", "8MiB"],
-    EARMARK_METRICS: ["yes", "true"],
+    EARMARK_METRICS: ["yes", "on", "TRUE"],
     EARMARK_LOG_LEVEL: ["loud"],
     EARMARK_ALLOWED_HOSTS: ["https://x", "a b", "x:80"],
-    EARMARK_OPEN: ["2"],
+    EARMARK_ALLOW_ANONYMOUS: ["2"],
+    EARMARK_LOG_FORMAT: ["pretty"],
     EARMARK_HEADERS_TIMEOUT_MS: ["20000"],
-    EARMARK_ACCOUNTS: ["yes", "1", "ON"],
+    EARMARK_ACCOUNTS: ["yes", "1", "ON", "open"],
     EARMARK_SIGN_UP: ["on", "1"],
     EARMARK_REQUESTS_PER_MINUTE: ["0", "1000001", "6e3"],
     EARMARK_OPERATIONS_PER_MINUTE: ["0", "100000001", "-1"],
@@ -126,38 +136,38 @@ test("every value is checked", () => {
   }
 });
 
-test("a setting that does not exist is refused, with the one that was probably meant", () => {
+test("config: an unknown setting → rejected with a suggestion", () => {
   assert.match(problemsOf({ EARMARK_MAX_OPERATION: "1" }), /did you mean EARMARK_MAX_OPERATIONS\?/);
   assert.match(problemsOf({ EARMARK_LOGLEVEL: "info" }), /did you mean EARMARK_LOG_LEVEL\?/);
-  assert.match(problemsOf({ EARMARK_XYZ: "1" }), /EARMARK_XYZ: there is no such setting$/m);
+  assert.match(problemsOf({ EARMARK_XYZ: "1" }), /EARMARK_XYZ: unknown setting$/m);
   assert.match(problemsOf({ EARMARK_ACCOUNT: "on" }), /did you mean EARMARK_ACCOUNTS\?/);
-  assert.match(problemsOf({ EARMARK_FIRST_USER_FILE: "x" }), /EARMARK_FIRST_USER_FILE: there is no such setting/);
+  assert.match(problemsOf({ EARMARK_ADMIN_USER_FILE: "x" }), /EARMARK_ADMIN_USER_FILE: unknown setting/);
 });
 
-test("a server with accounts is closed to newcomers unless its settings say otherwise", () => {
-  assert.deepEqual(read({ EARMARK_ACCOUNTS: "on" }).accounts, {
+test("config: accounts → sign-up only by invitation, unless set otherwise", () => {
+  assert.deepEqual(read({ EARMARK_ACCOUNTS: "true" }).accounts, {
     signUp: false,
-    first: undefined,
+    admin: undefined,
     oidc: undefined,
     requestsPerMinute: 6_000,
     operationsPerMinute: 100_000,
     maxSubscriptions: 20_000,
   });
   const { accounts } = read({
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_SIGN_UP: "open",
-    EARMARK_FIRST_USER: "Ann",
-    EARMARK_FIRST_PASSWORD: " canary ",
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_SIGN_UP: "true",
+    EARMARK_ADMIN_USER: "Ann",
+    EARMARK_ADMIN_PASSWORD: " canary ",
     EARMARK_OIDC_ISSUER: "https://id.example/realms/home",
     EARMARK_OIDC_AUDIENCE: "earmark",
-    EARMARK_OIDC_SIGN_UP: "open",
+    EARMARK_OIDC_SIGN_UP: "true",
     EARMARK_REQUESTS_PER_MINUTE: "20",
     EARMARK_OPERATIONS_PER_MINUTE: "30",
     EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "40",
   });
   assert.deepEqual(accounts, {
     signUp: true,
-    first: { name: "Ann", password: " canary " },
+    admin: { name: "Ann", password: " canary " },
     oidc: { issuer: "https://id.example/realms/home", audience: "earmark", signUp: true },
     requestsPerMinute: 20,
     operationsPerMinute: 30,
@@ -165,23 +175,23 @@ test("a server with accounts is closed to newcomers unless its settings say othe
   });
 });
 
-test("settings of accounts are refused on a server that has none", () => {
+test("config: account settings without accounts → rejected", () => {
   const settings = {
-    EARMARK_SIGN_UP: "open",
-    EARMARK_FIRST_USER: "ann",
-    EARMARK_FIRST_PASSWORD: "canary-1",
+    EARMARK_SIGN_UP: "true",
+    EARMARK_ADMIN_USER: "ann",
+    EARMARK_ADMIN_PASSWORD: "canary-1",
     EARMARK_OIDC_ISSUER: "https://id.example",
     EARMARK_OIDC_AUDIENCE: "earmark",
-    EARMARK_OIDC_SIGN_UP: "open",
+    EARMARK_OIDC_SIGN_UP: "true",
     EARMARK_REQUESTS_PER_MINUTE: "20",
     EARMARK_OPERATIONS_PER_MINUTE: "30",
   };
   const problems = problemsOf(settings);
-  assert.equal(problems, `  - ${Object.keys(settings).join(", ")}: only with EARMARK_ACCOUNTS=on`);
-  assert.equal(read({ EARMARK_SIGN_UP: "closed", EARMARK_REQUESTS_PER_MINUTE: "6000" }).accounts, undefined);
+  assert.equal(problems, `  - ${Object.keys(settings).join(", ")}: only with EARMARK_ACCOUNTS=true`);
+  assert.equal(read({ EARMARK_SIGN_UP: "false", EARMARK_REQUESTS_PER_MINUTE: "6000" }).accounts, undefined);
 });
 
-test("a secret may be in a file, but for the line break at its end", () => {
+test("config: a secret in a file → read without its trailing line break", () => {
   const files = {
     "/srv/url": "postgres://u:canary@h/earmark\n",
     "/run/secrets/password": "  two words\r\n",
@@ -190,30 +200,30 @@ test("a secret may be in a file, but for the line break at its end", () => {
   };
   const config = read(
     {
-      EARMARK_ACCOUNTS: "on",
+      EARMARK_ACCOUNTS: "true",
       DATABASE_URL_FILE: "url",
-      EARMARK_FIRST_USER: "ann",
-      EARMARK_FIRST_PASSWORD_FILE: "/run/secrets/password",
-      EARMARK_METRICS: "1",
+      EARMARK_ADMIN_USER: "ann",
+      EARMARK_ADMIN_PASSWORD_FILE: "/run/secrets/password",
+      EARMARK_METRICS: "true",
       EARMARK_METRICS_TOKEN_FILE: "./token",
     },
     files,
   );
   assert.equal(config.databaseUrl, "postgres://u:canary@h/earmark");
-  assert.deepEqual(config.accounts?.first, { name: "ann", password: "  two words" });
+  assert.deepEqual(config.accounts?.admin, { name: "ann", password: "  two words" });
   assert.equal(config.metricsToken, "0123456789abcdef");
-  const lines = { EARMARK_ACCOUNTS: "on", EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD_FILE: "two-lines" };
-  assert.equal(read(lines, files).accounts?.first?.password, "first\nsecond\n");
+  const lines = { EARMARK_ACCOUNTS: "true", EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: "two-lines" };
+  assert.equal(read(lines, files).accounts?.admin?.password, "first\nsecond\n");
   assert.deepEqual(read({ DATABASE_URL_FILE: "" }), read({}), "an empty path is like none");
 });
 
-test("a file that cannot be read is refused, and so is a secret that is given twice", () => {
-  for (const name of ["DATABASE_URL", "EARMARK_FIRST_PASSWORD", "EARMARK_METRICS_TOKEN"]) {
-    const missing = problemsOf({ EARMARK_ACCOUNTS: "on", [`${name}_FILE`]: "canary-path" });
+test("config: an unreadable file or a secret given twice → rejected", () => {
+  for (const name of ["DATABASE_URL", "EARMARK_ADMIN_PASSWORD", "EARMARK_METRICS_TOKEN"]) {
+    const missing = problemsOf({ EARMARK_ACCOUNTS: "true", [`${name}_FILE`]: "canary-path" });
     assert.ok(missing.includes(`${name}_FILE: the file cannot be read (ENOENT)`), missing);
     assert.doesNotMatch(missing, /canary/, "someone may have put the secret where its path belongs");
     const twice = problemsOf(
-      { EARMARK_ACCOUNTS: "on", [name]: "canary-1", [`${name}_FILE`]: "x" },
+      { EARMARK_ACCOUNTS: "true", [name]: "canary-1", [`${name}_FILE`]: "x" },
       { "/srv/x": "canary-2" },
     );
     assert.ok(twice.includes(`${name}_FILE: ${name} is set as well; remove one of them`), twice);
@@ -221,17 +231,17 @@ test("a file that cannot be read is refused, and so is a secret that is given tw
   }
 });
 
-test("the first user needs a password, and a password its user", () => {
-  const together = /EARMARK_FIRST_USER, EARMARK_FIRST_PASSWORD: must be set together/;
-  const on = { EARMARK_ACCOUNTS: "on" };
-  assert.match(problemsOf({ ...on, EARMARK_FIRST_USER: "ann" }), together);
-  assert.match(problemsOf({ ...on, EARMARK_FIRST_PASSWORD: "canary-1" }), together);
-  const empty = { ...on, EARMARK_FIRST_USER: "ann", EARMARK_FIRST_PASSWORD_FILE: "empty" };
+test("config: an administrator without name or password → rejected", () => {
+  const together = /EARMARK_ADMIN_USER, EARMARK_ADMIN_PASSWORD: must be set together/;
+  const on = { EARMARK_ACCOUNTS: "true" };
+  assert.match(problemsOf({ ...on, EARMARK_ADMIN_USER: "ann" }), together);
+  assert.match(problemsOf({ ...on, EARMARK_ADMIN_PASSWORD: "canary-1" }), together);
+  const empty = { ...on, EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: "empty" };
   assert.match(problemsOf(empty, { "/srv/empty": "\n" }), together);
 });
 
-test("an identity provider is named by its issuer and an audience, and by nothing that can be listened to", () => {
-  const on = { EARMARK_ACCOUNTS: "on", EARMARK_OIDC_AUDIENCE: "earmark" };
+test("config: an identity provider → needs an https issuer and an audience", () => {
+  const on = { EARMARK_ACCOUNTS: "true", EARMARK_OIDC_AUDIENCE: "earmark" };
   for (const issuer of [
     "https://id.example",
     "https://id.example/",
@@ -245,24 +255,21 @@ test("an identity provider is named by its issuer and an audience, and by nothin
   }
   const halves = [
     { EARMARK_OIDC_ISSUER: "https://id.example", EARMARK_OIDC_AUDIENCE: "" },
-    { EARMARK_OIDC_SIGN_UP: "open", EARMARK_OIDC_AUDIENCE: "" },
+    { EARMARK_OIDC_SIGN_UP: "true", EARMARK_OIDC_AUDIENCE: "" },
   ];
   for (const half of halves)
     assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_AUDIENCE: must be set together/);
-  assert.match(problemsOf(on), /EARMARK_OIDC_ISSUER=: must be an https address/);
+  assert.match(problemsOf(on), /EARMARK_OIDC_ISSUER=: must be an https URL/);
   for (const issuer of ["http://localhost.evil.example", "http://10.0.0.1", "ftp://id.example", "javascript:1"])
-    assert.match(
-      problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }),
-      /EARMARK_OIDC_ISSUER=.*: must be an https address/,
-    );
+    assert.match(problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }), /EARMARK_OIDC_ISSUER=.*: must be an https URL/);
   for (const scheme of ["https", "http"]) {
     const problems = problemsOf({ ...on, EARMARK_OIDC_ISSUER: `${scheme}://u:canary@id.example` });
-    assert.match(problems, /EARMARK_OIDC_ISSUER: must not hold a user or password/);
+    assert.match(problems, /EARMARK_OIDC_ISSUER: must not contain a user or password/);
     assert.doesNotMatch(problems, /canary/);
   }
 });
 
-test("proxies, the base path and the origins of web apps are read into one form", () => {
+test("config: proxies, base path and origins → normalised", () => {
   const config = read({
     EARMARK_TRUSTED_PROXIES: " 127.0.0.1, 10.0.0.0/8,FD00::/8 ,::1,,10.1.0.0/16",
     EARMARK_BASE_PATH: "/pods/ear-mark_1.0~x/",
@@ -274,41 +281,41 @@ test("proxies, the base path and the origins of web apps are read into one form"
   assert.equal(read({ EARMARK_BASE_PATH: "/" }).basePath, "");
 });
 
-test("with accounts metrics need a token that nobody guesses", () => {
-  const on = { EARMARK_ACCOUNTS: "on", EARMARK_METRICS: "1" };
+test("config: metrics with accounts → need a token", () => {
+  const on = { EARMARK_ACCOUNTS: "true", EARMARK_METRICS: "true" };
   for (const token of ["", "canary-15-chars", "canary with spaces", "canary-é-canary-é", `canary${"x".repeat(251)}`]) {
     const problems = problemsOf({ ...on, EARMARK_METRICS_TOKEN: token });
-    assert.match(problems, /^ {2}- EARMARK_METRICS_TOKEN: with accounts metrics need a token/);
+    assert.match(problems, /^ {2}- EARMARK_METRICS_TOKEN: required for metrics with accounts/);
     assert.doesNotMatch(problems, /canary/);
   }
   assert.equal(read({ ...on, EARMARK_METRICS_TOKEN: "Ab.cd_ef~gh+ij/0-" }).metricsToken, "Ab.cd_ef~gh+ij/0-");
-  assert.equal(read({ EARMARK_METRICS: "1" }).metricsToken, undefined, "on a server for one person they need none");
+  assert.equal(read({ EARMARK_METRICS: "true" }).metricsToken, undefined, "on a server for one person they need none");
 });
 
-test("everything that is wrong is named at once, and no secret with it", () => {
+test("config: several problems → all named at once, without secrets", () => {
   const problems = problemsOf(
     {
       DATABASE_URL: "mysql://u:canary-0@h/d",
-      EARMARK_ACCOUNTS: "on",
+      EARMARK_ACCOUNTS: "true",
       EARMARK_SIGN_UP: "perhaps",
-      EARMARK_FIRST_PASSWORD_FILE: "password",
+      EARMARK_ADMIN_PASSWORD_FILE: "password",
       EARMARK_OIDC_ISSUER: "http://id.example",
       EARMARK_REQUESTS_PER_MINUTE: "0",
       EARMARK_OPERATIONS_PER_MINUTE: "many",
       EARMARK_TRUSTED_PROXIES: "proxy",
       EARMARK_BASE_PATH: "x",
       EARMARK_CORS_ORIGINS: "*",
-      EARMARK_METRICS: "1",
+      EARMARK_METRICS: "true",
       EARMARK_METRICS_TOKEN: "canary-2",
       EARMARK_METRICS_TOKEN_FILE: "missing",
-      EARMARK_FIRST_PASWORD: "canary-3",
+      EARMARK_ADMIN_PASWORD: "canary-3",
     },
     { "/srv/password": "canary-1" },
   );
   for (const name of [
     "DATABASE_URL",
     "EARMARK_SIGN_UP",
-    "EARMARK_FIRST_USER, EARMARK_FIRST_PASSWORD",
+    "EARMARK_ADMIN_USER, EARMARK_ADMIN_PASSWORD",
     "EARMARK_OIDC_ISSUER",
     "EARMARK_OIDC_AUDIENCE",
     "EARMARK_REQUESTS_PER_MINUTE",
@@ -318,9 +325,27 @@ test("everything that is wrong is named at once, and no secret with it", () => {
     "EARMARK_CORS_ORIGINS",
     "EARMARK_METRICS_TOKEN",
     "EARMARK_METRICS_TOKEN_FILE",
-    "EARMARK_FIRST_PASWORD",
+    "EARMARK_ADMIN_PASWORD",
   ])
     assert.match(problems, new RegExp(`^ {2}- ${name}[:=]`, "m"));
   assert.equal(problems.match(/^ {2}- /gm)?.length, problems.split("\n").length);
   assert.doesNotMatch(problems, /canary/);
+});
+
+test("config: no DATABASE_URL → in the installation folder, from whatever folder", () => {
+  assert.equal(read({}).databaseUrl, "file:/opt/earmark/data/earmark.db");
+  assert.deepEqual(read({}).warnings, []);
+});
+
+test("config: no DATABASE_URL, a database in the current folder → that one, with a warning", () => {
+  const { databaseUrl, warnings } = read({}, { "/srv/data/earmark.db": "" });
+  assert.equal(databaseUrl, "file:/srv/data/earmark.db");
+  assert.match(
+    warnings.join(),
+    /^Using file:\/srv\/.* is now file:\/opt\/.* set DATABASE_URL=file:\/srv\/data\/earmark\.db\.$/,
+  );
+});
+
+test("config: a relative DATABASE_URL → in the current folder", () => {
+  assert.equal(read({ DATABASE_URL: "file:x.db" }).databaseUrl, "file:/srv/x.db");
 });

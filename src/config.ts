@@ -1,24 +1,27 @@
 import { isIP } from "node:net";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
+import { ACCOUNT_SETTINGS, type Environment, isKnown, modernise, SECRETS, SETTINGS, type Setting } from "./settings.ts";
+import { suggest } from "./suggest.ts";
 
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Whether it is meant that whoever can reach the server needs no credentials. */
-  readonly open: boolean;
-  /** `file:` and an absolute path, or `postgres://` and the rest of such a URL. */
+  /** Serve everyone who can reach the server without credentials. */
+  readonly allowAnonymous: boolean;
+  /** `file:` and an absolute path, or a `postgres://` URL. */
   readonly databaseUrl: string;
   readonly databaseConnections: number;
   readonly allowedHosts: readonly string[];
-  /** Networks whose word on where a request came from is taken, as addresses with an optional prefix length. */
+  /** Addresses, with an optional prefix length, of proxies whose X-Forwarded headers are used. */
   readonly trustedProxies: readonly string[];
-  /** What stands before every path: empty, or a path without a slash at its end. */
+  /** Empty, or a path without a trailing slash. */
   readonly basePath: string;
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
   readonly slowRequestMs: number;
   readonly metrics: boolean;
-  /** What Prometheus has to show; undefined when it needs nothing. */
+  /** The bearer token for metrics; undefined if none is needed. */
   readonly metricsToken: string | undefined;
   readonly maxQueuedOperations: number;
   /** How long removed subscriptions are remembered. */
@@ -26,13 +29,15 @@ export interface Config {
   readonly limits: Limits;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
+  /** What the operator should change, though the settings work. */
+  readonly warnings: readonly string[];
 }
 
 export interface AccountsConfig {
-  /** Whether anyone may make an account. */
+  /** Anyone can create an account. */
   readonly signUp: boolean;
-  /** The account that is made when there is none. */
-  readonly first: { readonly name: string; readonly password: string } | undefined;
+  /** The account to create if there is none. */
+  readonly admin: { readonly name: string; readonly password: string } | undefined;
   readonly oidc: { readonly issuer: string; readonly audience: string; readonly signUp: boolean } | undefined;
   readonly requestsPerMinute: number;
   readonly operationsPerMinute: number;
@@ -40,7 +45,7 @@ export interface AccountsConfig {
   readonly maxSubscriptions: number;
 }
 
-/** What the server holds its clients to. */
+/** Limits for clients. */
 export interface Limits {
   readonly maxOperations: number;
   readonly maxBodyBytes: number;
@@ -52,75 +57,12 @@ export interface Limits {
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
+const LOG_FORMATS = ["auto", "text", "json"] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
-/** Every setting: its name, its default and what it does. The README's table and `--help` say the same. */
-export const SETTINGS = {
-  HOST: [
-    "127.0.0.1",
-    "Address to listen on. Any other than a loopback address needs EARMARK_ACCOUNTS=on, or EARMARK_OPEN=1.",
-  ],
-  PORT: ["8080", "Port to listen on; 0 takes a free one."],
-  DATABASE_URL: [
-    "file:./data/earmark.db",
-    "Where the data lies: file: and a path (the folder is made if there is none), or the postgres:// URL of a PostgreSQL database.",
-  ],
-  EARMARK_DATABASE_CONNECTIONS: ["10", "Most connections that this process opens to PostgreSQL."],
-  EARMARK_ACCOUNTS: ["off", "on: people sign in and apps hold tokens, each with a list of their own."],
-  EARMARK_OPEN: ["0", "1: serve everyone who can reach HOST, without credentials."],
-  EARMARK_SIGN_UP: ["closed", "open: anyone may make an account; closed: who has an invitation."],
-  EARMARK_FIRST_USER: ["", "Name of the account that is made at start when there is none."],
-  EARMARK_FIRST_PASSWORD: ["", "Its password."],
-  EARMARK_OIDC_ISSUER: ["", "Identity provider whose JWTs are accepted, as its discovery document names it."],
-  EARMARK_OIDC_AUDIENCE: ["", "Audience (aud) that those JWTs must be for."],
-  EARMARK_OIDC_SIGN_UP: ["closed", "open: whoever the provider vouches for has an account from the first request on."],
-  EARMARK_REQUESTS_PER_MINUTE: ["6000", "Most requests of one account in a minute; more are answered 429."],
-  EARMARK_OPERATIONS_PER_MINUTE: ["100000", "Most operations of one account in a minute; more are answered 429."],
-  EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account; more are refused."],
-  EARMARK_REMOVAL_RETENTION_DAYS: [
-    "180",
-    "Days to remember removed subscriptions, so that other devices learn of them.",
-  ],
-  EARMARK_ALLOWED_HOSTS: [
-    "",
-    "Names under which the server may be reached besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",
-  ],
-  EARMARK_TRUSTED_PROXIES: [
-    "",
-    "Addresses of reverse proxies, such as 127.0.0.1, separated by commas; never a network that clients are in. Only their X-Forwarded-For, -Proto and -Host count.",
-  ],
-  EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
-  EARMARK_CORS_ORIGINS: [
-    "",
-    "Origins of web apps that may call the API from a browser, such as https://app.example, separated by commas.",
-  ],
-  EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. At debug every request has a line."],
-  EARMARK_SLOW_REQUEST_MS: ["1000", "A request that takes longer has a line in the log, up to ten a minute."],
-  EARMARK_METRICS: ["0", "1: serve metrics for Prometheus at /metrics."],
-  EARMARK_METRICS_TOKEN: ["", "What Prometheus has to send as bearer token; needed with accounts."],
-  EARMARK_MAX_OPERATIONS: ["10000", "Most operations in one request."],
-  EARMARK_MAX_BODY_BYTES: ["8388608", "Longest body of a request, in bytes."],
-  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Longest OPML file that can be imported, in bytes."],
-  EARMARK_MAX_QUEUED_OPERATIONS: ["50000", "Most operations that may wait to be written; more are answered 503."],
-  EARMARK_MAX_CONNECTIONS: [
-    "10000",
-    "Most connections at a time, at most half of them from one network; more are closed at once.",
-  ],
-  EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Longest time for the headers of a request to arrive."],
-  EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Longest time for a whole request to arrive."],
-} as const satisfies Record<string, readonly [string, string]>;
-
-type Setting = keyof typeof SETTINGS;
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Settings that may hold a secret, and so may be given as a file instead: its path in NAME_FILE. */
-export const SECRETS = ["DATABASE_URL", "EARMARK_FIRST_PASSWORD", "EARMARK_METRICS_TOKEN"] as const;
-/** What commands use that work on a server; a server has no use for it. */
-const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
-/** What a base path must not begin with: a proxy that leaves it out would make it unclear what is meant. */
-const OWN_PATHS = /^\/(v1|join|docs|healthz|readyz|metrics|openapi\.json)(\/|$)/;
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
-/** Everything that is wrong with the settings, at once. */
+/** All problems of the settings at once. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 
@@ -129,187 +71,217 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the settings from an environment; `folder` is where relative paths begin, `readFile` gives a file's text. */
-export function readConfig(
-  environment: Environment,
-  folder: string,
-  readFile: (path: string) => string = () => {
-    throw new Error("files are not read here");
-  },
-): Config {
-  const problems: string[] = [];
-  const given = { ...environment };
-  for (const name of SECRETS) {
-    const path = environment[`${name}_FILE`];
-    if (!path) continue;
-    if (environment[name]) problems.push(`${name}_FILE: ${name} is set as well; remove one of them`);
-    try {
-      // An editor ends a file with a line break, which is not part of the secret.
-      given[name] = readFile(resolve(folder, path)).replace(/\r?\n$/, "");
-    } catch (error) {
-      problems.push(`${name}_FILE: the file cannot be read (${(error as NodeJS.ErrnoException).code ?? error})`);
-    }
-  }
-  const text = (name: Setting) => given[name] || SETTINGS[name][0];
-  const refuse = (name: Setting, expected: string) => problems.push(`${name}=${text(name)}: must be ${expected}`);
+/** Access to the file system, without which the settings can be read as well. */
+export interface ConfigFiles {
+  /** The folder where Earmark is installed. */
+  readonly installation: string;
+  readonly read: (path: string) => string;
+  readonly exists: (path: string) => boolean;
+}
 
-  const number = (name: Setting, least: number, most: number) => {
-    const value = /^[0-9]+$/.test(text(name)) ? Number(text(name)) : Number.NaN;
-    if (!(value >= least && value <= most)) refuse(name, `a whole number from ${least} to ${most}`);
-    return value;
-  };
-  const flag = (name: Setting) => {
-    if (!["0", "1"].includes(text(name))) refuse(name, "0 or 1");
-    return text(name) === "1";
-  };
-  const logLevel = () => {
-    const level = LOG_LEVELS.find((known) => known === text("EARMARK_LOG_LEVEL"));
-    if (level === undefined) refuse("EARMARK_LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`);
-    return level ?? "info";
-  };
-  const databaseUrl = () => {
-    const url = readDatabaseUrl(text("DATABASE_URL"), folder);
-    // Not the value itself: it may hold a password.
-    if (url === undefined) problems.push(`DATABASE_URL: must be ${DATABASE_URLS}`);
-    return url ?? "";
-  };
-  const choice = (name: Setting, off: string, on: string) => {
-    if (![off, on].includes(text(name))) refuse(name, `${on} or ${off}`);
-    return text(name) === on;
-  };
-  const list = (name: Setting) =>
-    text(name)
-      .split(",")
-      .map((item) => item.trim().toLowerCase())
-      .filter((item) => item !== "");
-  const allowedHosts = () => {
-    const names = list("EARMARK_ALLOWED_HOSTS");
-    if (!names.every((name) => /^[a-z0-9._-]+$/.test(name)))
-      refuse("EARMARK_ALLOWED_HOSTS", "host names separated by commas, without scheme, port or path");
-    return names;
-  };
-
-  const trustedProxies = () => {
-    const networks = list("EARMARK_TRUSTED_PROXIES");
-    if (!networks.every(isNetwork))
-      refuse("EARMARK_TRUSTED_PROXIES", "IP addresses separated by commas, each with an optional prefix such as /8");
-    return networks;
-  };
-  const basePath = () => {
-    const path = text("EARMARK_BASE_PATH").replace(/\/$/, "");
-    if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(path) || /\/\.\.?(\/|$)/.test(path) || OWN_PATHS.test(path))
-      refuse("EARMARK_BASE_PATH", "a path such as /earmark, of letters, digits and . _ ~ -, that is not one of ours");
-    return path;
-  };
-  const corsOrigins = () => {
-    const origins = list("EARMARK_CORS_ORIGINS");
-    if (!origins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
-      refuse("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
-    return origins;
-  };
-  const oidc = () => {
-    const [issuer, audience] = [text("EARMARK_OIDC_ISSUER"), text("EARMARK_OIDC_AUDIENCE")];
-    const signUp = choice("EARMARK_OIDC_SIGN_UP", "closed", "open");
-    if (issuer === "" && audience === "" && !signUp) return undefined;
-    const url = URL.parse(issuer);
-    const isSafe =
-      url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname.replace(/^\[|\]$/g, "")));
-    if (url !== null && url.username + url.password !== "") {
-      // Not the value itself, which would be in a log.
-      problems.push("EARMARK_OIDC_ISSUER: must not hold a user or password");
-    } else if (!isSafe || url.search !== "" || url.hash !== "")
-      refuse("EARMARK_OIDC_ISSUER", "an https address (http on this machine alone), without query or fragment");
-    if (audience === "") problems.push("EARMARK_OIDC_AUDIENCE: must be set together with EARMARK_OIDC_ISSUER");
-    return { issuer, audience, signUp };
-  };
-  const accounts = (): AccountsConfig | undefined => {
-    const isOn = choice("EARMARK_ACCOUNTS", "off", "on");
-    const [name, password] = [text("EARMARK_FIRST_USER"), text("EARMARK_FIRST_PASSWORD")];
-    if ((name === "") !== (password === ""))
-      problems.push("EARMARK_FIRST_USER, EARMARK_FIRST_PASSWORD: must be set together");
-    const config = {
-      signUp: choice("EARMARK_SIGN_UP", "closed", "open"),
-      first: name === "" ? undefined : { name, password },
-      oidc: oidc(),
-      requestsPerMinute: number("EARMARK_REQUESTS_PER_MINUTE", 1, 1_000_000),
-      operationsPerMinute: number("EARMARK_OPERATIONS_PER_MINUTE", 1, 100_000_000),
-      maxSubscriptions: number("EARMARK_MAX_SUBSCRIPTIONS_PER_USER", 1, 1_000_000_000),
-    };
-    if (isOn) return config;
-    const idle = ACCOUNT_SETTINGS.filter((setting) => text(setting) !== SETTINGS[setting][0]);
-    if (idle.length > 0) problems.push(`${idle.join(", ")}: only with EARMARK_ACCOUNTS=on`);
-    return undefined;
-  };
-
-  for (const name of Object.keys(environment)) {
-    const isFile = SECRETS.some((secret) => name === `${secret}_FILE`);
-    if (name.startsWith("EARMARK_") && !isFile && !(name in SETTINGS) && !CLIENT_SETTINGS.includes(name))
-      problems.push(`${name}: there is no such setting${suggest(name)}`);
-  }
+/** Reads the settings from an environment. Relative paths start at `folder`. */
+export function readConfig(given: Environment, folder: string, files?: ConfigFiles): Config {
+  const { environment, warnings } = modernise(given);
+  const reader = new SettingsReader(environment, folder, files);
+  const database = readDatabase(reader, folder, files);
   const config: Config = {
-    host: text("HOST"),
-    port: number("PORT", 0, 65_535),
-    open: flag("EARMARK_OPEN"),
-    databaseUrl: databaseUrl(),
-    databaseConnections: number("EARMARK_DATABASE_CONNECTIONS", 1, 1_000),
-    allowedHosts: allowedHosts(),
-    trustedProxies: trustedProxies(),
-    basePath: basePath(),
-    corsOrigins: corsOrigins(),
-    logLevel: logLevel(),
-    slowRequestMs: number("EARMARK_SLOW_REQUEST_MS", 1, 3_600_000),
-    metrics: flag("EARMARK_METRICS"),
-    metricsToken: text("EARMARK_METRICS_TOKEN") || undefined,
-    maxQueuedOperations: number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
-    removalRetentionDays: number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
-    limits: {
-      maxOperations: number("EARMARK_MAX_OPERATIONS", 1, 100_000),
-      maxBodyBytes: number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),
-      maxImportBytes: number("EARMARK_MAX_IMPORT_BYTES", 1_024, 67_108_864),
-      maxConnections: number("EARMARK_MAX_CONNECTIONS", 1, 1_000_000),
-      headersTimeoutMs: number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
-      requestTimeoutMs: number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),
-    },
-    accounts: accounts(),
+    host: reader.text("HOST"),
+    port: reader.number("PORT", 0, 65_535),
+    allowAnonymous: reader.flag("EARMARK_ALLOW_ANONYMOUS"),
+    databaseUrl: database.url,
+    databaseConnections: reader.number("EARMARK_DATABASE_CONNECTIONS", 1, 1_000),
+    ...readNetwork(reader),
+    logLevel: reader.oneOf("EARMARK_LOG_LEVEL", LOG_LEVELS),
+    logFormat: reader.oneOf("EARMARK_LOG_FORMAT", LOG_FORMATS),
+    slowRequestMs: reader.number("EARMARK_SLOW_REQUEST_MS", 1, 3_600_000),
+    metrics: reader.flag("EARMARK_METRICS"),
+    metricsToken: reader.text("EARMARK_METRICS_TOKEN") || undefined,
+    maxQueuedOperations: reader.number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
+    removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
+    limits: readLimits(reader),
+    accounts: readAccounts(reader),
+    warnings: [...warnings, ...database.warnings],
   };
-  if (!config.open && text("EARMARK_ACCOUNTS") !== "on" && !isLoopback(config.host)) {
-    refuse(
-      "HOST",
-      "a loopback address such as 127.0.0.1, since anyone who can reach the server could read and change the list. Set EARMARK_ACCOUNTS=on so that people sign in; or, to serve without credentials all the same, EARMARK_OPEN=1",
-    );
-  }
-  if (config.metrics && config.accounts !== undefined && !METRICS_TOKEN.test(config.metricsToken ?? "")) {
-    problems.push(
-      "EARMARK_METRICS_TOKEN: with accounts metrics need a token, which Prometheus sends: at least 16 letters, digits or . _ ~ + / -",
-    );
-  }
-  if (problems.length === 0 && config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
-    refuse("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
-  if (problems.length > 0) throw new ConfigError(problems);
+  checkTogether(reader, config);
+  if (reader.problems.length > 0) throw new ConfigError(reader.problems);
   return config;
 }
 
-export const DATABASE_URLS = "file: and a path, such as file:./data/earmark.db, or postgres://user@host/database";
+/** Reads values of settings and collects what is wrong with them. */
+class SettingsReader {
+  readonly problems: string[] = [];
+  readonly #values: Record<string, string | undefined>;
 
-/** The URL with an absolute path if it names a file; undefined when it names no database. */
+  constructor(environment: Environment, folder: string, files: ConfigFiles | undefined) {
+    this.#values = { ...environment };
+    for (const name of SECRETS) {
+      const path = environment[`${name}_FILE`];
+      if (!path) continue;
+      if (environment[name]) this.problems.push(`${name}_FILE: ${name} is set as well; remove one of them`);
+      try {
+        // Editors end a file with a line break, which is not part of the secret.
+        this.#values[name] = files?.read(resolve(folder, path)).replace(/\r?\n$/, "");
+      } catch (error) {
+        const reason = (error as NodeJS.ErrnoException).code ?? error;
+        this.problems.push(`${name}_FILE: the file cannot be read (${reason})`);
+      }
+    }
+    for (const name of Object.keys(environment).filter((each) => !isKnown(each))) {
+      const meant = suggest(name, Object.keys(SETTINGS));
+      this.problems.push(`${name}: unknown setting${meant === undefined ? "" : `; did you mean ${meant}?`}`);
+    }
+  }
+
+  has(name: Setting): boolean {
+    return Boolean(this.#values[name]);
+  }
+
+  text(name: Setting): string {
+    return this.#values[name] || SETTINGS[name][0];
+  }
+
+  reject(name: Setting, expected: string): void {
+    this.problems.push(`${name}=${this.text(name)}: must be ${expected}`);
+  }
+
+  number(name: Setting, least: number, most: number): number {
+    const value = /^[0-9]+$/.test(this.text(name)) ? Number(this.text(name)) : Number.NaN;
+    if (!(value >= least && value <= most)) this.reject(name, `a whole number from ${least} to ${most}`);
+    return value;
+  }
+
+  flag(name: Setting): boolean {
+    const value = this.text(name);
+    if (value !== "true" && value !== "false") this.reject(name, "true or false");
+    return value === "true";
+  }
+
+  oneOf<T extends string>(name: Setting, values: readonly [T, ...T[]]): T {
+    const value = values.find((each) => each === this.text(name));
+    if (value === undefined) this.reject(name, `one of ${values.join(", ")}`);
+    return value ?? values[0];
+  }
+
+  list(name: Setting): string[] {
+    return this.text(name)
+      .split(",")
+      .map((item) => item.trim().toLowerCase())
+      .filter((item) => item !== "");
+  }
+}
+
+/**
+ * The default is in the installation folder, so that every command finds it from anywhere. Version 0.1 had it in the
+ * current folder; a database that is still there is used.
+ */
+function readDatabase(
+  reader: SettingsReader,
+  folder: string,
+  files: ConfigFiles | undefined,
+): { readonly url: string; readonly warnings: readonly string[] } {
+  const text = reader.text("DATABASE_URL");
+  if (reader.has("DATABASE_URL") || files === undefined || files.installation === folder) {
+    const url = readDatabaseUrl(text, folder);
+    // Without the value, which may contain a password.
+    if (url === undefined) reader.problems.push(`DATABASE_URL: must be ${DATABASE_URLS}`);
+    return { url: url ?? "", warnings: [] };
+  }
+  const [here, there] = [folder, files.installation].map((each) => readDatabaseUrl(text, each) ?? "");
+  if (!files.exists(join(folder, "data", "earmark.db"))) return { url: there ?? "", warnings: [] };
+  const warning = `Using ${here}, which is in the current folder. The default database is now ${there}. To keep using this one, set DATABASE_URL=${here}.`;
+  return { url: here ?? "", warnings: [warning] };
+}
+
+export const DATABASE_URLS = "file:PATH, such as file:./data/earmark.db, or postgres://user@host/database";
+
+/** The URL with an absolute path if it is a file; undefined if it is not the URL of a database. */
 export function readDatabaseUrl(url: string, folder: string): string | undefined {
   if (/^postgres(ql)?:\/\/[^/?#]*\/[^/?#]+/.test(url)) return url;
   const path = /^file:(?:\/\/)?(.+)$/s.exec(url)?.[1];
   return path === undefined ? undefined : `file:${resolve(folder, path)}`;
 }
 
-/** Settings that say nothing on a server for one person. */
-const ACCOUNT_SETTINGS = [
-  "EARMARK_SIGN_UP",
-  "EARMARK_FIRST_USER",
-  "EARMARK_FIRST_PASSWORD",
-  "EARMARK_OIDC_ISSUER",
-  "EARMARK_OIDC_AUDIENCE",
-  "EARMARK_OIDC_SIGN_UP",
-  "EARMARK_REQUESTS_PER_MINUTE",
-  "EARMARK_OPERATIONS_PER_MINUTE",
-  "EARMARK_MAX_SUBSCRIPTIONS_PER_USER",
-] as const satisfies readonly Setting[];
+function readNetwork(
+  reader: SettingsReader,
+): Pick<Config, "allowedHosts" | "trustedProxies" | "basePath" | "corsOrigins"> {
+  const allowedHosts = reader.list("EARMARK_ALLOWED_HOSTS");
+  if (!allowedHosts.every((name) => /^[a-z0-9._-]+$/.test(name)))
+    reader.reject("EARMARK_ALLOWED_HOSTS", "host names separated by commas, without scheme, port or path");
+  const trustedProxies = reader.list("EARMARK_TRUSTED_PROXIES");
+  if (!trustedProxies.every(isNetwork))
+    reader.reject("EARMARK_TRUSTED_PROXIES", "IP addresses separated by commas, each with an optional prefix like /8");
+  const basePath = reader.text("EARMARK_BASE_PATH").replace(/\/$/, "");
+  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath) || /\/\.\.?(\/|$)/.test(basePath))
+    reader.reject("EARMARK_BASE_PATH", "a path such as /earmark, of letters, digits and . _ ~ -");
+  const corsOrigins = reader.list("EARMARK_CORS_ORIGINS");
+  if (!corsOrigins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
+    reader.reject("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
+  return { allowedHosts, trustedProxies, basePath, corsOrigins };
+}
+
+function readLimits(reader: SettingsReader): Limits {
+  return {
+    maxOperations: reader.number("EARMARK_MAX_OPERATIONS", 1, 100_000),
+    maxBodyBytes: reader.number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),
+    maxImportBytes: reader.number("EARMARK_MAX_IMPORT_BYTES", 1_024, 67_108_864),
+    maxConnections: reader.number("EARMARK_MAX_CONNECTIONS", 1, 1_000_000),
+    headersTimeoutMs: reader.number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
+    requestTimeoutMs: reader.number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),
+  };
+}
+
+function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
+  const isOn = reader.flag("EARMARK_ACCOUNTS");
+  const [name, password] = [reader.text("EARMARK_ADMIN_USER"), reader.text("EARMARK_ADMIN_PASSWORD")];
+  if ((name === "") !== (password === ""))
+    reader.problems.push("EARMARK_ADMIN_USER, EARMARK_ADMIN_PASSWORD: must be set together");
+  const config = {
+    signUp: reader.flag("EARMARK_SIGN_UP"),
+    admin: name === "" ? undefined : { name, password },
+    oidc: readOidc(reader),
+    requestsPerMinute: reader.number("EARMARK_REQUESTS_PER_MINUTE", 1, 1_000_000),
+    operationsPerMinute: reader.number("EARMARK_OPERATIONS_PER_MINUTE", 1, 100_000_000),
+    maxSubscriptions: reader.number("EARMARK_MAX_SUBSCRIPTIONS_PER_USER", 1, 1_000_000_000),
+  };
+  if (isOn) return config;
+  const unused = ACCOUNT_SETTINGS.filter((setting) => reader.text(setting) !== SETTINGS[setting][0]);
+  if (unused.length > 0) reader.problems.push(`${unused.join(", ")}: only with EARMARK_ACCOUNTS=true`);
+  return undefined;
+}
+
+function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
+  const [issuer, audience] = [reader.text("EARMARK_OIDC_ISSUER"), reader.text("EARMARK_OIDC_AUDIENCE")];
+  const signUp = reader.flag("EARMARK_OIDC_SIGN_UP");
+  if (issuer === "" && audience === "" && !signUp) return undefined;
+  const url = URL.parse(issuer);
+  const isSafe =
+    url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname.replace(/^\[|\]$/g, "")));
+  if (url !== null && url.username + url.password !== "") {
+    // Without the value, which would end up in a log.
+    reader.problems.push("EARMARK_OIDC_ISSUER: must not contain a user or password");
+  } else if (!isSafe || url.search !== "" || url.hash !== "")
+    reader.reject("EARMARK_OIDC_ISSUER", "an https URL (http only on this machine) without query or fragment");
+  if (audience === "") reader.problems.push("EARMARK_OIDC_AUDIENCE: must be set together with EARMARK_OIDC_ISSUER");
+  return { issuer, audience, signUp };
+}
+
+/** Checks settings that depend on each other. */
+function checkTogether(reader: SettingsReader, config: Config): void {
+  const hasAccounts = reader.text("EARMARK_ACCOUNTS") === "true";
+  if (!config.allowAnonymous && !hasAccounts && !isLoopback(config.host)) {
+    reader.reject(
+      "HOST",
+      "a loopback address such as 127.0.0.1, since anyone who can reach the server could read and change the list. Set EARMARK_ACCOUNTS=true so that people sign in, or EARMARK_ALLOW_ANONYMOUS=true to serve without credentials",
+    );
+  }
+  if (config.metrics && config.accounts !== undefined && !METRICS_TOKEN.test(config.metricsToken ?? "")) {
+    reader.problems.push(
+      "EARMARK_METRICS_TOKEN: required for metrics with accounts: at least 16 letters, digits or . _ ~ + / -",
+    );
+  }
+  if (reader.problems.length === 0 && config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
+    reader.reject("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
+}
 
 function isNetwork(text: string): boolean {
   const [address = "", prefix, ...rest] = text.split("/");
@@ -323,14 +295,4 @@ function isNetwork(text: string): boolean {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-}
-
-/** The setting that was probably meant: one that shares all its letters, or nearly. */
-function suggest(name: string): string {
-  const letters = (text: string) => text.replaceAll(/[^A-Z]/g, "");
-  const meant = Object.keys(SETTINGS).find((known) => {
-    const [a, b] = [letters(known), letters(name)];
-    return a.startsWith(b) || b.startsWith(a) || [...a].sort().join("") === [...b].sort().join("");
-  });
-  return meant === undefined ? "" : `; did you mean ${meant}?`;
 }

@@ -1,22 +1,22 @@
 /**
- * Characters that control a terminal, reorder the text around them or cannot be seen: C0 and C1 controls, line and
- * paragraph separators, and what Unicode lets programs ignore when they display text, which includes the bidirectional
- * controls, zero-width characters and tags. Kept are joiners and variation selectors where a script or an emoji needs them.
+ * Characters that control a terminal, reorder text or are invisible: C0 and C1 controls, line and paragraph separators,
+ * and default-ignorable characters such as bidirectional controls, zero-width characters and tags. Joiners and
+ * variation selectors are kept where a script or an emoji needs them.
  */
 const CONTROL =
   /(?!(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}]\ufe0f?)[\u200c\u200d](?=[^\0-\x7f\p{Z}\p{C}\p{DI}])|(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}])[\ufe0e\ufe0f]|(?<=[#*\d])\ufe0f(?=\u20e3))[\p{Cc}\p{Zl}\p{Zp}\p{DI}\ufff9-\ufffb]/gu;
 
-/** Text of others in one line, as it can be shown. */
+/** Makes untrusted text safe to display on one line. */
 export function stripControlCharacters(text: string): string {
   return text.replaceAll(CONTROL, "\ufffd");
 }
 
-/** The same for text of several lines: line feeds and tabs stay. */
+/** The same for several lines: line feeds and tabs stay. */
 export function stripFromLines(text: string): string {
   return text.replaceAll(CONTROL, (found) => (found === "\n" || found === "\t" ? found : "\ufffd"));
 }
 
-/** Escapes the same characters in the text of a JSON document, whose value stays the same. Line feeds stay. */
+/** Escapes the same characters in JSON, which keeps its value. Line feeds stay. */
 export function escapeControlCharacters(json: string): string {
   return json.replaceAll(CONTROL, (found) => (found === "\n" ? found : found.replaceAll(/./gs, escapeUnit)));
 }

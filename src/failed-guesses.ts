@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Rate, RateLimiter } from "./limits.ts";
 
-/** Failed guesses at one name, from all networks together. */
+/** Failed sign-ins for one name, from all networks together. */
 const OF_NAME: Rate = { burst: 20, perMinute: 20 };
-/** A network that failed at a name counts as one that fails for ten minutes. */
+/** How long a network that failed for a name is remembered: ten minutes. */
 const OF_NETWORK: Rate = { burst: 1, perMinute: 0.1 };
-/** Attempts at one name that are delayed at a time. */
+/** Maximum attempts for one name that are delayed at the same time. */
 const MAX_DELAYED = 10;
 
 /**
- * Slows guesses at one name that come from many networks. It never locks an account: a network that has not failed at
- * the name is not delayed, however many others guess. It is kept in memory, by each process for itself, so that a
- * flood of guesses writes nothing.
+ * Slows down guesses at one name from many networks. It never locks an account: a network that has not failed for the
+ * name is not delayed. Each process keeps its own state in memory, so that a flood of guesses writes nothing.
  */
 export class FailedGuesses {
   readonly #failures = new RateLimiter();
@@ -23,8 +22,8 @@ export class FailedGuesses {
   }
 
   /**
-   * Delays an attempt by at most three seconds, if many have failed at the name and this network has too. When too many
-   * are delayed already, it returns at once, with the milliseconds after which to try again; otherwise 0.
+   * Delays an attempt by at most three seconds if many failed for the name, this network among them. If too many are
+   * delayed already, returns at once with the milliseconds to wait; otherwise 0.
    */
   async delay(name: string, network: string, at: Date): Promise<number> {
     const wait = this.#failures.waitFor(`name ${name}`, 1, OF_NAME, at.getTime());

@@ -1,4 +1,4 @@
-/** A queue in which owners take turns: one with a thousand entries delays another's first by one of its own at most. */
+/** A queue in which owners take turns: an owner with a thousand entries delays another owner by one entry at most. */
 export class FairQueue<Owner, T> {
   readonly #byOwner = new Map<Owner, T[]>();
   #length = 0;
@@ -20,7 +20,7 @@ export class FairQueue<Owner, T> {
     return undefined;
   }
 
-  /** The next entry of the owner whose turn it is, of those that are ready; that owner is then last in line. */
+  /** The next entry of the first owner that is ready; that owner then moves to the end. */
   shift(isReady: (owner: Owner) => boolean = () => true): T | undefined {
     for (const [owner, entries] of this.#byOwner) {
       if (!isReady(owner)) continue;
@@ -33,7 +33,7 @@ export class FairQueue<Owner, T> {
     return undefined;
   }
 
-  /** Takes out the last entry of the owner with the most; of several with as many, that of `newcomer`. */
+  /** Removes the last entry of the owner with the most entries; `newcomer` loses a tie. */
   dropFromLongest(newcomer: Owner): T | undefined {
     let longest = newcomer;
     for (const owner of this.#byOwner.keys()) if (this.#countOf(owner) > this.#countOf(longest)) longest = owner;

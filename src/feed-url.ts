@@ -41,10 +41,10 @@ export function readFeedUrl(text: string): Reading {
   return { feed: host.host + withoutTrailingSlashes(resolveDots(path)) + query };
 }
 
-/** What every reader of addresses leaves as it is. Most hosts are such, and `URL` takes as long as all the rest of the reading. */
+/** Hosts that `URL` would not change. Most are such, and `URL` takes as long as all the rest of the parsing. */
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
-/** With the credentials before it, if there are any. */
+/** The host, with the credentials before it if there are any. */
 function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: FeedUrlFault } {
   const at = authority.lastIndexOf("@") + 1;
   const host = authority.slice(at);
@@ -72,8 +72,8 @@ function isShort(host: string): boolean {
 const PODCAST_NAMESPACE = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex");
 
 /**
- * The GUID of a podcast by its address, as the podcast namespace defines it: a UUID of version 5 of the address without
- * scheme and trailing slashes; or of the whole address.
+ * The GUID of a podcast as the podcast namespace defines it: the UUIDv5 of the feed URL without scheme and trailing
+ * slashes; or of the whole URL.
  */
 export function guidOf(feedUrl: string, part: "short" | "whole" = "short"): string {
   const name = part === "whole" ? feedUrl : withoutTrailingSlashes(feedUrl.replace(/^[a-z]+:\/\//i, ""));
@@ -95,7 +95,7 @@ function isTooLong(text: string): boolean {
   return text.length > 2 * MAX_FEED_URL || [...text].length > MAX_FEED_URL;
 }
 
-/** What DNS can look up, which `URL` does not check; addresses in digits are checked by `URL` itself. */
+/** Whether DNS can look it up, which `URL` does not check; IP addresses are checked by `URL` itself. */
 function isHost(host: string): boolean {
   if (host.startsWith("[")) return true;
   const name = host.endsWith(".") ? host.slice(0, -1) : host;
@@ -107,7 +107,7 @@ function isHost(host: string): boolean {
   });
 }
 
-/** Host with credentials, path, and query with its question mark. What comes after a # is nobody's. */
+/** Host with credentials, path, and query with its question mark. A fragment is dropped. */
 function split(text: string): [string, string, string] {
   const hash = text.indexOf("#");
   const rest = text.slice(text.indexOf("//") + 2, hash === -1 ? undefined : hash);
@@ -118,7 +118,7 @@ function split(text: string): [string, string, string] {
   return slash === -1 ? [place, "", query] : [place.slice(0, slash), place.slice(slash), query];
 }
 
-/** A dot may be percent-encoded, and stands for the same. */
+/** A percent-encoded dot counts as a dot. */
 function resolveDots(path: string): string {
   if (!/\/(\.|%2e)/i.test(path)) return path;
   const resolved: string[] = [];
@@ -132,7 +132,7 @@ function resolveDots(path: string): string {
   return `/${resolved.join("/")}`;
 }
 
-/** How many dots a segment consists of; 0 when it holds anything else. */
+/** How many dots a segment consists of; 0 if it contains anything else. */
 function countDots(path: string, start: number, end: number): number {
   let dots = 0;
   for (let at = start; at < end; dots += 1) {

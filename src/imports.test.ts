@@ -8,7 +8,7 @@ import { openStore } from "./store/engines.ts";
 import { asUser, type Caller, everySubscription } from "./subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
-const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { maxWaiting: 50_000, connections: 1 });
+const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
 
 let users = 100;

@@ -35,7 +35,7 @@ export interface ImportOptions {
 }
 
 /** Feeds per transaction. Other writers get their turn in between. */
-const BATCH_SIZE = 100;
+export const BATCH_SIZE = 100;
 
 /**
  * Subscribes to each of the feeds. Result N answers feed N. Existing subscriptions are left as they are, so an import can

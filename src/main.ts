@@ -1,20 +1,22 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
-import { parseArgs } from "node:util";
-import { COMMANDS, OPTIONS, type Options } from "./commands/commands.ts";
-import { Terminal, type World, WrongUsage } from "./commands/terminal.ts";
-import { ConfigError, readConfig } from "./config.ts";
+import { fileURLToPath } from "node:url";
+import { parseArgs, parseEnv } from "node:util";
+import { COMMANDS, EVERYWHERE, OPTIONS, type Options } from "./commands/commands.ts";
+import { Terminal, UsageError, type World } from "./commands/terminal.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
 import { stripControlCharacters, stripFromLines } from "./control-characters.ts";
 import { StoreUnavailable } from "./subscriptions.ts";
+import { suggest } from "./suggest.ts";
 import { UserError } from "./user-error.ts";
 
 /** Exit codes, as sysexits.h numbers them. */
 const OK = 0;
 const FAILED = 1;
-const WRONG_USAGE = 64;
-const WRONG_CONFIGURATION = 78;
+const INVALID_USAGE = 64;
+const INVALID_SETTINGS = 78;
 
-/** Two signals within this time are one: a supervisor may send it to all processes, and a launcher pass it on as well. */
+/** Signals within this time count as one: a supervisor may signal all processes and a launcher forward it as well. */
 const SAME_SIGNAL_MS = 300;
 const ORPHANED_MS = 500;
 
@@ -43,20 +45,24 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stdout.write((await import("./commands/help.ts")).writeHelp());
     return OK;
   }
-  if (command === undefined) throw await noSuchCommand(positionals);
+  if (command === undefined) throw unknownCommand(positionals);
   if (options.help === true) {
     process.stdout.write((await import("./commands/help.ts")).writeCommandHelp(name, command));
     return OK;
   }
   const operands = positionals.slice(words);
-  const isOpen = command.operands.at(-1)?.endsWith("...") === true;
-  if (isOpen ? operands.length < command.operands.length : operands.length !== command.operands.length)
-    throw new WrongUsage(`it is: earmark ${[name, ...command.operands].join(" ")}`);
-  const foreign = Object.keys(options).find(
-    (option) => option !== "quiet" && !command.options.some((known) => known === option),
+  const isVariadic = command.operands.at(-1)?.endsWith("...") === true;
+  if (isVariadic ? operands.length < command.operands.length : operands.length !== command.operands.length)
+    throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
+  const unknown = Object.keys(options).find(
+    (option) => ![...EVERYWHERE, ...command.options].some((known) => known === option),
   );
-  if (foreign !== undefined) throw new WrongUsage(`"${name}" has no option --${foreign}`);
-  return command.run(new Terminal(world, { quiet: options.quiet === true }), options, operands);
+  if (unknown !== undefined) throw new UsageError(`unknown option for "${name}": --${unknown}`);
+  return command.run(
+    new Terminal(createWorld(options["env-file"]), { quiet: options.quiet === true }),
+    options,
+    operands,
+  );
 }
 
 const SHORT: Readonly<Record<string, { readonly short: string }>> = {
@@ -65,36 +71,59 @@ const SHORT: Readonly<Record<string, { readonly short: string }>> = {
   yes: { short: "y" },
 };
 
-/** Not all that was typed is repeated: what follows may be a secret that was meant for somewhere else. */
-async function noSuchCommand(positionals: readonly string[]): Promise<WrongUsage> {
-  const { suggest } = await import("./commands/help.ts");
+/** Repeats only the first word: others may be secrets. */
+function unknownCommand(positionals: readonly string[]): UsageError {
+  const names = Object.keys(COMMANDS);
   const [first = "", second = ""] = positionals;
-  const below = Object.keys(COMMANDS).flatMap((name) =>
-    name.startsWith(`${first} `) ? name.slice(first.length + 1) : [],
-  );
-  if (below.length > 0) return new WrongUsage(`"${first}" needs one of these after it: ${below.join(", ")}`);
-  const meant = suggest(`${first} ${second}`.trim()) ?? suggest(first);
-  return new WrongUsage(`there is no command "${first}"${meant === undefined ? "" : `. Did you mean "${meant}"?`}`);
+  const subcommands = names.flatMap((name) => (name.startsWith(`${first} `) ? name.slice(first.length + 1) : []));
+  if (subcommands.length > 0) return new UsageError(`"${first}" needs a subcommand: ${subcommands.join(", ")}`);
+  const meant = suggest(`${first} ${second}`.trim(), names) ?? suggest(first, names);
+  return new UsageError(`unknown command "${first}"${meant === undefined ? "" : `. Did you mean "${meant}"?`}`);
 }
 
-const world: World = {
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  environment: process.env,
-  folder: process.cwd(),
-  version,
-  config: () => readConfig(process.env, process.cwd(), (path) => readFileSync(path, "utf8")),
-  readFile: (path) => readFileSync(resolvePath(process.cwd(), path)),
-  now: () => new Date(),
-  stopped: stopSignal,
-};
+const INSTALLATION = fileURLToPath(new URL("..", import.meta.url));
 
-function say(words: string): void {
-  process.stderr.write(`${stripFromLines(words)}\n`);
+function createWorld(envFile: string | boolean | undefined): World {
+  const environment = typeof envFile === "string" ? { ...readEnvFile(envFile), ...process.env } : process.env;
+  const files = {
+    installation: resolvePath(INSTALLATION),
+    read: (path: string) => readFileSync(path, "utf8"),
+    exists: existsSync,
+  };
+  let config: Config | undefined;
+  return {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    environment,
+    folder: process.cwd(),
+    version,
+    config() {
+      if (config === undefined) {
+        config = readConfig(environment, process.cwd(), files);
+        for (const warning of config.warnings) say(`Warning: ${warning}`);
+      }
+      return config;
+    },
+    readFile: (path) => readFileSync(resolvePath(process.cwd(), path)),
+    now: () => new Date(),
+    stopped: stopSignal,
+  };
 }
 
-/** The first signal asks to stop; a later one, of any kind, ends the process at once, as it would without us. */
+function readEnvFile(path: string): Readonly<Record<string, string | undefined>> {
+  try {
+    return parseEnv(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new UserError(`Cannot read ${path}: ${(error as Error).message}.`);
+  }
+}
+
+function say(message: string): void {
+  process.stderr.write(`${stripFromLines(message)}\n`);
+}
+
+/** The first signal asks to stop; a later one ends the process at once. */
 function stopSignal(): Promise<string> {
   const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
   return new Promise((resolve) => {
@@ -107,7 +136,7 @@ function stopSignal(): Promise<string> {
       resolve(signal);
     };
     for (const each of signals) process.on(each, stop);
-    // The shell that npm runs us in does not pass signals on; but when it is gone, nobody wants us any more.
+    // The shell between npm and this process does not forward signals, so stop when it is gone.
     const parent = process.ppid;
     if (process.env["npm_lifecycle_event"] !== undefined) {
       const watch = setInterval(() => {
@@ -120,36 +149,35 @@ function stopSignal(): Promise<string> {
   });
 }
 
-function explain(error: unknown): { code: number; words: string } {
+function describeError(error: unknown): { code: number; message: string } {
   if (error instanceof ConfigError) {
-    const words = `earmark: these settings are wrong:\n${error.message}\nAll settings: bin/earmark --help`;
-    return { code: WRONG_CONFIGURATION, words };
+    const message = `earmark: invalid settings:\n${error.message}\nSee: bin/earmark --help`;
+    return { code: INVALID_SETTINGS, message };
   }
-  // One line, also when a server's text is in it.
-  if (error instanceof UserError) return { code: FAILED, words: `earmark: ${stripControlCharacters(error.message)}` };
+  if (error instanceof UserError) return { code: FAILED, message: `earmark: ${stripControlCharacters(error.message)}` };
   if (error instanceof StoreUnavailable) {
     const cause = error.cause instanceof Error ? `: ${stripControlCharacters(error.cause.message)}` : "";
-    return { code: FAILED, words: `earmark: The database cannot be used at this moment${cause}. Try again.` };
+    return { code: FAILED, message: `earmark: The database is unavailable${cause}. Try again.` };
   }
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (error instanceof WrongUsage || code?.startsWith("ERR_PARSE_ARGS") === true) {
+  const { code, message: text } = error as NodeJS.ErrnoException;
+  if (error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true) {
     return {
-      code: WRONG_USAGE,
-      words: `earmark: ${message.replace(/[.?]$/, (end) => (end === "?" ? end : ""))}${message.endsWith("?") ? "" : "."} What there is: bin/earmark --help`,
+      code: INVALID_USAGE,
+      message: `earmark: ${text}${/[.?]$/.test(text) ? "" : "."} See: bin/earmark --help`,
     };
   }
-  return { code: FAILED, words: `earmark: ${(error as Error).stack ?? String(error)}` };
+  return { code: FAILED, message: `earmark: ${(error as Error).stack ?? String(error)}` };
 }
 
-// Addresses may hold passwords, so what we make is for this user alone.
+// Feed URLs may contain passwords, so new files are readable by this user only.
 process.umask(0o077);
-// Whoever read our output has gone: that is no reason to stop serving.
+// A closed output is no reason to stop serving.
 for (const output of [process.stdout, process.stderr]) output.on("error", () => undefined);
 
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const { code, words } = explain(error);
-  say(words);
+  const { code, message } = describeError(error);
+  say(message);
   process.exitCode = code;
 }

@@ -6,7 +6,7 @@ import { faultOfPassword, hashPassword, isPassword, TooManyPasswords } from "./p
 
 const PASSWORD = "correct horse battery staple";
 
-test("a hash is in the PHC format and costs at least what OWASP asks for", async () => {
+test("hash: a password → PHC format, at least the OWASP cost", async () => {
   const hashed = await hashPassword(PASSWORD);
   const parts = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(hashed);
   assert.ok(parts !== null, hashed);
@@ -21,7 +21,7 @@ test("a hash is in the PHC format and costs at least what OWASP asks for", async
   assert.equal(hash, expected.toString("base64").replaceAll("=", ""));
 });
 
-test("no two hashes are alike, and each knows its password", async () => {
+test("hash: the same password twice → different hashes that both verify", async () => {
   const [one, other] = await Promise.all([hashPassword(PASSWORD), hashPassword(PASSWORD)]);
   assert.notEqual(one, other);
   assert.equal(await isPassword(PASSWORD, one), true);
@@ -36,7 +36,7 @@ const MADE_ELSEWHERE: readonly (readonly [password: string, hash: string])[] = [
   ["password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"],
 ];
 for (const [password, hash] of MADE_ELSEWHERE) {
-  test(`a hash that was made elsewhere is understood, whatever it costs: ${hash.slice(0, 32)}`, async () => {
+  test(`hash: made elsewhere, ${hash.slice(0, 32)} → verified`, async () => {
     assert.equal(await isPassword(password, hash), true);
     assert.equal(await isPassword(`${password}x`, hash), false);
     const last = hash.length - 5;
@@ -60,7 +60,7 @@ const LIKE_EACH_OTHER: Record<string, readonly [string, string]> = {
   "the width of letters": ["ｃｏｒｒｅｃｔ", "correct"],
 };
 for (const [what, [one, other]] of Object.entries(LIKE_EACH_OTHER)) {
-  test(`a password is taken exactly as it was typed: ${what} matters`, async () => {
+  test(`verify: a password that differs in ${what} → wrong`, async () => {
     const hashed = await hashPassword(one);
     assert.equal(await isPassword(one, hashed), true);
     assert.equal(await isPassword(other, hashed), false);
@@ -68,12 +68,12 @@ for (const [what, [one, other]] of Object.entries(LIKE_EACH_OTHER)) {
   });
 }
 
-test("where there is no hash, no password is right", async () => {
+test("verify: no hash → wrong", async () => {
   for (const none of [undefined, ""])
     for (const password of [PASSWORD, "", "undefined"]) assert.equal(await isPassword(password, none), false);
 });
 
-test("where there is no hash, saying so takes as long", async () => {
+test("verify: no hash → takes as long", async () => {
   const hashed = await hashPassword("another one");
   const took = new Map<string | undefined, number[]>([hashed, undefined, ""].map((hash) => [hash, []]));
   for (let round = 0; round < 9; round += 1) {
@@ -88,7 +88,7 @@ test("where there is no hash, saying so takes as long", async () => {
     assert.ok(other > known / 3 && other < known * 3, `${other} ms instead of ${known} ms`);
 });
 
-test("a hash that cannot be read is an error, and not a wrong password", async () => {
+test("verify: an unreadable hash → an error", async () => {
   const hashed = await hashPassword(PASSWORD);
   for (const broken of [
     "x",
@@ -121,7 +121,7 @@ const ALLOWED: Record<string, string> = {
   "begins with a common one": "password-7q",
 };
 for (const [what, password] of Object.entries(ALLOWED)) {
-  test(`a password may be used that ${what}`, async () =>
+  test(`new password: ${what} → accepted`, async () =>
     assert.equal(await faultOfPassword(password, "annabelle"), undefined));
 }
 
@@ -141,13 +141,13 @@ const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
   ],
 };
 for (const [what, [fault, ...passwords]] of Object.entries(REFUSED)) {
-  test(`no password may be used that ${what}`, async () => {
+  test(`new password: ${what} → refused`, async () => {
     for (const password of passwords)
       assert.match((await faultOfPassword(password, "annabelle")) ?? "", fault, JSON.stringify(password.slice(0, 20)));
   });
 }
 
-test("a name that has capitals is still the name", async () => {
+test("new password: the name in capitals → refused", async () => {
   assert.match((await faultOfPassword("annabelle", "AnnaBelle")) ?? "", /must not be the name/);
 });
 
@@ -173,7 +173,7 @@ async function mostAtATime(work: () => Promise<void>): Promise<number> {
   return most;
 }
 
-test("few passwords are hashed at a time, few wait, and the others are turned away", async () => {
+test("hashing: too many at once → two run, thirty wait, the others are refused", async () => {
   const hashed = await hashPassword(PASSWORD);
   const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? PASSWORD : `${PASSWORD}${index}`));
   const most = await mostAtATime(async () => {
@@ -191,7 +191,7 @@ test("few passwords are hashed at a time, few wait, and the others are turned aw
   assert.ok(again.every(Boolean), "whoever was turned away takes up no room");
 });
 
-test("few passwords are hashed at a time, also when others come while some wait", async () => {
+test("hashing: newcomers while others wait → still two at a time", async () => {
   const hashed = await hashPassword(PASSWORD);
   const comeAgain = async () => {
     for (let count = 0; count < 4; count += 1) assert.equal(await isPassword(PASSWORD, hashed), true);
@@ -202,7 +202,7 @@ test("few passwords are hashed at a time, also when others come while some wait"
   assert.ok(most <= 2, `${most} at a time`);
 });
 
-test("hashing that fails takes up no room", async () => {
+test("hashing: a failure → frees its slot", async () => {
   const impossible = "$argon2id$v=19$m=1,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
   for (let count = 0; count < 5; count += 1)
     await assert.rejects(isPassword(PASSWORD, impossible), (error) => !(error instanceof TooManyPasswords));

@@ -7,18 +7,18 @@ const argon2 = promisify(argon2WithCallback);
 export const MIN_PASSWORD = 8;
 export const MAX_PASSWORD = 256;
 
-/** At least what OWASP asks for: 19 MiB, two passes, one lane. */
+/** The minimum that OWASP recommends: 19 MiB, two passes, one lane. */
 const MEMORY_KIB = 19 * 1024;
 const PASSES = 2;
 const LANES = 1;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** A hash takes some 50 ms of one core and 19 MiB: two at a time leave room for everyone else. */
+/** A hash takes about 50 ms of one core and 19 MiB; two at a time leave the rest for other requests. */
 const MAX_AT_A_TIME = 2;
 const MAX_WAITING = 30;
 
-/** More passwords wait to be hashed than is reasonable. */
+/** Too many passwords are waiting to be hashed. */
 export class TooManyPasswords extends Error {
   override readonly name = "TooManyPasswords";
 }
@@ -30,9 +30,8 @@ interface Waiter {
 }
 
 /**
- * Runs few at a time, one of each network, and keeps few waiting; networks that wait take turns. When too many wait, the
- * last of the network with the most is turned away: a network that floods the server loses its own attempts, not those
- * of others.
+ * Runs two at a time, at most one per network; waiting networks take turns. When the queue is full, the last attempt of
+ * the network with the most waiting ones is refused, so a network that floods the server loses its own attempts.
  */
 class Gate {
   readonly #running = new Set<string>();
@@ -49,7 +48,7 @@ class Gate {
     }
   }
 
-  /** The place is taken here, so that no newcomer can slip in between. */
+  /** Takes the slot at once, so that no newcomer can get in between. */
   #startNext(): void {
     const next = this.#queue.shift((network) => !this.#running.has(network));
     if (next === undefined) return;
@@ -68,8 +67,8 @@ class Gate {
 const gate = new Gate();
 
 /**
- * The hash of a password in the PHC format, which names its algorithm and costs. `network` is that of the client, with
- * which hashing is shared fairly; empty for the command line.
+ * The hash of a password in the PHC format, which names its algorithm and costs. Hashing is shared fairly between
+ * networks of clients; `network` is empty for the command line.
  */
 export async function hashPassword(password: string, network = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
@@ -77,13 +76,13 @@ export async function hashPassword(password: string, network = ""): Promise<stri
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(salt)}$${encode(hash)}`;
 }
 
-/** Nobody's: what a name without an account or password is checked against, so that it takes as long. */
+/** Used for a name without an account or password, so that it takes as long. */
 const NOBODY = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(randomBytes(SALT_BYTES))}$${encode(randomBytes(HASH_BYTES))}`;
 
-/** Whether this is the password that was hashed. Without a hash it takes as long, and is false. */
+/** Whether the password matches the hash. Without a hash it is false and takes as long. */
 export async function isPassword(password: string, hashed: string | undefined, network = ""): Promise<boolean> {
   const parts = PHC.exec(hashed === undefined || hashed === "" ? NOBODY : hashed)?.groups;
-  if (parts === undefined) throw new Error("a stored password hash is not of a known form");
+  if (parts === undefined) throw new Error("a stored password hash has an unknown format");
   const { memory, passes, lanes, salt = "", hash = "" } = parts;
   const expected = Buffer.from(hash, "base64");
   const found = await derive(
@@ -121,12 +120,12 @@ function derive(
 
 let common: Promise<ReadonlySet<string>> | undefined;
 
-/** What is wrong with a password that someone wants to have; undefined when it may be used, exactly as it was typed. */
+/** Why a new password is refused; undefined if it is accepted. */
 export async function faultOfPassword(password: string, name: string): Promise<string | undefined> {
   const length = [...password].length;
   if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters`;
   if (!password.isWellFormed()) return "must not contain lone surrogates";
-  // As wide as it looks: other widths and letters without any width do not make it less common.
+  // Full-width and zero-width characters do not make a password less common.
   const plain = password
     .normalize("NFKC")
     .replaceAll(/\p{Cf}/gu, "")
@@ -137,7 +136,7 @@ export async function faultOfPassword(password: string, name: string): Promise<s
   return undefined;
 }
 
-/** Loaded when it is first needed: it has tens of thousands of entries. */
+/** Loaded when first needed: it has tens of thousands of entries. */
 async function readCommon(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import("@zxcvbn-ts/language-common");
   return new Set<string>(dictionary["passwords-common"]);

@@ -29,8 +29,8 @@ test("answerInOrder: too few or too many answers → an error", async () => {
 });
 
 test("StoreUnavailable: no options → nothing was changed", () => {
-  const { overloaded, unknown, cause } = new StoreUnavailable("x");
-  assert.deepEqual([overloaded, unknown, cause], [false, false, undefined]);
-  const other = new StoreUnavailable("x", { overloaded: true, unknown: true, cause: "y" });
-  assert.deepEqual([other.overloaded, other.unknown, other.cause], [true, true, "y"]);
+  const { unknown, cause } = new StoreUnavailable("x");
+  assert.deepEqual([unknown, cause], [false, undefined]);
+  const other = new StoreUnavailable("x", { unknown: true, cause: "y" });
+  assert.deepEqual([other.unknown, other.cause], [true, "y"]);
 });

@@ -175,8 +175,6 @@ export interface SubscriptionStore {
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */
   ready(): Promise<void>;
-  /** Number of operations in the write queue. */
-  readonly waiting: number;
   /** Writes what is queued, then closes the database. Closing twice is safe. */
   close(): Promise<void>;
 }
@@ -185,13 +183,11 @@ export interface SubscriptionStore {
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
   /** The write queue is full. */
-  readonly overloaded: boolean;
   /** The engine's reply was lost, and whether it wrote could not be determined. */
   readonly unknown: boolean;
 
-  constructor(message: string, options: { cause?: unknown; overloaded?: boolean; unknown?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; unknown?: boolean } = {}) {
     super(message, { cause: options.cause });
-    this.overloaded = options.overloaded ?? false;
     this.unknown = options.unknown ?? false;
   }
 }

@@ -185,7 +185,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
 });
 
 test("a server for one person has no accounts, and whoever asks is that person", async () => {
-  const local = await startServer({ EARMARK_METRICS: "1" });
+  const local = await startServer({ EARMARK_METRICS: "true" });
   const here = new Set(local.server.routes.map(({ path }) => path));
   const missing = Object.keys(WAYS).filter((url) => !here.has(url));
   assert.deepEqual(missing, [

@@ -32,9 +32,9 @@ export interface Clocked {
 export async function startWithAccounts(settings: Headers = {}, later?: Later): Promise<Clocked> {
   const clock = { now: LATE };
   const environment = {
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_SIGN_UP: "open",
-    EARMARK_METRICS: "1",
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_SIGN_UP: "true",
+    EARMARK_METRICS: "true",
     EARMARK_METRICS_TOKEN: METRICS_TOKEN,
     // So that every attempt to sign in can come from another network, and none is one too many.
     EARMARK_TRUSTED_PROXIES: "127.0.0.1",

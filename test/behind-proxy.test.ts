@@ -6,7 +6,7 @@ import { StoreUnavailable } from "../src/subscriptions.ts";
 import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./harness.ts";
 
 /** What lies between the server and its clients: reverse proxies, a path that is not its own, and browsers. */
-const ACCOUNTS = { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" };
+const ACCOUNTS = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" };
 const TRUSTING = { ...ACCOUNTS, EARMARK_TRUSTED_PROXIES: "127.0.0.1" };
 const PASSWORD = "correct horse battery staple";
 const BASE = "/pod/casts";
@@ -839,7 +839,7 @@ suite("headers that protect", () => {
     const server = await startServer({
       ...ACCOUNTS,
       EARMARK_MAX_BODY_BYTES: "8192",
-      EARMARK_METRICS: "1",
+      EARMARK_METRICS: "true",
       EARMARK_METRICS_TOKEN: METRICS_TOKEN,
       EARMARK_CORS_ORIGINS: APP,
       EARMARK_ALLOWED_HOSTS: "pods.example",

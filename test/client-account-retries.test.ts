@@ -16,7 +16,7 @@ test("lost response: unrepeatable account request → not retried", async () => 
   fates.push("cut after");
   await failureOf(client.signUp(person), NetworkError);
   assert.equal(sent(), 1);
-  // It is there all the same. Whoever signs in may do so twice.
+  // The account exists. Signing in twice is harmless.
   fates.push("cut after", away);
   await client.signIn(person);
   assert.equal(sent(), 3);

@@ -9,7 +9,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 
 let aheadMs = 0;
 const server = await startServer(
-  { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_BASE_PATH: "/pods" },
+  { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_BASE_PATH: "/pods" },
   () => new Date(Date.now() + aheadMs),
 );
 const url = `${server.url}/pods`;
@@ -23,7 +23,7 @@ test("session: sign up, out and in → signed in", async () => {
 
   assert.equal(await client.signOut(), undefined);
   assert.deepEqual(await refusalOf(client.me()), [401, "unauthenticated"]);
-  // Nobody is signed in, so there is nothing to end.
+  // Signing out again succeeds.
   await client.signOut();
 
   assert.equal(await client.signIn({ name: "ADA", password: PASSWORD }), undefined);
@@ -46,7 +46,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
 });
 
 test("invitation: used twice → refused", async () => {
-  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "closed" });
+  const { url, store } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "false" });
   const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
   assert.ok(!isRefused(opened));
   const invitation = opened.secret;
@@ -76,7 +76,7 @@ test("token: created, used, listed and revoked → refused afterwards", async ()
     isCurrent: false,
   });
   const expiresAt = new Date(Date.now() + aheadMs + 30 * DAY_MS);
-  // The list is in the order of their moments.
+  // Tokens are listed in the order of creation.
   aheadMs += 1_000;
   const radio = await client.createToken({ label: "radio", scope: "read", expiresAt });
   assert.deepEqual([radio.scope, radio.expiresAt], ["read", expiresAt]);
@@ -85,7 +85,7 @@ test("token: created, used, listed and revoked → refused afterwards", async ()
   assert.deepEqual(outcomesOf(await app.subscribe(feedsOf(1))), ["added"]);
   const reader = createClient({ url: url, token: radio.secret });
   assert.deepEqual(await refusalOf(reader.subscribe(feedsOf(1))), [403, "insufficient-scope"]);
-  // A token is not the person.
+  // These need a session.
   assert.deepEqual(await refusalOf(app.tokens()), [403, "session-required"]);
   assert.deepEqual(await refusalOf(app.signOut()), [403, "session-required"]);
 
@@ -108,7 +108,7 @@ test("token: created, used, listed and revoked → refused afterwards", async ()
     422,
     "invalid-expiry",
   ]);
-  // It would have become a token that never ends.
+  // An invalid date must not become a token that never expires.
   await failureOf(client.createToken({ label: "never", expiresAt: new Date(Number.NaN) }), RangeError);
   assert.equal((await client.tokens()).length, 1);
 });

@@ -34,7 +34,7 @@ test("subscriptions: removals meanwhile → no item skipped", async () => {
   const client = await newClient();
   const ids = (await client.subscribe(feedsOf(230))).map(({ id }) => id);
 
-  // One in three goes, from before and after the place where we are.
+  // Remove every third item, and once many items before the current position.
   const seen: string[] = [];
   for await (const { id } of client.subscriptions({ pageSize: 10 })) {
     if (seen.length % 3 === 0) await client.remove(id);

@@ -20,7 +20,7 @@ test("retry: rate limit → waits and continues", async () => {
   // The server's clock stands still until the client waits.
   let now = Date.now();
   const { url, port } = await startServer(
-    { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_OPERATIONS_PER_MINUTE: "900" },
+    { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_OPERATIONS_PER_MINUTE: "900" },
     () => new Date(now),
   );
   const retries: Retry[] = [];
@@ -131,9 +131,9 @@ test("lost response: another client adds feeds → not reported as added", async
   const fates: Fate[] = ["pass", "cut after"];
   const proxy = await startProxy(async ({ path }) => {
     const fate = (path === "/v1/operations" && fates.shift()) || "pass";
-    // What others add makes ours stand farther behind than we know.
+    // Feeds that others add move ours further back than the client expects.
     if (fates.length === 1) await other.subscribe(feedsOf(2, "other"));
-    // It may be the same feed under another id, or another address of it under the same.
+    // The same feed with another id, and another URL of a feed with the same id.
     if (fate === "cut after") {
       await other.subscribe([
         { url: "https://feeds.example/b/1", id: newId() },
@@ -156,7 +156,7 @@ test("lost response: another client adds feeds → not reported as added", async
     "added",
     "already-subscribed",
   ]);
-  // Only the end of the list was looked at.
+  // The client read only the end of the list.
   assert.equal(proxy.all.filter(({ path }) => path.startsWith("/v1/subscriptions?")).length, 1);
 });
 
@@ -171,13 +171,13 @@ test("lost response: any request → retried", async () => {
   const [result] = await client.subscribe(["https://podnews.net/rss"]);
   assert.equal(result?.outcome, "added");
   assert.deepEqual(await everyIdOf(client), [result?.id]);
-  // The first try has removed it, of which the second knows nothing.
+  // The first attempt removed it.
   assert.equal(await client.remove(guid("https://podnews.net/rss")), false);
   assert.equal((await client.me()).counts.subscriptions, 0);
 });
 
 test("network: server unreachable → NetworkError after the retries", async () => {
-  // Nobody listens on this port.
+  // No server listens on this port.
   const retries: Retry[] = [];
   const client = createClient({ url: "http://127.0.0.1:1", retries: 1, onRetry: (retry) => retries.push(retry) });
   const failure = await failureOf(client.me(), NetworkError);

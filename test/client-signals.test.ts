@@ -42,7 +42,7 @@ test("signal: aborted before, between, during requests or while waiting → Abor
   assert.equal((await failureOf(client.subscribe(feeds, { signal: told.signal }), DOMException)).name, "AbortError");
   assert.ok(Date.now() - started < 5_000);
 
-  // Whoever brings a fetch that knows nothing of signals is stopped between requests all the same.
+  // With a fetch that ignores signals, the call still stops between requests.
   const deaf = new AbortController();
   let calls = 0;
   const careless = createClient({
@@ -56,7 +56,7 @@ test("signal: aborted before, between, during requests or while waiting → Abor
   assert.equal((await failureOf(careless, DOMException)).name, "AbortError");
   assert.equal(calls, 2);
 
-  // A listing stops as well, and a reason of one's own comes through.
+  // Iterating stops too, with the signal's reason.
   const reason = new Error("enough");
   const listing = new AbortController();
   const seen: string[] = [];

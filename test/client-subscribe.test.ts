@@ -16,7 +16,7 @@ test("guid: feed URL → podcast GUID", () => {
     assert.equal(guid(address), "9b024349-ccf0-5f69-a609-6b82873eab3c");
   }
   assert.equal(guid("https://mp3s.nashownotes.com/pc20rss.xml"), "917393e3-1b1e-5cef-ace4-edaa54e1f810");
-  // Of every length that fills or overflows a block of the hash.
+  // Every length around the block size of the hash.
   const namespace = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex");
   for (let length = 0; length < 300; length += 1) {
     const name = "é🎧".slice(0, length % 4) + "x".repeat(length);
@@ -159,11 +159,11 @@ test("subscribe: batchSize → feeds per request", async () => {
     return steps;
   };
   assert.deepEqual(await stepsOf(25, 10), [10, 20, 25]);
-  // The server takes no more than 40.
+  // The server allows 40.
   assert.deepEqual(await stepsOf(100, 5_000), [40, 80, 100]);
   assert.deepEqual(await stepsOf(100, undefined), [40, 80, 100]);
   assert.deepEqual(await stepsOf(3, 1), [1, 2, 3]);
-  // What is no size is the usual one, or the smallest.
+  // Invalid sizes become the default or the minimum.
   assert.deepEqual(await stepsOf(41, 0), [40, 41]);
   assert.deepEqual(await stepsOf(2, -5), [1, 2]);
 });
@@ -191,8 +191,8 @@ test("subscribe: proxy returns 413 → smaller requests, only the long feed refu
 
 test("token: account and base path → only its own list", async () => {
   const { url, port } = await startServer({
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_SIGN_UP: "open",
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_SIGN_UP: "true",
     EARMARK_BASE_PATH: "/pods",
     EARMARK_OPERATIONS_PER_MINUTE: "900",
   });

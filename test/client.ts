@@ -40,8 +40,8 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
 }
 
 export const { url: serverUrl, port: serverPort } = await startServer({
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "1000000",
 });

@@ -33,8 +33,8 @@ before(async () => {
 
 const alone = await startServer();
 const shared = await startServer({
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_BASE_PATH: "/pods",
   EARMARK_CORS_ORIGINS: ORIGIN,
 });

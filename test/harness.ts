@@ -73,7 +73,6 @@ export async function startServer(
   const databaseUrl = (await createDatabaseUrl()) ?? "file:earmark.db";
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
   const store = await openStore(config.databaseUrl, {
-    maxWaiting: config.maxQueuedOperations,
     connections: config.databaseConnections,
   });
   const stream = new PassThrough();

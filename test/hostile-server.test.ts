@@ -249,7 +249,7 @@ describe("command line, hostile server", () => {
     const url = await serve({ "/v1/subscriptions": [403, JSON.stringify({ errors })] });
     const { code, stderr } = await run(["list", "--server", url]);
     assert.equal(code, 1);
-    assert.match(stderr, /^earmark: The server answered: 403 T�\[2J.*: D�.*�earmark: All is well.*\n$/);
+    assert.match(stderr, /^earmark: The server returned an error: 403 T�\[2J.*: D�.*�earmark: All is well.*\n$/);
     assert.doesNotMatch(stderr, CONTROLS);
     assert.ok(stderr.length < 2_000);
   });

@@ -121,9 +121,9 @@ function requestOf(url: string, headers: IncomingMessage["headers"] = {}, method
 }
 
 const now = new Date();
-const config = readConfig({ EARMARK_ACCOUNTS: "on" }, "/");
+const config = readConfig({ EARMARK_ACCOUNTS: "true" }, "/");
 const readClient = createClientReader(["127.0.0.1"]);
-const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { maxWaiting: 1, connections: 1 });
+const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
 const verify = createVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
 const authenticate = createAuthentication({
@@ -136,7 +136,8 @@ const authenticate = createAuthentication({
   clock: () => now,
 });
 const log = undefined as unknown as Request["log"];
-const memory = new Budget(1);
+const unused = new Budget({ max: 1, share: 1, short: 1 });
+const admission = { memory: unused, operations: unused, transfers: unused };
 const router = new Router(
   ["/v1/subscriptions", "/v1/subscriptions/:id"].map((path) =>
     route("GET", path, { access: "open", run: async () => undefined }),
@@ -173,7 +174,7 @@ function authenticated(name: string, toRequest: (text: string) => IncomingMessag
 
 function targeted(name: string, read: (request: Request) => unknown): Reader {
   const prepare = (text: string) => {
-    const request = new Request(requestOf(text), log, memory, () => 0);
+    const request = new Request(requestOf(text), log, admission, () => 0);
     return () => read(request);
   };
   return { name, length: HEADERS, prepare, frames: TARGETS };

@@ -32,8 +32,8 @@ test("document: version → that of the package", () => {
 
 test("document: routes of the server → the same paths, methods and credentials", async () => {
   const { server } = await startServer({
-    EARMARK_ACCOUNTS: "on",
-    EARMARK_METRICS: "1",
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_METRICS: "true",
     EARMARK_METRICS_TOKEN: "x".repeat(32),
   });
   const accessOf = ({ security = DOCUMENT.security }: Operation): Access | "read or write" => {

@@ -5,7 +5,7 @@ import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./harne
 import { DOCUMENT } from "./openapi.ts";
 
 const SETTINGS = {
-  EARMARK_METRICS: "1",
+  EARMARK_METRICS: "true",
   EARMARK_METRICS_TOKEN: "what-only-prometheus-knows",
   EARMARK_MAX_BODY_BYTES: "2048",
   EARMARK_MAX_IMPORT_BYTES: "2048",
@@ -14,8 +14,8 @@ const SETTINGS = {
 const BASE_PATH = "/ear.mark";
 const WITH_ACCOUNTS = {
   ...SETTINGS,
-  EARMARK_ACCOUNTS: "on",
-  EARMARK_SIGN_UP: "open",
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
   EARMARK_TRUSTED_PROXIES: "127.0.0.1",
   EARMARK_BASE_PATH: BASE_PATH,
 };

@@ -15,7 +15,7 @@ export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(me|subscriptions)\b/;
 
 const browser = await launch();
 /** Anyone may sign up here. */
-export const server = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" });
+export const server = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
 export const accounts = new Accounts(server.store.accounts, { signUp: true });
 
 let userCount = 0;

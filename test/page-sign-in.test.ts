@@ -29,7 +29,7 @@ import {
 import { start } from "./process.ts";
 
 const { account, errors, list } = en;
-const closed = await startServer({ EARMARK_ACCOUNTS: "on" });
+const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
 
 describe("sign-in", { concurrency: 3 }, () => {
   test("sign-in: correct credentials → the list, also after a reload", async () => {
@@ -171,7 +171,7 @@ describe("sign-in", { concurrency: 3 }, () => {
 
   test("invitation: the link printed at startup, below a base path → one account and no leaked secret", async () => {
     const { url, output } = await start({
-      EARMARK_ACCOUNTS: "on",
+      EARMARK_ACCOUNTS: "true",
       EARMARK_BASE_PATH: "/pods",
       DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
     });

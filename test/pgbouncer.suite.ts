@@ -68,7 +68,7 @@ for (let tries = 0; ; tries += 1) {
   }
 }
 
-const store = await openStore(pooled, { maxWaiting: 50_000, connections: 10 });
+const store = await openStore(pooled, { connections: 10 });
 after(() => store.close());
 describeStore("PostgreSQL through PgBouncer in transaction mode", store);
 

@@ -13,7 +13,7 @@ export const USER = 1;
 
 /** Closed after the tests of the file. */
 export async function open(url: string, options: Partial<StoreOptions> = {}): Promise<Store> {
-  const store = await openStore(url, { maxWaiting: 50_000, connections: 5, ...options });
+  const store = await openStore(url, { connections: 5, ...options });
   after(() => store.close());
   return store;
 }

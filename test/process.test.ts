@@ -4,10 +4,10 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "./harness.ts";
-import { run, SERVE, start } from "./process.ts";
+import { launch, run, SERVE, start } from "./process.ts";
 
 const post = (port: number, operations: readonly object[]) =>
   callServer(port, "POST", "/v1/operations", {
@@ -22,7 +22,7 @@ const batch = (count: number) =>
     return add(id, `https://feeds.example/${id}`);
   });
 
-test("the program tells its version, its help, and what it does not know", async () => {
+test("program: --version, --help or an unknown command → version, help or exit code 64", async () => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   assert.deepEqual(await run(["--version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
   const help = await run(["--help"]);
@@ -36,7 +36,7 @@ test("the program tells its version, its help, and what it does not know", async
   }
 });
 
-test("everything that is wrong with the settings is named in one message", async () => {
+test("serve: several invalid settings → all named in one message", async () => {
   const { code, stdout, stderr } = await run(["serve"], {
     PORT: "99999",
     EARMARK_MAX_OPERATION: "5",
@@ -47,16 +47,16 @@ test("everything that is wrong with the settings is named in one message", async
   assert.deepEqual([code, stdout], [78, ""]);
   for (const word of [
     "PORT=99999",
-    "EARMARK_MAX_OPERATION: there is no such setting; did you mean EARMARK_MAX_OPERATIONS?",
+    "EARMARK_MAX_OPERATION: unknown setting; did you mean EARMARK_MAX_OPERATIONS?",
     "EARMARK_METRICS=yes",
     "DATABASE_URL",
-    "EARMARK_OPEN=1",
+    "EARMARK_ALLOW_ANONYMOUS=true",
   ]) {
     assert.ok(stderr.includes(word), `${word} in ${stderr}`);
   }
 });
 
-test("with an older Node the program runs on the one that was installed with it", async () => {
+test("program: an older Node → runs on the bundled one", async () => {
   const folder = temporaryFolder();
   const old = join(folder, "old.cjs");
   writeFileSync(
@@ -68,7 +68,7 @@ test("with an older Node the program runs on the one that was installed with it"
   assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
-test("without a terminal the start is one line of JSON, and the folder of the data is made", async () => {
+test("serve: no terminal → JSON lines; the data folder is created", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/a/b/earmark.db` });
   const lines = server.output().trim().split("\n");
@@ -82,7 +82,58 @@ test("without a terminal the start is one line of JSON, and the folder of the da
   assert.match(server.output(), /"msg":"stopped"/);
 });
 
-test("a port that is taken, and a file that is in use, are named with what to do", async () => {
+/** Starts the server with an output that looks like a terminal, until it has written `text`. */
+async function outputOnTerminal(settings: Readonly<Record<string, string>>, text: RegExp): Promise<string> {
+  const folder = temporaryFolder();
+  const preload = join(folder, "terminal.cjs");
+  writeFileSync(preload, 'if (require("node:worker_threads").isMainThread) process.stdout.isTTY = true;');
+  const env = { DATABASE_URL: `file:${folder}/earmark.db`, NODE_OPTIONS: `--require=${preload}`, ...settings };
+  const { child, listening } = launch(env);
+  // Only JSON lines tell the URL.
+  listening.catch(() => undefined);
+  after(() => child.kill("SIGKILL"));
+  let output = "";
+  child.stdout?.on("data", (chunk) => (output += chunk));
+  while (!text.test(output)) await once(child.stdout ?? child, "data");
+  child.kill("SIGTERM");
+  await once(child, "close");
+  return output;
+}
+
+test("serve: on a terminal → the URL to open, and readable log lines", async () => {
+  const output = await outputOnTerminal({}, /Ctrl-C/);
+  assert.match(
+    output,
+    /^\n {2}Earmark \d.* is running\.\n\n {4}Open {6}http:\/\/127\.0\.0\.1:\d+\/\n {4}Database {2}\S+earmark\.db\n/,
+  );
+  assert.match(output, /\n\d\d:\d\d:\d\d INFO {2}stopping signal=SIGTERM\n\d\d:\d\d:\d\d INFO {2}stopped\n$/);
+});
+
+test("serve: on a terminal, EARMARK_LOG_FORMAT=json → JSON lines only", async () => {
+  const output = await outputOnTerminal({ EARMARK_LOG_FORMAT: "json" }, /listening/);
+  for (const line of output.trim().split("\n")) assert.equal(typeof JSON.parse(line).msg, "string");
+});
+
+test("serve: no terminal, EARMARK_LOG_FORMAT=text → readable lines", async () => {
+  const { child, listening } = launch({
+    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
+    EARMARK_LOG_FORMAT: "text",
+  });
+  listening.catch(() => undefined);
+  const [chunk] = await once(child.stdout ?? child, "data");
+  child.kill("SIGTERM");
+  await once(child, "close");
+  assert.match(String(chunk), /^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ database=\S+ version=\S+\n/);
+});
+
+test("serve: a base path that is a route of the server → exit code 78", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_BASE_PATH: "/v1/x" };
+  const { code, stderr } = await run(["serve"], settings);
+  assert.equal(code, 78);
+  assert.match(stderr, /EARMARK_BASE_PATH=\/v1\/x: must not start with a path of Earmark itself/);
+});
+
+test("serve: the port or the file is in use → an error with advice", async () => {
   const folder = temporaryFolder();
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
@@ -90,14 +141,14 @@ test("a port that is taken, and a file that is in use, are named with what to do
   const first = await run(["serve"], { PORT: String(port), DATABASE_URL: `file:${folder}/1.db` });
   taken.close();
   assert.equal(first.code, 1);
-  assert.match(first.stderr, /^earmark: Port \d+ is taken\..* set PORT .*\n$/);
+  assert.match(first.stderr, /^earmark: Port \d+ is in use\..* set PORT .*\n$/);
   await start({ DATABASE_URL: `file:${folder}/2.db` });
   const second = await run(["serve"], { PORT: "0", DATABASE_URL: `file:${folder}/2.db` });
   assert.equal(second.code, 1);
   assert.match(second.stderr, /^earmark: Another Earmark is running on .*\n$/);
 });
 
-test("while it leaves, the server says that it is not ready, and closes connections politely", async () => {
+test("stop: an open connection → not ready, and closed after the response", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
   assert.equal((await callServer(server.port, "GET", "/readyz")).status, 200);
@@ -114,7 +165,7 @@ test("while it leaves, the server says that it is not ready, and closes connecti
   assert.equal(await server.ended, 0);
 });
 
-test("a client that never ends its request does not keep the server from stopping", async () => {
+test("stop: an unfinished request → the server stops anyway", async () => {
   const server = await start({
     DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
     EARMARK_REQUEST_TIMEOUT_MS: "600000",
@@ -129,7 +180,7 @@ test("a client that never ends its request does not keep the server from stoppin
   slow.destroy();
 });
 
-test("a copy that SQLite makes while the server writes is whole", async () => {
+test("SQLite backup API: while the server writes → a complete copy", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
   const writing = Promise.all(Array.from({ length: 20 }, () => post(server.port, batch(100))));
@@ -143,7 +194,7 @@ test("a copy that SQLite makes while the server writes is whole", async () => {
   assert.equal(json.meta.total % 100, 0, "requests are in it whole or not at all");
 });
 
-test("a second signal ends the server at once", async () => {
+test("stop: a second signal → ends at once", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
   const open = connect(server.port, "127.0.0.1");
@@ -157,7 +208,7 @@ test("a second signal ends the server at once", async () => {
   open.destroy();
 });
 
-test("when the disk is full, writing is refused whole and reading goes on; with room again nothing is missing", async () => {
+test("full disk: writes → 503, reads continue; with space again → nothing is missing", async () => {
   const folder = temporaryFolder();
   const settings = { DATABASE_URL: `file:${folder}/earmark.db` };
   // A bound on the size of files stands for the full disk: what is written beyond it fails as it would there.
@@ -182,7 +233,7 @@ test("when the disk is full, writing is refused whole and reading goes on; with 
   assert.equal((await post(free.port, batch(500))).status, 200);
 });
 
-test("a server whose output nobody reads goes on serving, and stops as it should", async () => {
+test("serve: the output is closed → continues, and stops normally", async () => {
   const server = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
   server.child.stdout?.destroy();
   for (let request = 0; request < 3; request += 1) assert.equal(await total(server.port), 0);
@@ -190,14 +241,14 @@ test("a server whose output nobody reads goes on serving, and stops as it should
   assert.equal(await server.ended, 0);
 });
 
-test("what the server makes is for its own user alone", async () => {
+test("serve: new files → readable by their owner only", async () => {
   const folder = temporaryFolder();
   await start({ DATABASE_URL: `file:${folder}/data/earmark.db` });
   assert.equal(statSync(`${folder}/data`).mode & 0o777, 0o700);
   assert.equal(statSync(`${folder}/data/earmark.db`).mode & 0o777, 0o600);
 });
 
-test("when npm is gone, so is the server that it started", async () => {
+test("npm start: npm ends → the server stops", async () => {
   const database = `file:${temporaryFolder()}/earmark.db`;
   const npm = await start({ DATABASE_URL: database, npm_lifecycle_event: "start" }, [
     "/bin/sh",
@@ -212,13 +263,13 @@ test("when npm is gone, so is the server that it started", async () => {
   assert.equal(await total(again.port), 0);
 });
 
-test("a place where no folder can be made is named, and does not hang the start", async () => {
+test("serve: a folder that cannot be created → an error, at once", async () => {
   const { code, stderr } = await run(["serve"], { DATABASE_URL: "file:/proc/nowhere/earmark.db" });
   assert.equal(code, 1);
   assert.match(stderr, /Cannot open the database/);
 });
 
-test("the log holds no address, no body and no query", async () => {
+test("log: requests → no feed URL, body or query", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
   await post(server.port, [add(newId(), "https://ann:canary@feeds.example/canary")]);
@@ -230,9 +281,9 @@ test("the log holds no address, no body and no query", async () => {
   assert.doesNotMatch(server.output(), /canary/);
 });
 
-test("metrics are there when they are switched on", async () => {
+test("metrics: EARMARK_METRICS=true → served", async () => {
   const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "1" });
+  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "true" });
   await post(server.port, [...batch(2), add("x", "y")]);
   await callServer(server.port, "GET", "/v1/subscriptions");
   await callServer(server.port, "GET", `/v1/subscriptions/${newId()}`);
@@ -270,6 +321,6 @@ test("start: a deletion was interrupted → the server finishes it", async (t) =
       ),
     );
   assert.deepEqual(left(), [1, 1, 1]);
-  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "on" });
+  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "true" });
   while (left().some((rows) => rows > 0)) await sleep(10);
 });

@@ -368,11 +368,15 @@ test("the containers of compose.accounts.yml fit together: names, addresses, sec
     value.replace(/^\$\{\w+:-(.*)\}$/, "$1"),
   ]);
   const files: string[] = [];
-  const config = readConfig({ HOST: "0.0.0.0", ...Object.fromEntries(environment) }, "/", (path) => {
-    files.push(path);
-    return PASSWORD;
+  const config = readConfig({ HOST: "0.0.0.0", ...Object.fromEntries(environment) }, "/", {
+    installation: "/",
+    exists: () => false,
+    read(path) {
+      files.push(path);
+      return PASSWORD;
+    },
   });
-  assert.deepEqual(config.accounts?.first, { name: "admin", password: PASSWORD });
+  assert.deepEqual(config.accounts?.admin, { name: "admin", password: PASSWORD });
   assert.deepEqual(files, ["/run/secrets/first_password"]);
   assert.deepEqual(config.allowedHosts, ["localhost"]);
   const proxy = /^ {2}proxy:\n(?: {4}.*\n)+/m.exec(text)?.[0] ?? "";

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 
 test("start: removals older than EARMARK_REMOVAL_RETENTION_DAYS → erased, later ones kept", async () => {
   const file = `${temporaryFolder()}/earmark.db`;
-  const store = await openStore(`file:${file}`, { maxWaiting: 100, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
   await addTo(store, asUser(1), draftsOf(1, 3), daysAgo(40));
   await removeFrom(store, asUser(1), idOf(1), daysAgo(31));

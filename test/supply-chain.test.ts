@@ -50,8 +50,3 @@ test("licences: every shipped package → permissive and listed in THIRD-PARTY.m
     assert.ok(LICENCES.includes(license ?? ""), `${name}: ${license}`);
   assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/third-party.ts > THIRD-PARTY.md");
 });
-
-test("README: number of packages → as in the lockfiles", () => {
-  const said = /The server stands on (\d+) packages from npm, the page on (\d+)/.exec(read("README.md"));
-  assert.deepEqual(said?.slice(1).map(Number), [serverPackages().length, pagePackages().length]);
-});

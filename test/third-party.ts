@@ -51,14 +51,14 @@ export function pagePackages(): Package[] {
 
 export function writeThirdParty(): string {
   const table = (packages: readonly Package[]) =>
-    `| package | version | licence |\n|---|---|---|\n${packages
+    `| package | version | license |\n|---|---|---|\n${packages
       .map(({ name, version, license }) => `| ${name} | ${version} | ${license} |\n`)
       .join("")}`;
   const [server, page] = [serverPackages(), pagePackages()];
   return `# Third-party packages
 
-Generated from the lockfiles by \`node test/third-party.ts > THIRD-PARTY.md\`. The licence text of each
-package is in its folder in \`node_modules\`. Tools that only build or test are not listed.
+Generated from the lockfiles by \`node test/third-party.ts > THIRD-PARTY.md\`. The license text of
+each package is in its folder in \`node_modules\`. Tools that only build or test are not listed.
 
 ## Server: ${server.length} packages
 

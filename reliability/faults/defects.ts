@@ -70,7 +70,7 @@ let inserts = 0;
 function tear(step: Step): unknown {
   if (!isMainThread && step.sql.startsWith("insert into subscriptions")) {
     inserts += 1;
-    if (inserts % 20 === 0) {
+    if (inserts % 5 === 0) {
       step.execute("commit");
       step.execute("begin immediate");
     }

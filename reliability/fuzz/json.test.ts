@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
+import { createAdmission } from "../../src/http/admission.ts";
 import { readJson } from "../../src/http/body.ts";
-import { Budget } from "../../src/http/budget.ts";
-import type { Request, Response } from "../../src/http/exchange.ts";
+import { Request, type Response } from "../../src/http/exchange.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
 import { fc } from "../../test/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
 
 const MAX_BYTES = 32_768;
-const budget = new Budget(100 * MAX_BYTES);
+const admission = createAdmission(1, false);
+const log = undefined as unknown as Request["log"];
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
 /** Values that can mislead a parser that counts brackets and quotes. */
 const values: readonly unknown[] = [
@@ -103,12 +105,15 @@ async function check(input: string): Promise<void> {
 /** Delivers the body in chunks, as a socket does. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
-  const memory = budget.reserve({ owner: 0 });
-  const reading = readJson({ raw, memory } as unknown as Request, {} as Response, MAX_BYTES);
+  const request = new Request(raw as unknown as IncomingMessage, log, admission, () => 0);
+  const reading = readJson(request, {} as Response, MAX_BYTES);
   const size = 1 + (body.length % 7 === 0 ? body.length : Math.floor(body.length / 3));
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));
   raw.emit("end");
-  return reading.finally(() => memory.release());
+  return reading.finally(() => {
+    request.handled();
+    request.closed();
+  });
 }
 
 /** JSON.parse and TextDecoder, then the rules of docs/api.md. */

@@ -12,11 +12,12 @@ import { inputs } from "./inputs.ts";
 
 const parser = new Parser(1024 * 1024);
 const parseInThread = (bytes: Uint8Array) =>
-  parser.parse<Entry>(
+  parser.parse(
     { kind: "opml", bytes: Uint8Array.from(bytes) },
     "fuzz",
     () => undefined,
     () => true,
+    (entries: Entry[]) => entries,
   );
 let files = 0;
 

@@ -6,7 +6,7 @@ import { UserError } from "../user-error.ts";
 
 const MAX_INPUT = 4_096;
 
-/** A password that another program gives: all of the input but a line break at its end. */
+/** Reads a password that is piped in: all input but a trailing line break. */
 export async function readPassword(input: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -20,19 +20,19 @@ export async function readPassword(input: Readable): Promise<string> {
   return bytes.toString().replace(/\r?\n$/, "");
 }
 
-/** A password that a person types, twice, without showing it. */
+/** Asks for a password twice, without echo. */
 export async function askPassword(input: Readable, output: Writable): Promise<string> {
-  const password = await askInSecret("Password: ", input, output);
-  if ((await askInSecret("The same again: ", input, output)) !== password)
-    throw new UserError("These were two different passwords. Nothing was done.");
+  const password = await askWithoutEcho("Password: ", input, output);
+  if ((await askWithoutEcho("Repeat password: ", input, output)) !== password)
+    throw new UserError("The passwords do not match. Nothing was changed.");
   return password;
 }
 
-async function askInSecret(question: string, input: Readable, output: Writable): Promise<string> {
+async function askWithoutEcho(question: string, input: Readable, output: Writable): Promise<string> {
   output.write(question);
-  // What is typed would be echoed by the line editor, so it writes to nowhere.
-  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
+  // The line editor echoes what is typed, so its output is discarded.
+  const discard = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output: discard, terminal: true, historySize: 0 });
   try {
     return await answerOf(lines, "");
   } finally {
@@ -50,11 +50,11 @@ export async function askYesOrNo(question: string, input: Readable, output: Writ
   }
 }
 
-/** Rejects when the input ends, or on Ctrl-C. */
+/** Rejects at the end of the input and on Ctrl-C. */
 function answerOf(lines: ReturnType<typeof createInterface>, question: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const leave = () => reject(new UserError("Nothing was done."));
-    lines.once("close", leave).once("SIGINT", leave);
+    const cancel = () => reject(new UserError("Cancelled. Nothing was changed."));
+    lines.once("close", cancel).once("SIGINT", cancel);
     lines.question(question).then(resolve, reject);
   });
 }

@@ -10,22 +10,22 @@ import { type Source, TABLES } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
 import { askYesOrNo } from "./ask.ts";
 import { copy, fill } from "./copy.ts";
-import { type Terminal, WrongUsage } from "./terminal.ts";
+import { type Terminal, UsageError } from "./terminal.ts";
 
 /**
- * A copy of everything in one file, also while servers write. It has its name when it is whole, checked and on the disk, and
- * is an Earmark database like any other, whatever engine it came from.
+ * Copies everything to one SQLite file, even while servers write, whatever the engine. The file gets its name only when
+ * it is complete, verified and durable.
  */
 export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const { databaseUrl } = terminal.world.config();
-  if (existsSync(path)) throw new UserError(`${path} is there already. Name another file.`);
-  if (!existsSync(dirname(resolve(path)))) throw new UserError(`There is no folder ${dirname(resolve(path))}.`);
-  giveWay();
+  if (existsSync(path)) throw new UserError(`${path} already exists. Choose another file name.`);
+  if (!existsSync(dirname(resolve(path)))) throw new UserError(`No such folder: ${dirname(resolve(path))}.`);
+  const { backUp: backUpDirectly } = engineFor(databaseUrl);
+  lowerPriority();
   const progress = terminal.progress();
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });
   try {
-    const { backUp: backUpDirectly } = engineFor(databaseUrl);
     if (backUpDirectly === undefined) await copy(databaseUrl, `file:${unfinished}`, progress);
     else await backUpDirectly(databaseUrl, unfinished, progress.show);
     makeSingleFile(unfinished);
@@ -34,38 +34,36 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(unfinished);
     renameSync(unfinished, path);
     syncFile(dirname(path));
-    terminal.say(
-      `${path} has everything of ${nameOf(databaseUrl)}: ${rows} subscriptions. It was read back and is whole.`,
-    );
+    terminal.say(`Backed up ${nameOf(databaseUrl)} to ${path}: ${rows} subscriptions, verified.`);
   } catch (error) {
     for (const rest of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + rest, { force: true });
     if (error instanceof UserError) throw error;
-    throw new UserError(`The backup failed, and nothing of it was kept: ${(error as Error).message}.`);
+    throw new UserError(`The backup failed: ${(error as Error).message}. No file was written.`);
   } finally {
     progress.end();
   }
 }
 
-/** A backup has time; whoever asks the server meanwhile has not. */
-function giveWay(): void {
+/** A backup can wait; the clients of the server cannot. */
+function lowerPriority(): void {
   try {
     setPriority(constants.priority.PRIORITY_LOW);
   } catch {
-    // Then it takes its share, as every program does.
+    // Not permitted here.
   }
 }
 
-/** What to do with the tokens, sessions and invitations of a backup: some may have been revoked since. */
+/** What happens to the tokens, sessions and invitations of a backup, some of which may have been revoked since. */
 export type RestoredAccess = "keep" | "end";
 
-/** Puts a backup in the place of the database, row by row. What was there is kept beside it. */
+/** Replaces the database with the rows of a backup, and keeps the old database if the engine can. */
 export async function restore(
   terminal: Terminal,
   path: string,
-  { isSaid, access }: { readonly isSaid: boolean; readonly access: RestoredAccess | undefined },
+  { isConfirmed, access }: { readonly isConfirmed: boolean; readonly access: RestoredAccess | undefined },
 ): Promise<void> {
   const { databaseUrl } = terminal.world.config();
-  if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
+  if (!existsSync(path)) throw new UserError(`No such file: ${path}.`);
   const subscriptions = checkFile(path);
   const name = nameOf(databaseUrl);
   const { replace, archive } = engineFor(databaseUrl);
@@ -75,8 +73,8 @@ export async function restore(
     const revived = await describeAccess(source, now);
     if (replace !== undefined)
       await terminal.confirm(
-        `Put the ${subscriptions} subscriptions of ${path} in the place of what is at ${name}?`,
-        isSaid,
+        `Replace the database at ${name} with the ${subscriptions} subscriptions of ${path}?`,
+        isConfirmed,
       );
     const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
     let kept: string | undefined;
@@ -102,7 +100,7 @@ const KINDS = [
   ["invitation", "invitations"],
 ] as const;
 
-/** "2 tokens, 1 sessions, 0 invitations": what a backup would make valid again; undefined if there is none of them. */
+/** "2 tokens, 1 sessions, 0 invitations": what becomes valid again with a backup; undefined if there are none. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();
@@ -122,7 +120,7 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
 
 async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
   const { stdin, stderr } = terminal.world;
-  const words = `The backup has ${revived}, including any that were revoked since.`;
-  if (stdin.isTTY !== true) throw new WrongUsage(`${words} Pass --keep-access or --end-access`);
-  return (await askYesOrNo(`${words} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
+  const message = `The backup has ${revived}, including any that were revoked since.`;
+  if (stdin.isTTY !== true) throw new UsageError(`${message} Pass --keep-access or --end-access`);
+  return (await askYesOrNo(`${message} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
 }

@@ -1,36 +1,39 @@
 import { UserError } from "../user-error.ts";
 
-/** What can be typed: commands with their options, and what each is for. */
-export interface Typable {
+/** A command as it is completed. */
+export interface CompletedCommand {
   readonly name: string;
   readonly summary: string;
   readonly options: readonly string[];
 }
 
 /** A script that makes a shell complete what is typed after `earmark`. */
-export function writeCompletion(shell: string, commands: readonly Typable[]): string {
+export function writeCompletion(shell: string, commands: readonly CompletedCommand[]): string {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell as keyof typeof SHELLS] : undefined;
-  if (write === undefined) throw new UserError(`There is completion for ${Object.keys(SHELLS).join(", ")}.`);
+  if (write === undefined) throw new UserError(`Unknown shell. Supported: ${Object.keys(SHELLS).join(", ")}.`);
   return write(commands);
 }
 
-const firstWords = (commands: readonly Typable[]) => [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? ""))];
+const firstWords = (commands: readonly CompletedCommand[]) => [
+  ...new Set(commands.map(({ name }) => name.split(" ")[0] ?? "")),
+];
 
 /** The second words of commands such as `user add`. */
-function secondWords(commands: readonly Typable[], first: string): string[] {
+function secondWords(commands: readonly CompletedCommand[], first: string): string[] {
   return commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
 }
 
-const isPair = ({ name }: Typable) => name.includes(" ");
+const isPair = ({ name }: CompletedCommand) => name.includes(" ");
 
 /** The first words that need a second one. */
-const groupsOf = (commands: readonly Typable[]) => [
+const groupsOf = (commands: readonly CompletedCommand[]) => [
   ...new Set(commands.filter(isPair).map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
-function bash(commands: readonly Typable[]): string {
+function bash(commands: readonly CompletedCommand[]): string {
   const choose = (name: string, words: readonly string[]) => `      "${name}") words="${words.join(" ")}" ;;\n`;
-  const options = (some: readonly Typable[]) => some.map(({ name, options }) => choose(name, options)).join("");
+  const options = (some: readonly CompletedCommand[]) =>
+    some.map(({ name, options }) => choose(name, options)).join("");
   const groups = groupsOf(commands).map((first) => choose(first, secondWords(commands, first)));
   return `# To use it: source <(earmark completion bash)
 _earmark() {
@@ -50,11 +53,11 @@ complete -F _earmark earmark
 `;
 }
 
-function zsh(commands: readonly Typable[]): string {
+function zsh(commands: readonly CompletedCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
-  const describe = (some: readonly Typable[], skip: number) =>
+  const describe = (some: readonly CompletedCommand[], skip: number) =>
     some.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
-  const options = (some: readonly Typable[]) =>
+  const options = (some: readonly CompletedCommand[]) =>
     some.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
   const singles = commands.filter((command) => !isPair(command));
   const groups = groupsOf(commands).map((first) => {
@@ -82,7 +85,7 @@ _earmark "$@"
 `;
 }
 
-function fish(commands: readonly Typable[]): string {
+function fish(commands: readonly CompletedCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "\\'");
   const lines = commands.flatMap(({ name, summary, options }) => {
     const [first = "", second] = name.split(" ");

@@ -5,19 +5,19 @@ import { type Source, TABLES, type Table, type Target } from "../store/tables.ts
 import { UserError } from "../user-error.ts";
 import type { Progress } from "./progress.ts";
 
-/** Copies everything from one database to another, of any engine. The target has all of it in the end, or nothing. */
+/** Copies everything from one database to another, of any engine. If it fails, the target stays empty. */
 export async function copy(from: string, to: string, progress: Progress): Promise<string> {
-  if (from === to) throw new UserError("A database cannot be copied to itself.");
+  if (from === to) throw new UserError("The source and the target are the same database.");
   const source = await (await engineFor(from).archive(from)).read();
   try {
     const rows = await fill(await (await engineFor(to).archive(to)).replaceEmpty(), source, progress);
-    return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; counts and checksums agree.`;
+    return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; row counts and checksums match.`;
   } finally {
     await source.close();
   }
 }
 
-/** Fills a target with the rows of a source, but for the tables that are left out, and closes it. Returns their number. */
+/** Copies all rows but those of the tables in `leftOut`, and closes the target. Returns the number of rows. */
 export async function fill(
   target: Target,
   source: Source,
@@ -31,7 +31,7 @@ export async function fill(
     return rows;
   } catch (error) {
     if (error instanceof UserError) throw error;
-    throw new UserError(`The copy failed, and nothing of it was kept: ${(error as Error).message}.`);
+    throw new UserError(`The copy failed; the target is unchanged: ${(error as Error).message}.`);
   } finally {
     progress.end();
     await target.close();
@@ -58,7 +58,7 @@ async function copyTables(
     for await (const rows of target.rows(table)) taken.add(rows);
     if (given.rows !== taken.rows || given.digest() !== taken.digest()) {
       throw new UserError(
-        `The copy of "${table.name}" is not what was read (${given.rows} rows, ${taken.rows} arrived). Nothing was kept; try again.`,
+        `The copy of "${table.name}" differs from its source (${given.rows} rows read, ${taken.rows} written). The target is unchanged; try again.`,
       );
     }
   }

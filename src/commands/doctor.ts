@@ -6,7 +6,7 @@ import type { Terminal } from "./terminal.ts";
 
 const EARLIEST = Date.UTC(2026, 0, 1);
 
-/** Looks at everything that a server needs, and says what to do. Returns whether all is well enough to serve. */
+/** Checks everything that a server needs and prints what to do. Returns whether there were no errors. */
 export async function doctor(terminal: Terminal, server: string | undefined, asJson: boolean): Promise<boolean> {
   const config = terminal.world.config();
   const findings: Finding[] = [
@@ -22,27 +22,37 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     if (asJson) await terminal.line({ state, what, advice: advice ?? null }, true);
     else await terminal.write(`${MARKS[state]} ${what}${advice === undefined ? "" : `\n    ${advice}`}\n`);
   }
-  const bad = findings.filter(({ state }) => state === "error").length;
-  const doubtful = findings.filter(({ state }) => state === "warning").length;
-  terminal.say(`${findings.length} things looked at: ${bad} wrong, ${doubtful} to think about.`);
-  return bad === 0;
+  const errors = findings.filter(({ state }) => state === "error").length;
+  const warnings = findings.filter(({ state }) => state === "warning").length;
+  terminal.say(`${findings.length} checks: ${count(errors, "error")}, ${count(warnings, "warning")}.`);
+  return errors === 0;
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
 function clock(now: Date): Finding {
-  if (now.getTime() >= EARLIEST) return { state: "ok", what: `The clock says ${now.toISOString()}` };
+  if (now.getTime() >= EARLIEST) return { state: "ok", what: `The clock is at ${now.toISOString()}` };
   return {
     state: "error",
-    what: `The clock says ${now.toISOString()}`,
-    advice: "Set it: moments of subscribing and the end of sessions follow it.",
+    what: `The clock is at ${now.toISOString()}`,
+    advice: "Set the clock: timestamps and the expiry of sessions depend on it.",
   };
 }
 
 async function running(config: Config): Promise<Finding[]> {
-  const { ready, words } = await healthcheck(config);
-  if (ready) return [{ state: "ok", what: `A server is ready at ${config.host}, port ${config.port}` }];
-  return [{ state: "warning", what: `No server with these settings: ${words}`, advice: "Start it: earmark serve" }];
+  const { ready, message } = await healthcheck(config);
+  if (ready) return [{ state: "ok", what: `A server is ready on ${config.host}, port ${config.port}` }];
+  return [
+    {
+      state: "warning",
+      what: `No server is running with these settings: ${message}`,
+      advice: "Start it: earmark serve",
+    },
+  ];
 }
 
 function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Finding[] {
@@ -51,60 +61,59 @@ function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Fin
     return [
       {
         state: "warning",
-        what: `Whoever can reach ${host} can read and change the list`,
-        advice: "Set EARMARK_ACCOUNTS=on, unless you mean it.",
+        what: `Anyone who can reach ${host} can read and change the list`,
+        advice: "Set EARMARK_ACCOUNTS=true unless this is intended.",
       },
     ];
   }
-  if (trustedProxies.length > 0)
-    return [{ state: "ok", what: `Proxies that are trusted: ${trustedProxies.join(", ")}` }];
+  if (trustedProxies.length > 0) return [{ state: "ok", what: `Trusted proxies: ${trustedProxies.join(", ")}` }];
   return [
     {
       state: "warning",
-      what: "There are accounts, and no proxy is trusted",
+      what: "Accounts are on, but no proxy is trusted",
       advice:
-        "Behind a reverse proxy set EARMARK_TRUSTED_PROXIES to its address, or all people share one limit on wrong passwords.",
+        "Behind a reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; otherwise all clients share one limit on failed sign-ins.",
     },
   ];
 }
 
-/** Whether what we say arrives through the proxy as we say it. */
+/** Checks that a proxy passes responses on unchanged. */
 async function proxy(url: string): Promise<Finding[]> {
   const where = `${url.replace(/\/$/, "")}/healthz`;
   try {
-    const answer = await fetch(where, { signal: AbortSignal.timeout(5_000), redirect: "manual" });
-    await answer.body?.cancel();
-    if (answer.status !== 200)
+    const response = await fetch(where, { signal: AbortSignal.timeout(5_000), redirect: "manual" });
+    await response.body?.cancel();
+    if (response.status !== 200)
       return [
         {
           state: "error",
-          what: `${where} answers ${answer.status}`,
-          advice: "Check the proxy, and EARMARK_ALLOWED_HOSTS.",
+          what: `${where} returns ${response.status}`,
+          advice: "Check the proxy and EARMARK_ALLOWED_HOSTS.",
         },
       ];
-    const changed = Object.entries(EXPECTED).filter(([name, value]) => answer.headers.get(name) !== value);
-    const findings: Finding[] = [{ state: "ok", what: `${url} leads to Earmark` }];
+    const changed = Object.entries(EXPECTED).filter(([name, value]) => response.headers.get(name) !== value);
+    const findings: Finding[] = [{ state: "ok", what: `${url} reaches Earmark` }];
     for (const [name] of changed)
       findings.push({
         state: "warning",
-        what: `The proxy changes ${name}`,
-        advice: "Let it pass headers on as they are.",
+        what: `The proxy changes the header ${name}`,
+        advice: "Configure it to pass headers on unchanged.",
       });
     if (!url.startsWith("https:"))
       findings.push({
         state: "warning",
-        what: "Passwords and tokens go over the network in clear",
+        what: "Passwords and tokens are sent unencrypted",
         advice: "Use https.",
       });
     return findings;
   } catch (error) {
     const { message, cause } = error as Error;
-    const why = (cause as Error | undefined)?.message ?? message;
+    const reason = (cause as Error | undefined)?.message ?? message;
     return [
       {
         state: "error",
-        what: `${where} cannot be reached (${why})`,
-        advice: "Check the name, the proxy and its certificate.",
+        what: `${where} is unreachable (${reason})`,
+        advice: "Check the host name, the proxy and its certificate.",
       },
     ];
   }

@@ -1,44 +1,47 @@
-import { SECRETS, SETTINGS } from "../config.ts";
-import { COMMANDS, type Command, OPTIONS, type OptionName } from "./commands.ts";
+import { SECRETS, SETTINGS } from "../settings.ts";
+import { COMMANDS, type Command, EVERYWHERE, OPTIONS, type OptionName } from "./commands.ts";
 
-/** Everything, with examples first. */
 export function writeHelp(): string {
   const examples: readonly (readonly [string, string])[] = [
-    ["earmark serve", "serve on http://127.0.0.1:8080"],
-    ["earmark import podcasts.opml", "subscribe to all feeds of a file"],
-    ["earmark list", "see the list"],
-    ["earmark backup earmark.db", "keep a copy, while the server runs"],
-    ["EARMARK_ACCOUNTS=on earmark serve", "for many people, each with a list of their own"],
+    ["earmark serve", "Start the server on http://127.0.0.1:8080"],
+    ["earmark import podcasts.opml", "Subscribe to all feeds of a file"],
+    ["earmark list", "List subscriptions"],
+    ["earmark backup earmark.db", "Back up while the server is running"],
+    ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
   ];
   const commands = Object.entries(COMMANDS).map(
     ([name, { operands, summary }]) => [[name, ...operands].join(" "), summary] as const,
   );
   const settings = Object.entries(SETTINGS).map(
-    ([name, [standard, meaning]]) => `  ${name}${standard === "" ? "" : ` (${standard})`}\n      ${meaning}\n`,
+    ([name, [standard, meaning]]) => `  ${name}${standard === "" ? "" : ` (default: ${standard})`}\n      ${meaning}\n`,
   );
-  return `Earmark keeps podcast subscriptions on a server of your own.
+  return `Usage: earmark COMMAND [OPTION...]
 
-Examples
+Earmark is a self-hosted server for podcast subscriptions.
+
+Examples:
 ${columns(examples)}
-Commands (earmark COMMAND --help tells more)
+Commands (see earmark COMMAND --help):
 ${columns(commands)}
-Everywhere
-${columns([describe("quiet"), describe("help"), describe("version")])}
-Exit codes
-  0 done    1 not done, or not all of it    64 wrong usage    78 wrong settings
+Options of every command:
+${columns([...EVERYWHERE, "version" as const].map(describe))}
+Exit codes:
+  0 success    1 failure, or not everything succeeded    64 invalid usage    78 invalid settings
 
-Settings, from the environment, with their defaults. ${SECRETS.join(", ")}
-may be given as files: the path in the same name with _FILE
+Settings are environment variables. Instead of ${SECRETS.join(", ")},
+NAME_FILE can name a file that contains the value.
 ${settings.join("")}`;
 }
 
 export function writeCommandHelp(name: string, { operands, options, summary, examples }: Command): string {
-  return `earmark ${[name, ...operands].join(" ")}: ${summary}
+  return `Usage: earmark ${[name, ...operands].join(" ")} [OPTION...]
 
-Examples
+${summary}.
+
+Examples:
 ${columns(examples)}
-Options
-${columns([...options, "quiet" as const, "help" as const].map(describe))}`;
+Options:
+${columns([...options, ...EVERYWHERE].map(describe))}`;
 }
 
 function describe(option: OptionName): readonly [string, string] {
@@ -52,26 +55,4 @@ function columns(rows: readonly (readonly [string, string])[]): string {
     .map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd())
     .join("\n")
     .concat("\n");
-}
-
-/** The command that was probably meant: one that can be reached with few strokes. */
-export function suggest(typed: string): string | undefined {
-  const [best] = Object.keys(COMMANDS)
-    .map((name) => ({ name, distance: distance(typed, name) }))
-    .sort((a, b) => a.distance - b.distance);
-  return best !== undefined && best.distance <= Math.max(1, Math.floor(typed.length / 3)) ? best.name : undefined;
-}
-
-/** How many letters must be put in, taken out or changed (Levenshtein). */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [at, letter] of [...one].entries()) {
-    const next = [at + 1];
-    for (const [index, target] of [...other].entries()) {
-      const change = (row[index] ?? 0) + (letter === target ? 0 : 1);
-      next.push(Math.min(change, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[other.length] ?? 0;
 }

@@ -1,11 +1,11 @@
 import { engineFor } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 
-/** Brings the database to the newest version without serving it, and spreads it over a cluster where asked to. */
+/** Creates or migrates the database, and distributes it over a cluster if asked to. */
 export async function migrate(url: string, options: { readonly distribute: boolean }): Promise<string> {
   const { distributed } = await engineFor(url).migrate(url, options);
   const name = nameOf(url);
   if (distributed === undefined) return `The database at ${name} is up to date.`;
-  if (distributed.length === 0) return `The tables at ${name} were distributed already.`;
-  return `Distributed by user at ${name}: ${distributed.join(", ")}.`;
+  if (distributed.length === 0) return `All tables at ${name} are distributed already.`;
+  return `Distributed at ${name}: ${distributed.join(", ")}.`;
 }

@@ -6,7 +6,7 @@ export interface Progress {
 const WIDTH = 30;
 const REFRESH_MS = 100;
 
-/** A bar with rate and time left, for whoever watches. */
+/** A progress bar with rate and time left. */
 export function createProgress(output: { write(text: string): unknown }, clock: () => number): Progress {
   const started = clock();
   let shown = Number.NEGATIVE_INFINITY;

@@ -1,17 +1,17 @@
-import { SECRETS, SETTINGS } from "../config.ts";
+import { modernise, SECRETS, SETTINGS } from "../settings.ts";
 import { nameOf } from "../store/store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Every setting as it is in force here, and where it comes from. Secrets stay secret. */
+/** Prints every setting with its value and where that comes from. Secrets are hidden. */
 export async function showSettings(terminal: Terminal, asJson: boolean): Promise<void> {
-  const { environment } = terminal.world;
-  const config = terminal.world.config();
+  const { databaseUrl } = terminal.world.config();
+  const { environment } = modernise(terminal.world.environment);
   for (const [name, [standard]] of Object.entries(SETTINGS)) {
     const file = environment[`${name}_FILE`];
     const source = file ? `file ${file}` : environment[name] ? "environment" : "default";
-    const given = environment[name] || standard;
+    const value = environment[name] || standard;
     const isSecret = SECRETS.some((secret) => secret === name);
-    const hidden = name === "DATABASE_URL" ? nameOf(config.databaseUrl) : source === "default" ? "" : "(secret)";
-    await terminal.line({ setting: name, value: isSecret ? hidden : given, source }, asJson);
+    const hidden = name === "DATABASE_URL" ? nameOf(databaseUrl) : source === "default" ? "" : "(secret)";
+    await terminal.line({ setting: name, value: isSecret ? hidden : value, source }, asJson);
   }
 }

@@ -3,38 +3,48 @@ import { readFeedUrl } from "../feed-url.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { UserError } from "../user-error.ts";
-import { type Library, openLibrary, type Place, shorten } from "./library.ts";
+import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
 import type { Terminal } from "./terminal.ts";
 
 const MAX_INPUT = 64 * 1024 * 1024;
 
-/** Exit codes: whether everything that was asked for is so now. */
-const ALL = 0;
-const NOT_ALL = 1;
+/** Exit codes. */
+const DONE = 0;
+const NOT_ALL_DONE = 1;
 
-async function withLibrary<T>(terminal: Terminal, place: Place, work: (library: Library) => Promise<T>): Promise<T> {
-  const library = await openLibrary(terminal, place);
+async function withList<T>(
+  terminal: Terminal,
+  location: ListLocation,
+  { mayCreate }: { readonly mayCreate: boolean },
+  work: (list: SubscriptionList) => Promise<T>,
+): Promise<T> {
+  const list = await openSubscriptionList(terminal, location, mayCreate);
   try {
-    return await work(library);
+    return await work(list);
   } catch (error) {
     if (error instanceof EarmarkError && error.status === 401)
       throw new UserError(
-        "The server does not know the token. Put a valid one into EARMARK_TOKEN, or into a file that EARMARK_TOKEN_FILE names (401).",
+        "The server rejected the token (401). Set EARMARK_TOKEN to a valid one, or EARMARK_TOKEN_FILE to a file that contains it.",
       );
     if (error instanceof EarmarkError)
-      throw new UserError(`The server answered: ${shorten(error.message.replace(/\.$/, ""))}.`);
+      throw new UserError(`The server returned an error: ${shorten(error.message.replace(/\.$/, ""))}.`);
     if (error instanceof NetworkError) {
       const isTimeout = error.cause instanceof Error && error.cause.name === "TimeoutError";
-      throw new UserError(`${place.server}: ${isTimeout ? "The request timed out." : error.message}`);
+      throw new UserError(`${location.server}: ${isTimeout ? "The request timed out." : error.message}`);
     }
     throw error;
   } finally {
-    await library.close();
+    await list.close();
   }
 }
 
-/** Subscribes to addresses, given as arguments or one a line on standard input. */
-export async function add(terminal: Terminal, place: Place, urls: readonly string[], asJson: boolean): Promise<number> {
+/** Subscribes to feed URLs from the arguments, or from standard input with one per line. */
+export async function add(
+  terminal: Terminal,
+  location: ListLocation,
+  urls: readonly string[],
+  asJson: boolean,
+): Promise<number> {
   const given: string[] = [];
   for (const url of urls) {
     if (url !== "-") given.push(url);
@@ -47,70 +57,72 @@ export async function add(terminal: Terminal, place: Place, urls: readonly strin
           .filter((line) => line !== ""),
       );
   }
-  return withLibrary(terminal, place, (library) => subscribe(terminal, library, given, asJson));
+  return withList(terminal, location, { mayCreate: true }, (subscriptions) =>
+    subscribe(terminal, subscriptions, given, asJson),
+  );
 }
 
 async function subscribe(
   terminal: Terminal,
-  library: Library,
-  urls: readonly string[],
+  list: SubscriptionList,
+  feeds: Parameters<SubscriptionList["subscribe"]>[0],
   asJson: boolean,
 ): Promise<number> {
   const progress = terminal.progress();
-  const results = await library
-    .subscribe(urls, { onProgress: ({ done, total }) => progress.show(done, total) })
+  const results = await list
+    .subscribe(feeds, { onProgress: ({ done, total }) => progress.show(done, total) })
     .finally(() => progress.end());
   for (const result of results) {
     const detail = result.outcome === "refused" ? (result.error.detail ?? result.error.title) : null;
     await terminal.line({ outcome: result.outcome, feed_url: result.feed, detail }, asJson);
   }
-  return sumUp(
+  return summarise(
     terminal,
     results.map(({ outcome }) => outcome),
   );
 }
 
-function sumUp(terminal: Terminal, outcomes: readonly ImportEntry["outcome"][], would = ""): number {
+function summarise(terminal: Terminal, outcomes: readonly ImportEntry["outcome"][], prefix = ""): number {
   const count = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length;
   terminal.say(
-    `${would}${count("added")} added, ${count("already-subscribed")} already there, ${count("refused")} refused.`,
+    `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${count("refused")} refused.`,
   );
-  return count("refused") === 0 ? ALL : NOT_ALL;
+  return count("refused") === 0 ? DONE : NOT_ALL_DONE;
 }
 
-export async function list(terminal: Terminal, place: Place, asJson: boolean): Promise<number> {
-  return withLibrary(terminal, place, async (library) => {
-    for await (const { id, feedUrl, subscribedAt } of library.subscriptions())
+export async function list(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
+    for await (const { id, feedUrl, subscribedAt } of subscriptions.subscriptions())
       await terminal.line({ id, subscribed_at: subscribedAt.toISOString(), feed_url: feedUrl }, asJson);
-    return ALL;
+    return DONE;
   });
 }
 
-/** Removes subscriptions by id or by address, however that is written. */
+/** Removes subscriptions by id or by any spelling of the feed URL. */
 export async function remove(
   terminal: Terminal,
-  place: Place,
+  location: ListLocation,
   wanted: readonly string[],
-  isSaid: boolean,
+  isConfirmed: boolean,
 ): Promise<number> {
-  return withLibrary(terminal, place, async (library) => {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     const keys = new Map(wanted.map((text) => [keyOf(text), text]));
     const found: { id: string; feedUrl: string }[] = [];
-    for await (const subscription of library.subscriptions()) {
+    for await (const subscription of subscriptions.subscriptions()) {
       for (const key of [subscription.id, keyOf(subscription.feedUrl)]) {
         if (keys.delete(key)) found.push(subscription);
       }
     }
-    for (const text of keys.values()) terminal.say(`There is no subscription "${text}".`);
+    for (const text of keys.values()) terminal.say(`Not subscribed to "${text}".`);
     if (found.length > 0) {
       const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
-      await terminal.confirm(`Remove ${what}?`, isSaid);
+      await terminal.confirm(`Remove ${what}?`, isConfirmed);
     }
     for (const { id, feedUrl } of found) {
-      await library.remove(id);
+      await subscriptions.remove(id);
       terminal.say(`Removed ${feedUrl}`);
     }
-    return keys.size === 0 ? ALL : NOT_ALL;
+    return keys.size === 0 ? DONE : NOT_ALL_DONE;
   });
 }
 
@@ -119,31 +131,27 @@ function keyOf(text: string): string {
   return "feed" in reading ? `feed ${reading.feed}` : text.toLowerCase();
 }
 
-/** Subscribes to every feed of an OPML file, and says what happened to each. */
+/** Subscribes to every feed of an OPML file and prints the outcome of each. */
 export async function importFile(
   terminal: Terminal,
-  place: Place,
+  location: ListLocation,
   path: string,
   { dryRun, asJson }: { readonly dryRun: boolean; readonly asJson: boolean },
 ): Promise<number> {
   const bytes = await terminal.read(path, MAX_INPUT);
   try {
-    const feeds = readOpml(bytes);
-    return await withLibrary(terminal, place, async (library) => {
-      if (!dryRun)
-        return subscribe(
-          terminal,
-          library,
-          feeds.map(({ feedUrl }) => feedUrl),
-          asJson,
-        );
-      const { entries } = await library.importOpml(bytes, { dryRun });
+    const feeds = readOpml(bytes).map(({ feedUrl }) => feedUrl);
+    return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptions) => {
+      // A database chooses the ids itself. On a server, the dry run chooses them, so that preview and import agree.
+      if (!dryRun && location.server === undefined) return subscribe(terminal, subscriptions, feeds, asJson);
+      const { entries } = await subscriptions.importOpml(bytes, { dryRun: true });
+      if (!dryRun) return subscribe(terminal, subscriptions, entries.map(feedOf), asJson);
       for (const { outcome, feedUrl, detail } of entries)
         await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
-      return sumUp(
+      return summarise(
         terminal,
         entries.map(({ outcome }) => outcome),
-        "Nothing was changed. There would be ",
+        "Dry run, nothing changed: ",
       );
     });
   } catch (error) {
@@ -152,17 +160,21 @@ export async function importFile(
   }
 }
 
-export async function exportFile(terminal: Terminal, place: Place): Promise<number> {
-  return withLibrary(terminal, place, async (library) => {
-    const opml = await library.exportOpml();
-    // The file may be shown or imported anywhere later, and a server is free to answer with anything.
+function feedOf({ feedUrl, subscriptionId }: ImportEntry): string | { readonly url: string; readonly id: string } {
+  return subscriptionId === null ? feedUrl : { url: feedUrl, id: subscriptionId };
+}
+
+export async function exportFile(terminal: Terminal, location: ListLocation): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
+    const opml = await subscriptions.exportOpml();
+    // The file may be displayed or imported anywhere, and a server may return anything.
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
-      throw new UserError("The answer of the server is not an OPML file. Nothing was exported.");
+      throw new UserError("The server did not return an OPML file. Nothing was exported.");
     await terminal.writeFile(opml);
-    return ALL;
+    return DONE;
   });
 }
 
 const OPML_START = /^\s*(?:<\?xml[^<>]*\?>\s*)?<opml[\s>]/i;
-/** Characters that XML forbids, and those that it discourages: Earmark writes none of them. */
+/** Characters that XML forbids or discourages; Earmark never writes them. */
 const NOT_IN_XML = /[^\P{Cc}\t\n\r]|[\ufffe\uffff]/u;

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readConfig } from "../config.ts";
-import { Terminal, WrongUsage } from "./terminal.ts";
+import { Terminal, UsageError } from "./terminal.ts";
 
 const HOSTILE = "https://a.example/\x1b[2J\x9b31m\u202egpj.exe\u2066\u200b\nremoved\r";
 const SHOWN = "https://a.example/�[2J�31m�gpj.exe���removed�";
@@ -14,7 +14,7 @@ function openTerminal({ isTTY = true } = {}) {
   const terminal = new Terminal(
     {
       ...{ stdin, stdout, stderr, environment: {}, folder: "/", version: "0" },
-      config: () => readConfig({}, "/", () => ""),
+      config: () => readConfig({}, "/"),
       readFile: () => Buffer.alloc(0),
       now: () => new Date(),
       stopped: async () => "",
@@ -60,7 +60,7 @@ test("terminal: hostile text in a question → replaced", async () => {
   stdin.write("y\n");
   await asked;
   const nobody = openTerminal({ isTTY: false }).terminal.confirm(`Remove ${HOSTILE}?`, false);
-  await assert.rejects(nobody, new WrongUsage(`Remove ${SHOWN}? Say so with --yes`));
+  await assert.rejects(nobody, new UsageError(`Remove ${SHOWN}? Confirm with --yes`));
 });
 
 test("terminal: a file → unchanged in a pipe, without control characters on a terminal", async () => {

@@ -15,12 +15,13 @@ import {
 } from "../jsonapi/accounts.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
+import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
-import { admitLong, downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -31,7 +32,7 @@ const MAX_USER_AGENT = 200;
 type Kind = "session" | "token";
 
 /** Handlers of `/v1/me`, which exists without accounts too. */
-export function createMeHandlers({ config, store, accounts, longRequests, clock }: Services) {
+export function createMeHandlers({ config, store, accounts, clock }: Services) {
   const { limits, basePath } = config;
   return {
     async get({ response, caller }: Call): Promise<void> {
@@ -59,7 +60,7 @@ export function createMeHandlers({ config, store, accounts, longRequests, clock 
     },
 
     async export({ request, response, caller }: Call): Promise<void> {
-      admitLong(longRequests, request);
+      admitTransfer(request);
       const now = clock();
       const credentials = [
         ...(await validCredentials(accounts, caller.user, "token", now)),
@@ -112,11 +113,14 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
       const { name, password } = readSignIn(await readJson(request, response, maxBytes));
-      const client = { networks: networksOf(request), label: userAgentOf(request) };
-      const opened = await accounts.signIn({ name, password, ...client }, clock());
-      if (isRefused(opened)) throw explain(opened, "password");
-      const data = credentialResource(opened.credential, basePath, { current: true });
-      const headers = { location: data.links.self, ...setCookie(request, opened.secret) };
+      const { address, networks } = readClient(request.raw);
+      const issued = await accounts.signIn({ name, password, networks, label: userAgentOf(request) }, clock());
+      if (isRefused(issued)) {
+        if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
+        throw explain(issued, "password");
+      }
+      const data = credentialResource(issued.credential, basePath, { current: true });
+      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
     },
 

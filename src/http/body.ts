@@ -4,56 +4,56 @@ import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
 import { readOnInNextTurn } from "./respond.ts";
 
-/** What is made of a body takes about twice its length besides the body itself: so it is charged three times. */
+/** What is parsed from a body takes about twice its length besides the body itself. */
 const CHARGE = 3;
 
 /** From this length on, a body is received piece by piece, with other requests in between. */
 const LONG_BYTES = 64 * 1024;
 
 /**
- * Reads a body of at most `maxBytes`. It counts in the memory that all requests share until the response is sent: when
- * that is used up, the request is rejected rather than the server brought down.
+ * Reads a body of at most `maxBytes`. It is charged to the memory that all requests share until the response is sent:
+ * when that is used up, the request is rejected.
  */
 export function readBody(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const { raw, memory } = request;
+    const { raw } = request;
     requireReadable(raw.headers, maxBytes);
     const declared = Number(raw.headers["content-length"] ?? 0);
-    if (!memory.fits(CHARGE * declared)) throw failure("server-overloaded");
+    if (!request.fits("memory", CHARGE * declared)) throw failure("server-overloaded");
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
-      memory.release();
+      request.charge("memory", 0);
       reject(failure);
     };
-    // The listeners stay when all is settled: to take them off would cost as much as all the rest of a short body.
+    // The listeners stay: removing them would cost as much as reading a short body.
     raw
       .on("data", (chunk: Buffer) => {
         if (isSettled) return;
         body.append(chunk);
         if (body.length > LONG_BYTES) readOnInNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
-        else if (!memory.resize(CHARGE * body.capacity)) fail(failure("server-overloaded"));
+        else if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
       })
       .on("end", () => {
         if (isSettled) return;
         isSettled = true;
         resolve(body.take());
       })
-      // The client went away, or its framing broke: nothing is done.
+      // The client disconnected, or its framing is broken.
       .on("close", () => isSettled || fail(failure("body-incomplete")));
   });
 }
 
-/** Reads a short document, which takes no time to parse. */
+/** Reads a short document, which is parsed on the main thread. */
 export async function readJson(request: Request, response: Response, maxBytes: number): Promise<unknown> {
   return parseJson(await readBody(request, response, maxBytes));
 }
 
-/** Throws what the headers alone are enough for. */
+/** Rejects what the headers alone rule out. */
 function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
@@ -65,14 +65,14 @@ function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * The bytes received so far, in one piece: a body may come in a million chunks of one byte, and each would cost more than
- * a hundred if it were kept. Memory that is not needed any more is given back at once: a few large bodies would fill it
- * before the garbage collector runs.
+ * The bytes received so far, in one buffer: a body may arrive in a million chunks of one byte, and keeping each would
+ * take more than a hundred bytes. Unneeded memory is freed at once, because a few large bodies could fill it before the
+ * garbage collector runs.
  */
 class Body {
   readonly #maxBytes: number;
   #held: Buffer = NOTHING;
-  /** Undefined while nothing but one chunk has come. */
+  /** Undefined until a second chunk arrives. */
   #buffer: ArrayBuffer | undefined;
   length = 0;
 
@@ -80,7 +80,7 @@ class Body {
     this.#maxBytes = maxBytes;
   }
 
-  /** How many bytes of memory it takes. */
+  /** Allocated bytes. */
   get capacity(): number {
     return this.#held.length;
   }
@@ -96,7 +96,7 @@ class Body {
     this.length = length;
   }
 
-  /** All of it, in a buffer of exactly its length unless it came in one chunk, which may be part of another buffer. */
+  /** The whole body, in a buffer of exactly its length unless it arrived in one chunk, which may be part of another. */
   take(): Buffer {
     const bytes = this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
     this.#held = NOTHING;

@@ -8,7 +8,7 @@ import { ATOMIC, startServer } from "../../test/harness.ts";
 const HOST = "Host: localhost\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
 const open = await startServer({ EARMARK_MAX_BODY_BYTES: "1024" });
-const closed = await startServer({ EARMARK_ACCOUNTS: "on" });
+const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
 
 /** A request up to its body, and how the server treats it. */
 const REQUESTS = {

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budget, requestMemory } from "./budget.ts";
+import { requestMemory } from "./admission.ts";
+import { Budget } from "./budget.ts";
 
 const KIB = 1024;
 const of = (owner: string) => ({ owner });
+const budgetOf = (max: number, share = max / 2) => new Budget({ max, share, short: 64 * KIB });
 
 test("budget: an owner holds more than its share → only while it holds nothing else", () => {
-  const budget = new Budget(1_000);
+  const budget = budgetOf(1_000);
   const first = budget.reserve(of("ann"));
   assert.equal(first.resize(900), true, "nothing is ahead");
   const second = budget.reserve(of("ann"));
@@ -20,7 +22,7 @@ test("budget: an owner holds more than its share → only while it holds nothing
 });
 
 test("budget: long requests fill three quarters → short ones still fit, and the other way round", () => {
-  const budget = new Budget(1_000 * KIB, 1_000 * KIB);
+  const budget = budgetOf(1_000 * KIB, 1_000 * KIB);
   const [first, second] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
   assert.equal(first.resize(700 * KIB), true);
   assert.equal(second.resize(100 * KIB), false);
@@ -30,7 +32,7 @@ test("budget: long requests fill three quarters → short ones still fit, and th
 });
 
 test("budget: one holding larger than all of it → taken if no other long one is, and short ones still fit", () => {
-  const budget = new Budget(1_000 * KIB);
+  const budget = budgetOf(1_000 * KIB);
   const short = budget.reserve(of("bob"));
   assert.equal(short.resize(KIB), true);
   const long = budget.reserve(of("ann"));
@@ -44,7 +46,7 @@ test("budget: one holding larger than all of it → taken if no other long one i
 });
 
 test("budget: a reservation larger than all of it, short or long → accepted when nothing else is held", () => {
-  const budget = new Budget(100);
+  const budget = budgetOf(100);
   const first = budget.reserve(of("ann"));
   assert.equal(first.resize(101), true);
   assert.equal(budget.reserve(of("bob")).resize(1), false);
@@ -53,7 +55,7 @@ test("budget: a reservation larger than all of it, short or long → accepted wh
 });
 
 test("budget: a reservation that cannot grow → keeps what it held", () => {
-  const budget = new Budget(100);
+  const budget = budgetOf(100);
   const [ann, bob] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
   assert.equal(ann.resize(50), true);
   assert.equal(bob.resize(40), true);

@@ -1,29 +1,50 @@
-import { totalmem } from "node:os";
-
-const MIB = 1024 * 1024;
-/** A reservation up to this size is short. */
-const SHORT = 64 * 1024;
-
-/** What one owner may hold of a budget together with others: an account, or the network of a client without one. */
+/** Who a request is charged to: an account, or the network of a client without one. */
 export type Owner = string | number;
+
+/**
+ * Admission control: what all requests share, and how much of it is in use. A request is charged through
+ * `Request.charge` and releases everything by itself when it is over.
+ */
+export interface Admission {
+  /** Bytes of bodies, of requests that wait on their connection, and of responses that clients have not read. */
+  readonly memory: Budget;
+  /** Operations that wait to be written. */
+  readonly operations: Budget;
+  /** Exports and imports. */
+  readonly transfers: Budget;
+}
+
+interface BudgetOptions {
+  readonly max: number;
+  /** How much one owner may hold. */
+  readonly share: number;
+  /** A reservation up to this size is short. */
+  readonly short: number;
+  /** A larger reservation counts as this much. */
+  readonly largest?: number;
+}
 
 /**
  * An amount that all requests share fairly: memory, places in a queue. No owner may hold more than its share while it
  * holds anything else. Long reservations may use three quarters together, so that short ones always have a reserve. A
- * reservation is accepted if no other long one exists, however large it is.
+ * reservation is accepted if there is no other long one, however large it is.
  */
 export class Budget {
   readonly #max: number;
   readonly #maxLong: number;
   readonly #share: number;
+  readonly #short: number;
+  readonly #largest: number;
   readonly #byOwner = new Map<Owner, number>();
   #taken = 0;
   #takenByLong = 0;
 
-  constructor(max: number, share = max / 2) {
+  constructor({ max, share, short, largest = (max * 3) / 4 }: BudgetOptions) {
     this.#max = max;
     this.#maxLong = (max * 3) / 4;
     this.#share = share;
+    this.#short = short;
+    this.#largest = largest;
   }
 
   get taken(): number {
@@ -37,7 +58,7 @@ export class Budget {
 
   /** What a reservation of this size counts: never more than all long ones may use, so that the reserve stays. */
   count(amount: number): number {
-    return amount > SHORT ? Math.min(amount, this.#maxLong) : amount;
+    return amount > this.#short ? Math.min(amount, this.#largest) : amount;
   }
 
   /** Whether a reservation may grow to `next`. */
@@ -45,8 +66,8 @@ export class Budget {
     if (next <= held || this.#taken === held) return true;
     const own = this.#byOwner.get(owner) ?? 0;
     if (own > held && own - held + next > this.#share) return false;
-    if (next <= SHORT) return this.#taken - held + next <= this.#max;
-    return this.#takenByLong - longPart(held) + next <= this.#maxLong;
+    if (next <= this.#short) return this.#taken - held + next <= this.#max;
+    return this.#takenByLong - this.#longPart(held) + next <= this.#maxLong;
   }
 
   change(owner: Owner, held: number, next: number): void {
@@ -54,12 +75,12 @@ export class Budget {
     if (own === 0) this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
     this.#taken += next - held;
-    this.#takenByLong += longPart(next) - longPart(held);
+    this.#takenByLong += this.#longPart(next) - this.#longPart(held);
   }
-}
 
-function longPart(amount: number): number {
-  return amount > SHORT ? amount : 0;
+  #longPart(amount: number): number {
+    return amount > this.#short ? amount : 0;
+  }
 }
 
 /** What one request holds of a budget. */
@@ -96,17 +117,4 @@ export class Reservation {
   release(): void {
     if (this.#held > 0) this.resize(0);
   }
-}
-
-/**
- * How many bytes requests may hold in memory: three sixteenths of what this process may use (the machine's memory, or
- * the limit of its cgroup), between 32 and 128 MiB.
- */
-export function requestMemory(available = availableMemory()): number {
-  return Math.min(128 * MIB, Math.max(32 * MIB, Math.floor((available * 3) / 16)));
-}
-
-function availableMemory(): number {
-  const constrained = process.constrainedMemory();
-  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }

@@ -3,6 +3,7 @@ import { BlockList, isIP, isIPv4, type Socket } from "node:net";
 
 /** Where a request came from, as far as it can be told. */
 export interface Client {
+  readonly address: string;
   /** The networks that the address is in, which limits are counted for: narrow to wide. */
   readonly networks: readonly string[];
   readonly isHttps: boolean;
@@ -36,7 +37,7 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
       }
       last = {
         address: socket.remoteAddress,
-        client: { networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined },
+        client: { address: peer, networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined },
       };
       return last.client;
     }
@@ -49,6 +50,7 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
     }
     const proto = listOf(headers["x-forwarded-proto"]).at(-1)?.toLowerCase();
     return {
+      address: client,
       networks: networksOf(client),
       isHttps: proto === "https",
       scheme: proto === "https" || proto === "http" ? proto : undefined,

@@ -12,30 +12,30 @@ import { MAX_HEADERS } from "./guard.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
 const MAX_HEADER_BYTES = 16 * 1024;
-/** How long a connection may stand still in the middle of an answer. */
+/** How long a connection may be idle during a response. */
 const STALLED_MS = 30_000;
-/** Longer than a reverse proxy keeps its idle connections (at most two minutes is usual), so that we never close first. */
+/** Longer than reverse proxies keep idle connections (usually two minutes at most), so that they close first. */
 const KEEP_ALIVE_MS = 130_000;
-/** How long open connections may still send while we leave, and how long what has begun may take. */
-const LEAVING_MS = 1_000;
-const LAST_MS = 250;
-const FINISHING_MS = 8_000;
+/** On shutdown: how long open connections may still send requests, and how long running requests may take. */
+const DRAIN_MS = 1_000;
+const LAST_REQUESTS_MS = 250;
+const FORCE_CLOSE_MS = 8_000;
 
-/** A client may send requests ahead of their answers; when so many wait, no more of them are read for a while. */
-const MANY_WAITING = 64;
-const FEW_WAITING = 16;
+/** Pipelining: reading stops when this many requests of a connection wait, and resumes at the lower count. */
+const PAUSE_AT = 64;
+const RESUME_BELOW = 16;
 /**
- * What was received already is parsed all the same, some thousand requests for each connection. So a request that waits
- * counts in the memory of all requests: about this much, and its headers.
+ * What was received already is parsed all the same: some thousand requests per connection. Each is charged about this
+ * much memory, and its headers.
  */
-const WAITING_BYTES = 4 * 1024;
+const PIPELINED_BYTES = 4 * 1024;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** What may be done with a path, and how it answers; undefined where there is nothing. */
+/** The allowed methods and the dialect of a path; undefined if there is no such path. */
 export type Allowed = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
 
-/** The server below the routes: what holds for every connection, whatever is asked over it. */
+/** The server below the routes: timeouts, connection limits, pipelining and malformed requests. */
 export function createHttpServer(
   handler: Handler,
   limits: Limits,
@@ -44,41 +44,41 @@ export function createHttpServer(
   memory: Budget,
   ownerOf: (request: IncomingMessage) => Owner,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
-  const lines = new Lines(handler, memory, ownerOf);
+  const pipelines = new RequestPipelines(handler, memory, ownerOf);
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: 50,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Twice the same header becomes one value with a comma, which no single-valued header can have: refused, not dropped.
+    // A repeated header becomes one value with a comma, which is invalid for single-valued headers: rejected, not ignored.
     joinDuplicateHeaders: true,
-    // The guard's own check answers with a document.
+    // The guard checks it and responds with an error document.
     requireHostHeader: false,
   });
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
   limitNetworks(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
-  // The guard refuses a request that has so many; more of them are not kept.
+  // The guard rejects a request with this many; more are not kept.
   server.maxHeadersCount = MAX_HEADERS + 1;
-  server.on("request", (request, response) => lines.join(request, response));
-  // Whoever expects something before sending a body is answered by the ordinary way: see guard.ts and body.ts.
+  server.on("request", (request, response) => pipelines.add(request, response));
+  // Expect headers are handled like any other request: see guard.ts and body.ts.
   for (const event of ["checkContinue", "checkExpectation"]) {
     server.on(event, (request, response) => server.emit("request", request, response));
   }
   server.on("clientError", (error: ParserError, socket: Socket) => {
-    lines.fail(
+    pipelines.fail(
       socket,
-      () => answerParserError(error, socket, allowed),
-      () => closeAfterAnswer(socket),
+      () => respondToParserError(error, socket, allowed),
+      () => closeAfterResponse(socket),
     );
   });
-  return { server, drain: () => drainConnections(server, lines) };
+  return { server, drain: () => drainConnections(server, pipelines) };
 }
 
 /**
  * Closes new connections of a network that has `max` open, so that no single client can take all of them. A network is
- * an IPv4 address or an IPv6 /56. Trusted proxies are exempt: everybody comes through them.
+ * an IPv4 address or an IPv6 /56. Trusted proxies are exempt: all clients share them.
  */
 function limitNetworks(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
   const open = new Map<string, number>();
@@ -101,30 +101,30 @@ function limitNetworks(server: Server, max: number, isTrustedProxy: (address: st
   });
 }
 
-interface Waiting {
+interface PipelinedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** What it holds since others were ahead of it. */
+  /** Charged only if others were ahead of it. */
   readonly memory: Reservation | undefined;
 }
 
 /** The requests of one connection. */
-interface Line {
+interface Pipeline {
   /** Those whose response is not finished, in order. */
-  readonly waiting: Waiting[];
-  /** The last that was parsed, with a response or without. */
-  last: Waiting | undefined;
+  readonly waiting: PipelinedRequest[];
+  /** The last one that was parsed, whether its response is finished or not. */
+  last: PipelinedRequest | undefined;
   isBroken: boolean;
 }
 
 /**
- * The requests of one connection are carried out one after another, in the order in which they came (RFC 9112, 9.3.2).
- * Left to itself Node starts all that arrived in one packet: a read would overtake the write before it, and a client
- * that reads no answers could make us prepare hundreds of them.
+ * Handles the requests of each connection one after another, in the order in which they arrived (RFC 9112, 9.3.2). Node
+ * by itself starts all that arrived in one packet: a read would overtake the write before it, and a client that reads
+ * no responses could make the server prepare hundreds of them.
  */
-class Lines {
-  readonly #lines = new Map<Socket, Line>();
-  readonly #start: (first: Waiting) => void;
+class RequestPipelines {
+  readonly #pipelines = new Map<Socket, Pipeline>();
+  readonly #start: (first: PipelinedRequest) => void;
   readonly #memory: Budget;
   readonly #ownerOf: (request: IncomingMessage) => Owner;
 
@@ -134,47 +134,47 @@ class Lines {
     this.#memory = memory;
   }
 
-  join(request: IncomingMessage, response: ServerResponse): void {
+  add(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (socket.destroyed) return;
-    const line = this.#lines.get(socket) ?? this.#open(socket);
-    const { waiting } = line;
+    const pipeline = this.#pipelines.get(socket) ?? this.#open(socket);
+    const { waiting } = pipeline;
     const memory = waiting.length === 0 ? undefined : this.#memory.reserve({ owner: this.#ownerOf(request) });
-    if (memory?.resize(WAITING_BYTES + headerLength(request)) === false) {
+    if (memory?.resize(PIPELINED_BYTES + headerLength(request)) === false) {
       socket.destroy();
       return;
     }
     const last = { request, response, memory };
-    line.last = last;
+    pipeline.last = last;
     waiting.push(last);
     last.response.on("close", () => {
       waiting.shift()?.memory?.release();
       // An idle connection keeps nothing of its last request.
-      if (line.last === last && request.complete) line.last = undefined;
-      if (waiting.length < FEW_WAITING && socket.isPaused()) socket.resume();
+      if (pipeline.last === last && request.complete) pipeline.last = undefined;
+      if (waiting.length < RESUME_BELOW && socket.isPaused()) socket.resume();
       const [next] = waiting;
-      // In a turn of its own: others must not wait for everything that one client has sent ahead.
+      // In a turn of its own, so that other clients do not wait for all that this one has sent ahead.
       if (next !== undefined) setImmediate(() => socket.writable && this.#start(next));
     });
     if (waiting.length === 1) this.#start(last);
-    // Afterwards: Node itself goes on reading at the end of each request.
-    else if (waiting.length >= MANY_WAITING) process.nextTick(() => socket.pause());
+    // In the next tick, because Node resumes reading at the end of each request.
+    else if (waiting.length >= PAUSE_AT) process.nextTick(() => socket.pause());
   }
 
-  #open(socket: Socket): Line {
-    const line: Line = { waiting: [], last: undefined, isBroken: false };
-    this.#lines.set(socket, line);
-    // Node tells of the end of the one that is being answered alone.
+  #open(socket: Socket): Pipeline {
+    const pipeline: Pipeline = { waiting: [], last: undefined, isBroken: false };
+    this.#pipelines.set(socket, pipeline);
+    // Node emits "close" only for the response that is being sent, not for those that wait.
     socket.once("close", () => {
-      this.#lines.delete(socket);
-      for (const { memory } of line.waiting.splice(0)) memory?.release();
+      this.#pipelines.delete(socket);
+      for (const { memory } of pipeline.waiting.splice(0)) memory?.release();
     });
-    return line;
+    return pipeline;
   }
 
-  /** Whoever waits for an answer is told with the last one that there will be no more. */
+  /** Announces in the last pending response of each connection that it will be closed. */
   end(): void {
-    for (const { waiting } of this.#lines.values()) {
+    for (const { waiting } of this.#pipelines.values()) {
       const last = waiting.at(-1)?.response;
       if (last?.headersSent === false) last.setHeader("Connection", "close");
     }
@@ -186,15 +186,15 @@ class Lines {
    * instead of `respond`.
    */
   fail(socket: Socket, respond: () => void, close: () => void): void {
-    const line = this.#lines.get(socket);
-    if (line?.last === undefined) {
+    const pipeline = this.#pipelines.get(socket);
+    if (pipeline?.last === undefined) {
       respond();
       return;
     }
-    // The parser reports each further packet as one more error.
-    if (line.isBroken) return;
-    line.isBroken = true;
-    const { last, waiting } = line;
+    // The parser reports each further packet as another error.
+    if (pipeline.isBroken) return;
+    pipeline.isBroken = true;
+    const { last, waiting } = pipeline;
     const isInBody = !last.request.complete;
     const isAnswered = isInBody && last.response.headersSent;
     const ahead = waiting.at(isInBody && !isAnswered ? -2 : -1);
@@ -219,12 +219,12 @@ const MALFORMED_REQUEST = createError("malformed-request");
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer; readonly bytesParsed?: number };
 
-/** Answers what never became a request; there is no reply object for it, only the socket. */
-function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
-  // Who has said nothing may be a browser that has connected in advance: it would take the answer for that to what it
-  // asks next.
+/** Responds to bytes that never became a request: there is no response object, only the socket. */
+function respondToParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
+  // A client that has sent nothing may be a browser that connected in advance: it would take this response for that to
+  // its next request.
   if (thrown.code === "ECONNRESET" || socket.bytesRead === 0) socket.destroy();
-  // What comes after the last request of a connection is nobody's, and a second error changes nothing.
+  // Bytes after the last request of a connection are ignored, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
   const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
   const { error, dialect } = unknown ?? {
@@ -240,44 +240,44 @@ function answerParserError(thrown: ParserError, socket: Socket, allowed: Allowed
     connection: "close",
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  closeAfterAnswer(socket, `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
+  closeAfterResponse(socket, `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${head.join("")}\r\n${body}`);
 }
 
-/** Gives the client a moment to read: closing a connection that still receives would destroy the answer on its way. */
-function closeAfterAnswer(socket: Socket, answer = ""): void {
-  socket.end(answer);
+/** Gives the client time to read: closing a connection that still receives data would discard the response in transit. */
+function closeAfterResponse(socket: Socket, response = ""): void {
+  socket.end(response);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-/** The parser knows some thirty methods and gives up on others; they are answered like those that are not offered. */
+/** Node fails to parse methods it does not know; the response is the same as for known methods that are not allowed. */
 function unknownMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
   allowed: Allowed,
 ): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
-  // Further on in the packet it is what follows another request, and may be anything.
+  // Later in the packet it follows another request, and may be anything.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;
-  const place = allowed(path);
-  if (place === undefined) return { error: createError("unknown-path"), dialect: JSON_API, headers: {} };
-  const { error, headers } = failure("method-not-allowed", { methods: place.allow, headers: { allow: place.allow } });
-  return { error, dialect: place.dialect, headers: { ...headers } };
+  const found = allowed(path);
+  if (found === undefined) return { error: createError("unknown-path"), dialect: JSON_API, headers: {} };
+  const { error, headers } = failure("method-not-allowed", { methods: found.allow, headers: { allow: found.allow } });
+  return { error, dialect: found.dialect, headers: { ...headers } };
 }
 
-/** Answers what has begun and what still comes in on open connections, then closes them. */
-async function drainConnections(server: Server, lines: Lines): Promise<void> {
-  lines.end();
+/** Serves running requests and those that still arrive on open connections, then closes the connections. */
+async function drainConnections(server: Server, pipelines: RequestPipelines): Promise<void> {
+  pipelines.end();
   server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
   const connections = await promisify(server.getConnections.bind(server))();
-  if (connections > 0) await sleep(LEAVING_MS);
+  if (connections > 0) await sleep(DRAIN_MS);
   const closed = once(server, "close");
-  // Nobody new is let in; those who have just come still get to say what they want.
+  // No new connections; those just accepted can still send a request.
   NetServer.prototype.close.call(server);
-  if (connections > 0) await sleep(LAST_MS);
-  // What is idle is closed now, and each other connection when its request is answered.
+  if (connections > 0) await sleep(LAST_REQUESTS_MS);
+  // Idle connections are closed now, the others after their response.
   server.closeIdleConnections();
-  const force = setTimeout(() => server.closeAllConnections(), FINISHING_MS);
+  const force = setTimeout(() => server.closeAllConnections(), FORCE_CLOSE_MS);
   await closed;
   clearTimeout(force);
 }

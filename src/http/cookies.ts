@@ -47,7 +47,12 @@ function sliceTrimmed(text: string, from: number, to: number): string {
 }
 
 /** `Set-Cookie` that keeps the secret of a session, or forgets it when there is none. */
-export function writeCookie(secret: string | undefined, maxAgeMs: number, client: Client, basePath: string): string {
+export function writeCookie(
+  secret: string | undefined,
+  maxAgeMs: number,
+  client: Pick<Client, "isHttps">,
+  basePath: string,
+): string {
   const age = secret === undefined ? 0 : Math.floor(maxAgeMs / 1_000);
   const secure = client.isHttps ? "; Secure" : "";
   return `${cookieName(client, basePath)}=${secret ?? ""}; Path=${basePath}/; Max-Age=${age}; HttpOnly; SameSite=Lax${secure}`;

@@ -22,7 +22,7 @@ test("openapi.json: host, port and base path of the request → server URL", asy
 });
 
 test("openapi.json: host with unusual characters → not repeated", async () => {
-  const { call } = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
+  const { call } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
   for (const path of ["/openapi.json", "/docs"]) {
     const { status, text } = await call("GET", path, {
       headers: { "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Host": 'x"><script>' },

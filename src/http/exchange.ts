@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import type { Budget, Owner, Reservation } from "./budget.ts";
+import type { Admission, Owner, Reservation } from "./budget.ts";
 
 export type { Logger };
 export type Response = ServerResponse;
@@ -10,25 +10,25 @@ export type Response = ServerResponse;
 export class Request {
   readonly raw: IncomingMessage;
   readonly log: Logger;
-  /** What was asked for, as it came; `raw.url` is the same below the base path. */
+  /** The URL as the client sent it; `raw.url` is the same below the base path. */
   readonly originalUrl: string;
-  /** The memory it holds, from the first byte of its body to the last byte of its response. */
-  readonly memory: Reservation;
-  #held: Reservation[] | undefined;
+  readonly #admission: Admission;
+  readonly #charges: Partial<Record<keyof Admission, Reservation>> = {};
   readonly #ownerOf: (raw: IncomingMessage) => Owner;
   #owner: Owner | undefined;
-  #hasEnded = false;
+  #isHandled = false;
+  #isClosed = false;
   #id: string | undefined;
 
-  constructor(raw: IncomingMessage, log: Logger, memory: Budget, ownerOf: (raw: IncomingMessage) => Owner) {
+  constructor(raw: IncomingMessage, log: Logger, admission: Admission, ownerOf: (raw: IncomingMessage) => Owner) {
     this.raw = raw;
     this.log = log;
     this.originalUrl = raw.url ?? "/";
+    this.#admission = admission;
     this.#ownerOf = ownerOf;
-    this.memory = memory.reserve(this);
   }
 
-  /** Who pays for the resources it uses: the network it comes from, until its account is known. */
+  /** Who it is charged to: the network it comes from, until its account is known. */
   get owner(): Owner {
     this.#owner ??= this.#ownerOf(this.raw);
     return this.#owner;
@@ -38,20 +38,38 @@ export class Request {
     this.#owner = owner;
   }
 
-  /** Keeps a reservation until the request has ended. */
-  hold(reservation: Reservation): void {
-    this.#held ??= [];
-    this.#held.push(reservation);
+  /** Charges it `amount` in all. False if that is too much: then it is charged what it was before. */
+  charge(resource: keyof Admission, amount: number): boolean {
+    return this.#reservation(resource).resize(amount);
   }
 
-  /** To be called when its response is sent and when its work is done: the second time, what it holds is released. */
-  end(): void {
-    if (!this.#hasEnded) {
-      this.#hasEnded = true;
-      return;
-    }
-    this.memory.release();
-    for (const reservation of this.#held ?? []) reservation.release();
+  /** Whether it could be charged `amount` now. */
+  fits(resource: keyof Admission, amount: number): boolean {
+    return this.#reservation(resource).fits(amount);
+  }
+
+  /** To be called when the handler is done: its operations are written. */
+  handled(): void {
+    this.#isHandled = true;
+    this.#charges.operations?.release();
+    this.#releaseIfOver();
+  }
+
+  /** To be called when the response is sent or the client has disconnected. */
+  closed(): void {
+    this.#isClosed = true;
+    this.#releaseIfOver();
+  }
+
+  #releaseIfOver(): void {
+    if (!this.#isHandled || !this.#isClosed) return;
+    this.#charges.memory?.release();
+    this.#charges.transfers?.release();
+  }
+
+  #reservation(resource: keyof Admission): Reservation {
+    this.#charges[resource] ??= this.#admission[resource].reserve(this);
+    return this.#charges[resource];
   }
 
   get method(): string {
@@ -62,14 +80,14 @@ export class Request {
     return this.raw.headers;
   }
 
-  /** Made when somebody asks for it: few requests have anything to log. */
+  /** Created on first use: few requests have anything to log. */
   get id(): string {
     this.#id ??= nextId();
     return this.#id;
   }
 }
 
-/** Short, and unlike those of any other process: a 500 shows it to the client, and the log line bears it. */
+/** Short and unique among processes: a 500 response and its log line both have it. */
 const PROCESS = randomBytes(6).toString("hex");
 let count = 0;
 

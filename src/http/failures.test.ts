@@ -18,7 +18,6 @@ async function startBroken(failure: Error) {
     changesSince: fail,
     forgetRemovals: fail,
     ready: fail,
-    waiting: 0,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
   };
@@ -64,7 +63,6 @@ test("an error of ours is a 500 that says nothing of itself, but has an id that 
 test("a store that is out of reach is a whole 503, to be tried again, without a word of the engine", async () => {
   for (const [options, code] of [
     [{ cause: new Error("secret driver text") }, "database-unavailable"],
-    [{ overloaded: true }, "queue-full"],
     [{ unknown: true, cause: new Error("secret driver text") }, "outcome-unknown"],
   ] as const) {
     const { all } = await startBroken(new StoreUnavailable("secret", options));

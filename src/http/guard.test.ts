@@ -4,7 +4,7 @@ import { exchange, newToken, signUp } from "../../test/accounts.ts";
 import { newId, PLAIN, startServer, type TestServer } from "../../test/harness.ts";
 
 const open = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
-const accounts = await startServer({ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" });
+const accounts = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
 const proxied = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
 const ann = await signUp(accounts.port, "ann", "correct horse battery");
 const { token } = await newToken(accounts.port, ann, { label: "app", scope: "read" });

@@ -1,14 +1,15 @@
 import { failure, type RequestFailure } from "../errors.ts";
-import { importFeeds } from "../imports.ts";
+import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
 import { writeOpml } from "../opml/write.ts";
 import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
+import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
-import { admitLong, downloadOf, respondInPieces } from "./respond.ts";
+import { downloadOf, respondInPieces } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -25,10 +26,10 @@ export function requireOpmlType(header: string | undefined): void {
 }
 
 /** Handlers of `/v1/imports` and `/v1/subscriptions.opml`. */
-export function createOpmlHandlers({ store, longRequests, clock }: Services, parser: Parser) {
+export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   return {
     async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
-      admitLong(longRequests, request);
+      admitTransfer(request);
       const file = writeOpml(everySubscription(store, user, requireAccess), clock());
       await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
     },
@@ -36,11 +37,13 @@ export function createOpmlHandlers({ store, longRequests, clock }: Services, par
     async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
       const { request, response, caller, maxBytes } = call;
       const { dryRun } = call.query;
-      admitLong(longRequests, request);
+      admitTransfer(request);
+      if (!dryRun) admitOperations(request, BATCH_SIZE);
       const bytes = await readBody(request, response, maxBytes);
       const isWanted = () => !response.destroyed;
       const job = { kind: "opml", bytes } as const;
-      const feeds = await parser.parse<Entry>(job, request.owner, caller.spend, isWanted).catch((error) => {
+      const read = parser.parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries);
+      const feeds = await read.catch((error) => {
         throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
       });
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.

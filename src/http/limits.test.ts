@@ -89,6 +89,23 @@ test("when more waits to be written than may, a request is refused whole and can
   }
 });
 
+test("early response: body of less than 1 MiB still to come → the connection can be used again", async () => {
+  const { port } = await startServer();
+  const body = bodyOf(5_000);
+  assert.ok(body.length > 512 * 1024);
+  const socket = connect(port, "127.0.0.1");
+  socket.write(
+    `POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  const [rejected] = await once(socket, "data");
+  assert.match(String(rejected), /^HTTP\/1\.1 404 /);
+  assert.doesNotMatch(String(rejected), /connection: close/i);
+  socket.write(`${body}GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  const [next] = await once(socket, "data");
+  assert.match(String(next), /^HTTP\/1\.1 200 /);
+  socket.destroy();
+});
+
 test("a slow request has a line in the log", async () => {
   const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" });
   await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });

@@ -7,7 +7,7 @@ import { pino } from "pino";
 import { add, newId, startServer } from "../../test/harness.ts";
 import { Budget } from "./budget.ts";
 import { Request } from "./exchange.ts";
-import { holdUnsent, respondContent } from "./respond.ts";
+import { chargeUnsent, respondContent } from "./respond.ts";
 
 const EXPORT = "/v1/subscriptions.opml";
 const FEEDS = 10_000;
@@ -114,16 +114,19 @@ test("export: a client that reads too slowly → its connection is closed", asyn
   }
 });
 
+const budgetOf = (max: number) => new Budget({ max, share: max / 2, short: 64 * 1024 });
+
 test("response: more unread bytes than the budget has → the connection is closed", async () => {
   const LONG = "x".repeat(20_000_000);
   const log = pino({ level: "silent" });
-  const start = async (budget: Budget) => {
+  const start = async (memory: Budget) => {
+    const admission = { memory, operations: memory, transfers: memory };
     const http = createServer((raw, response) => {
-      const request = new Request(raw, log, budget, () => "one network");
-      response.on("close", () => request.end());
+      const request = new Request(raw, log, admission, () => "one network");
+      response.on("close", () => request.closed());
       respondContent(response, "text/plain", LONG);
-      holdUnsent(request, response);
-      request.end();
+      chargeUnsent(request, response);
+      request.handled();
     });
     await once(http.listen(0, "127.0.0.1"), "listening");
     return http;
@@ -144,11 +147,11 @@ test("response: more unread bytes than the budget has → the connection is clos
     await once(http, "close");
     return { received, held, left: budget.taken };
   };
-  const enough = await receive(new Budget(100_000_000));
+  const enough = await receive(budgetOf(100_000_000));
   assert.ok(enough.received > LONG.length);
   assert.ok(enough.held > 1_000_000, `${enough.held} bytes were held`);
   assert.equal(enough.left, 0);
-  const budget = new Budget(100_000);
+  const budget = budgetOf(100_000);
   // Of somebody else: a response that finds no other long one may be as long as it likes.
   budget.reserve({ owner: "another network" }).resize(70_000);
   const small = await receive(budget);

@@ -137,8 +137,8 @@ describe("the page", async () => {
 test("the page knows whether there are accounts, and whether anyone may make one", async () => {
   for (const [settings, state] of [
     [{}, "off"],
-    [{ EARMARK_ACCOUNTS: "on" }, "on"],
-    [{ EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open" }, "open"],
+    [{ EARMARK_ACCOUNTS: "true" }, "on"],
+    [{ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" }, "open"],
   ] as const) {
     const { call } = await startServer(settings);
     const { text } = await call("GET", "/");

@@ -5,7 +5,7 @@ import { readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 
-/** The thread that reads long bodies. It hands over what it has read piece by piece, whenever it is asked for more. */
+/** The thread that parses long bodies. It returns the items in pieces, on request. */
 
 export type ParseJob =
   | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
@@ -15,24 +15,24 @@ export type ParsedPiece =
   | { readonly items: readonly unknown[]; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly notOpml: string }
-  /** The thread ended while it read. */
+  /** The thread ended while parsing. */
   | { readonly isTooComplex: true };
 
 export const MORE = "more";
 
 const PIECE_ITEMS = 1_000;
-/** Several times what an operation has. */
+/** Several times as many as an operation has. */
 const VALUES_PER_OPERATION = 32;
 
 let items: readonly unknown[] = [];
-let handed = 0;
+let returned = 0;
 
 parentPort?.on("message", (message: ParseJob | typeof MORE) => {
   parentPort?.postMessage(message === MORE ? nextPiece() : start(message));
 });
 
 function start(job: ParseJob): ParsedPiece {
-  handed = 0;
+  returned = 0;
   try {
     items = job.kind === "opml" ? readOpml(job.bytes) : parseOperations(job);
     return nextPiece();
@@ -49,9 +49,9 @@ function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "ope
 }
 
 function nextPiece(): ParsedPiece {
-  const piece = items.slice(handed, handed + PIECE_ITEMS);
-  handed += piece.length;
-  const isLast = handed === items.length;
+  const piece = items.slice(returned, returned + PIECE_ITEMS);
+  returned += piece.length;
+  const isLast = returned === items.length;
   if (isLast) items = [];
   return { items: piece, isLast };
 }

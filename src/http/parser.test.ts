@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
 import type { Operation } from "../jsonapi/operations.ts";
 import type { Malformed } from "../jsonapi/resource.ts";
@@ -10,6 +10,7 @@ import { Parser } from "./parser.ts";
 const MIB = 2 ** 20;
 const free = () => undefined;
 const always = () => true;
+const unchanged = <Item>(items: Item[]) => items;
 const parser = new Parser(8 * MIB);
 
 const opml = (...urls: string[]) =>
@@ -17,17 +18,15 @@ const opml = (...urls: string[]) =>
     `<opml version="2.0"><body>${urls.map((url) => `<outline text="t" xmlUrl="${url}"/>`).join("")}</body></opml>`,
   );
 const readFile = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
-  parser.parse<Entry>({ kind: "opml", bytes }, owner, free, isWanted);
-const readDocument = (text: string, maxOperations = 10_000) =>
-  parser.parse<Operation>(
-    { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" },
-    "ann",
-    free,
-    always,
-  );
-const isRefused = (code: ErrorCode) => (error: unknown) => error instanceof RequestFailure && error.error.code === code;
+  parser.parse({ kind: "opml", bytes }, owner, free, isWanted, unchanged<Entry>);
+const readDocument = (text: string, maxOperations = 10_000) => {
+  const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
+  return parser.parse(job, "ann", free, always, unchanged<Operation>);
+};
+const isRejected = (code: ErrorCode) => (error: unknown) =>
+  error instanceof RequestFailure && error.error.code === code;
 
-test("parser: a file and a document → the same as read at once, in order", async () => {
+test("parser: OPML and JSON → all items in order", async () => {
   const urls = Array.from({ length: 2_500 }, (_, index) => `https://a.example/${index}`);
   const entries = await readFile(opml(...urls));
   assert.deepEqual(
@@ -48,16 +47,16 @@ test("parser: a file and a document → the same as read at once, in order", asy
   assert.equal((attempts[2_500] as Malformed).refused, "invalid-operation");
 });
 
-test("parser: what cannot be read → refused, and the next body is read", async () => {
+test("parser: invalid body → rejected, and the next body is parsed", async () => {
   await assert.rejects(readFile(Buffer.from("no")), NotOpml);
-  await assert.rejects(readDocument("{"), isRefused("malformed-json"));
-  await assert.rejects(readDocument('{"atomic:operations":1}'), isRefused("malformed-document"));
+  await assert.rejects(readDocument("{"), isRejected("malformed-json"));
+  await assert.rejects(readDocument('{"atomic:operations":1}'), isRejected("malformed-document"));
   const document = `{"atomic:operations":[],"x":[${"[],".repeat(1_000)}[]]}`;
-  await assert.rejects(readDocument(document, 10), isRefused("document-too-complex"));
+  await assert.rejects(readDocument(document, 10), isRejected("document-too-complex"));
   assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
 });
 
-test("parser: the documents that take most memory → are read, and the next body too", async () => {
+test("parser: documents that take most memory → parsed, and the next body too", async () => {
   const many = (count: number, write: (index: number) => string) => Array.from({ length: count }, (_, n) => write(n));
   const documents = [
     `{"constructor":1,"x":[${many(150_000, (n) => `{"k${n}":1}`)}]}`,
@@ -65,11 +64,11 @@ test("parser: the documents that take most memory → are read, and the next bod
     `{"constructor":1,"x":[${many(150_000, () => "{}")}]}`,
     `{"x":"${"\u0100".repeat(1_300_000)}"}`,
   ];
-  for (const text of documents) await assert.rejects(readDocument(text), isRefused("malformed-document"));
+  for (const text of documents) await assert.rejects(readDocument(text), isRejected("malformed-document"));
   assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
 });
 
-test("parser: one owner sends many bodies → another's is read after one of them", async () => {
+test("parser: one owner sends many bodies → another's is parsed after one of them", async () => {
   const order: string[] = [];
   const read = async (owner: string) => {
     await readFile(opml("https://a.example/1"), owner);
@@ -79,26 +78,80 @@ test("parser: one owner sends many bodies → another's is read after one of the
   assert.ok(order.indexOf("bob") <= 2, order.join(" "));
 });
 
-test("parser: a client that has gone → its body is not read", async () => {
+test("parser: client disconnects → its body is not parsed", async () => {
   let isThere = true;
   const first = readFile(opml("https://a.example/1"));
   const second = readFile(opml("https://a.example/2"), "ann", () => isThere);
   isThere = false;
   await first;
-  await assert.rejects(second, isRefused("body-incomplete"));
+  await assert.rejects(second, isRejected("body-incomplete"));
 });
 
-test("parser: a long body → its length counts as operations before it is read, and its items afterwards", async () => {
+test("parser: long body → charged by its length before it is parsed, and by its items afterwards", async () => {
   const spent: number[] = [];
   const spend = (operations: number) => void spent.push(operations);
-  await parser.parse({ kind: "opml", bytes: opml("https://a.example/1", "https://a.example/2") }, "ann", spend, always);
+  const parse = (bytes: Buffer, spendOn: (operations: number) => void) =>
+    parser.parse({ kind: "opml", bytes }, "ann", spendOn, always, unchanged);
+  await parse(opml("https://a.example/1", "https://a.example/2"), spend);
   assert.deepEqual(spent, [1, 1]);
   spent.length = 0;
   const padded = Buffer.concat([Buffer.from("<opml><!--"), Buffer.alloc(10_000, "x"), Buffer.from("--></opml>")]);
-  await parser.parse({ kind: "opml", bytes: padded }, "ann", spend, always);
+  await parse(padded, spend);
   assert.deepEqual(spent, [10]);
   const refuse = () => {
     throw new Error("too many operations");
   };
-  await assert.rejects(parser.parse({ kind: "opml", bytes: padded }, "ann", refuse, always), /too many operations/);
+  await assert.rejects(parse(padded, refuse), /too many operations/);
+});
+
+test("parser: parsed bodies are still in use → the next waits until one is done, even if its use fails", async () => {
+  const used: PromiseWithResolvers<void>[] = [];
+  let onUse = () => undefined;
+  const use = () => {
+    const one = Promise.withResolvers<void>();
+    used.push(one);
+    onUse();
+    return one.promise;
+  };
+  const isInUse = (count: number) =>
+    new Promise<void>((resolve) => {
+      onUse = () => void (used.length === count && resolve());
+    });
+  const parse = () => parser.parse({ kind: "opml", bytes: opml("https://a.example/1") }, "ann", free, always, use);
+  const eight = isInUse(8);
+  const results = Array.from({ length: 10 }, parse).map((result) => result.catch((error: Error) => error.message));
+  await eight;
+  // The other thread is free, and answers after anything that this one could have started meanwhile.
+  await parser
+    .parse({ kind: "opml", bytes: Buffer.alloc(MIB + 1, " ") }, "bob", free, always, use)
+    .catch(() => undefined);
+  assert.equal(used.length, 8);
+  const nine = isInUse(9);
+  used[0]?.reject(new Error("not written"));
+  await nine;
+  const ten = isInUse(10);
+  used[1]?.resolve();
+  await ten;
+  for (const one of used) one.resolve();
+  assert.deepEqual(await Promise.all(results), ["not written", ...Array(9).fill(undefined)]);
+});
+
+test("parser: document of 320,000 members and elements → parsed, one more → rejected", async () => {
+  const documentOf = (values: number) => `{"x":[${"1,".repeat(values - 2)}1]}`;
+  await assert.rejects(readDocument(documentOf(320_000)), isRejected("malformed-document"));
+  await assert.rejects(readDocument(documentOf(320_001)), isRejected("document-too-complex"));
+});
+
+test("parser: parsing takes more than 10 seconds → rejected, and the next body is parsed", async () => {
+  // Nothing but timers of this thread is faked: the body is still being parsed when ten seconds have passed.
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const slow = readDocument(`{"x":[${"1,".repeat(300_000)}1]}`);
+    await Promise.resolve();
+    mock.timers.tick(10_000);
+    await assert.rejects(slow, isRejected("document-too-complex"));
+  } finally {
+    mock.timers.reset();
+  }
+  assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
 });

@@ -2,12 +2,13 @@ import { Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { NotOpml } from "../opml/entry.ts";
+import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
 
-/** How long one body may take: a hostile one may be made to take for ever. */
+/** How long parsing one body may take: a hostile one could take forever. */
 const TIME_MS = 10_000;
 /**
  * Heap of the thread: for itself, and for each byte that a body may have. It is several times what the worst body takes,
@@ -18,18 +19,24 @@ const HEAP_PER_BYTE = 24;
 /** How long the thread waits for another body before it ends. */
 const IDLE_MS = 10_000;
 
+/** Bodies up to this length have a thread of their own, so that they do not wait for longer ones. */
+const MEDIUM_BYTES = 1024 * 1024;
+/**
+ * How many parsed bodies of a thread may be in use. Node accepts one connection per iteration of the event loop: if a
+ * burst of bodies were parsed faster than it can be written, the main thread would be busy with their contents while
+ * new clients wait to be rejected.
+ */
+const MAX_IN_USE = 8;
+
 interface Waiting {
   readonly job: ParseJob;
-  /** False when the client has gone. */
+  /** False when the client has disconnected. */
   readonly isWanted: () => boolean;
-  readonly resolve: (items: readonly unknown[]) => void;
+  readonly use: (items: readonly unknown[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Bodies up to this length have a thread of their own, so that they do not wait for longer ones. */
-const MEDIUM_BYTES = 1024 * 1024;
-
-/** Reads long bodies in threads of their own, so that none of them holds up other requests. */
+/** Parses long bodies in threads, so that none of them blocks other requests. */
 export class Parser {
   readonly #medium: ParserThread;
   readonly #long: ParserThread;
@@ -40,26 +47,35 @@ export class Parser {
   }
 
   /**
-   * What the body holds, in its order; its bytes are gone afterwards. It takes time whatever is in it, so each kilobyte
-   * counts as an operation under the caller's limit, before it is read.
+   * Passes the items of a body, in order, to `use` and returns its result; the body's bytes are gone afterwards. Parsing
+   * takes time whatever the body contains, so each kilobyte counts as one operation under the caller's rate limit.
    */
-  async parse<Item>(job: ParseJob, owner: Owner, spend: Spend, isWanted: () => boolean): Promise<Item[]> {
+  async parse<Item, Result>(
+    job: ParseJob,
+    owner: Owner,
+    spend: Spend,
+    isWanted: () => boolean,
+    use: (items: Item[]) => Result | Promise<Result>,
+  ): Promise<Result> {
     const { length } = job.bytes;
     const cost = Math.ceil(length / 1_024);
     await spend(cost);
-    const items = await (length > MEDIUM_BYTES ? this.#long : this.#medium).parse(job, owner, isWanted);
-    if (items.length > cost) await spend(items.length - cost);
-    return items as Item[];
+    const thread = length > MEDIUM_BYTES ? this.#long : this.#medium;
+    return thread.parse(job, owner, isWanted, async (items) => {
+      if (items.length > cost) await spend(items.length - cost);
+      return use(items as Item[]);
+    });
   }
 }
 
 /**
- * A thread that reads bodies one after another; owners take turns. A body that takes too long ends the thread and
- * nothing else. How many may wait follows from the memory that their bodies hold.
+ * A thread that parses one body after another; owners take turns. A body that takes too long ends the thread and
+ * nothing else. The memory that bodies hold bounds how many can wait.
  */
 class ParserThread {
   readonly #heapMib: number;
   readonly #queue = new FairQueue<Owner, Waiting>();
+  #inUse = 0;
   #isRunning = false;
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -68,22 +84,40 @@ class ParserThread {
     this.#heapMib = BASE_MIB + Math.ceil((HEAP_PER_BYTE * maxBytes) / 2 ** 20);
   }
 
-  parse(job: ParseJob, owner: Owner, isWanted: () => boolean): Promise<readonly unknown[]> {
+  parse<Result>(
+    job: ParseJob,
+    owner: Owner,
+    isWanted: () => boolean,
+    use: (items: readonly unknown[]) => Promise<Result>,
+  ): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#queue.push(owner, { job, isWanted, resolve, reject });
-      if (!this.#isRunning) void this.#run();
+      const useOne = (items: readonly unknown[]) => {
+        this.#inUse += 1;
+        const done = use(items).finally(() => {
+          this.#inUse -= 1;
+          this.#run();
+        });
+        done.then(resolve, reject);
+      };
+      this.#queue.push(owner, { job, isWanted, use: useOne, reject });
+      this.#run();
     });
   }
 
-  async #run(): Promise<void> {
+  #run(): void {
+    if (!this.#isRunning) void this.#parseQueue();
+  }
+
+  async #parseQueue(): Promise<void> {
     this.#isRunning = true;
     clearTimeout(this.#idle);
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const { job, isWanted, resolve, reject } = next;
+    while (this.#inUse < MAX_IN_USE) {
+      const next = this.#queue.shift();
+      if (next === undefined) break;
       try {
-        resolve(await this.#parseNow(job, isWanted));
+        next.use(await this.#parseNow(next.job, next.isWanted));
       } catch (error) {
-        reject(error);
+        next.reject(error);
       }
     }
     this.#isRunning = false;
@@ -116,7 +150,7 @@ class ParserThread {
       resourceLimits: { maxOldGenerationSizeMb: this.#heapMib, maxYoungGenerationSizeMb: 16 },
     });
     this.#worker = worker;
-    // Without a listener, a thread that runs out of memory while nobody asks would end the process.
+    // Without a listener, a thread that runs out of memory while idle would end the process.
     for (const event of ["error", "exit"]) {
       worker.on(event, () => {
         if (this.#worker === worker) this.#worker = undefined;
@@ -130,7 +164,6 @@ class ParserThread {
     const worker = this.#worker;
     worker?.unref();
     this.#idle = setTimeout(() => {
-      // The next body gets a new one.
       this.#worker = undefined;
       void worker?.terminate();
     }, IDLE_MS).unref();
@@ -142,22 +175,14 @@ function tooComplex({ kind }: ParseJob): Error {
   return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 
-/** Sends a message and resolves to the answer. A thread that ends instead was ended by what it read. */
+/** A thread that ends instead of replying was ended by the body it was parsing. */
 function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPiece> {
   worker.ref();
-  return new Promise((resolve) => {
-    const onMessage = (piece: ParsedPiece) => settle(piece);
-    const onEnd = () => settle({ isTooComplex: true });
-    const settle = (piece: ParsedPiece) => {
-      worker.off("message", onMessage).off("error", onEnd).off("exit", onEnd);
-      resolve(piece);
-    };
-    worker.on("message", onMessage).on("error", onEnd).on("exit", onEnd);
-    worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
-  });
+  worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
+  return nextReply<ParsedPiece>(worker, () => ({ isTooComplex: true }));
 }
 
-/** The memory of a body goes to the thread, unless it is part of a buffer that others use as well. */
+/** The memory of a body moves to the thread, unless it is part of a shared buffer. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return byteLength > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }

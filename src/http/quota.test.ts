@@ -8,7 +8,7 @@ const DETAIL =
 
 /** A server on which an account may have three subscriptions, and somebody with an account and a token. */
 async function start() {
-  const settings = { EARMARK_ACCOUNTS: "on", EARMARK_SIGN_UP: "open", EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" };
+  const settings = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" };
   const { port, call } = await startServer(settings);
   const { token } = await newToken(port, await signUp(port, "ann", "the password of ann"), {
     label: "x",
@@ -97,5 +97,5 @@ test("quota: an import passes the limit → what does not fit is refused, and th
 test("quota: a server without accounts → none", async () => {
   const { call } = await startServer();
   assert.equal((await call("GET", "/v1/me")).json.meta.limits.subscriptions, null);
-  await assert.rejects(startServer({ EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" }), /only with EARMARK_ACCOUNTS=on/);
+  await assert.rejects(startServer({ EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" }), /only with EARMARK_ACCOUNTS=true/);
 });

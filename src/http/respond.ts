@@ -5,15 +5,18 @@ import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import type { Budget, Owner } from "./budget.ts";
+import type { Owner } from "./budget.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 
-/** A body up to this length is read to its end after an early answer, so that its connection can go on. */
-const MAX_DISCARDED_BYTES = 64 * 1024;
-/** What is thrown away is received in pieces of 64 KiB, this far apart: many clients must not keep the server busy with it. */
+/**
+ * After an early response, a body up to this length is received to its end, so that the client can reuse its connection:
+ * accepting a new one for each retry costs an overloaded server more.
+ */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
+/** Longer bodies are discarded in pieces of 64 KiB at this interval, so that they do not keep the server busy. */
 const DISCARDING_MS = 3;
-/** How long a client that is still sending gets to read the answer before its connection is closed. */
+/** How long a client that is still sending has to read the response before its connection is closed. */
 export const LINGER_MS = 1_000;
 
 /** A long response is sent in pieces of this size. */
@@ -39,7 +42,7 @@ export function respondMoved(response: Response, location: string): void {
   response.writeHead(308, { ...headersOf(response), location, "content-length": 0 }).end();
 }
 
-/** The client has what it asks for already. */
+/** The client has the current version already. */
 export function respondUnchanged(response: Response, headers: Headers): void {
   response.writeHead(304, { ...headersOf(response), ...headers }).end();
 }
@@ -64,7 +67,7 @@ export async function respondInPieces(
     response.writeHead(200, head).end();
     return;
   }
-  // What fails before the second text, the first of which is often ready, is still answered as a failure.
+  // A failure before the second text still gets an error response; the first one is often ready at once.
   const start: IteratorResult<string, unknown>[] = [await texts.next(), await texts.next()];
   if (response.destroyed) return;
   response.writeHead(200, head);
@@ -80,14 +83,14 @@ export async function respondInPieces(
     }
     response.end(piece);
   } catch (error) {
-    // The client must not take what it has for the whole.
+    // The client must not mistake a part for the whole.
     response.destroy();
-    // Access that was revoked meanwhile is no failure.
-    if (!(error instanceof RequestFailure)) request.log.error({ reqId: request.id, err: error }, "an answer broke off");
+    // Revoked access is not an error of the server.
+    if (!(error instanceof RequestFailure)) request.log.error({ reqId: request.id, err: error }, "response aborted");
   }
 }
 
-/** In each turn of the event loop one of those who wait goes on; owners take turns. */
+/** Lets one waiting response continue per turn of the event loop; owners take turns. */
 class Turns {
   readonly #queue = new FairQueue<Owner, () => void>();
 
@@ -115,21 +118,14 @@ async function writePiece(response: Response, piece: string): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Takes one of the places for requests that take long, until the request has ended. */
-export function admitLong(places: Budget, request: Request): void {
-  const place = places.reserve(request);
-  if (!place.resize(1)) throw failure("too-many-transfers");
-  request.hold(place);
-}
-
 /**
- * What the client has not read yet counts in the memory that requests share, and must be read at a minimum rate;
+ * Charges what the client has not read yet to the memory that requests share. The client must read at a minimum rate;
  * otherwise the connection is closed. To be called when a response is complete.
  */
-export function holdUnsent(request: Request, response: Response): void {
+export function chargeUnsent(request: Request, response: Response): void {
   const unsent = response.writableLength;
   if (unsent === 0 || response.closed) return;
-  if (!request.memory.resize(unsent)) {
+  if (!request.charge("memory", unsent)) {
     response.destroy();
     return;
   }
@@ -142,7 +138,7 @@ function readingTime(bytes: number): number {
   return READING_MS + (1_000 * bytes) / MIN_BYTES_PER_SECOND;
 }
 
-/** Resolves when more can be written, or never will be. */
+/** Resolves when more can be written, or the stream is closed. */
 export function drained(stream: Writable): Promise<void> {
   if (stream.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
@@ -154,12 +150,12 @@ export function drained(stream: Writable): Promise<void> {
   });
 }
 
-/** Headers of a file to be kept under this name. */
+/** Headers of a file download with this name. */
 export function downloadOf(contentType: string, name: string): Headers {
   return { "content-type": contentType, "content-disposition": `attachment; filename="${name}"` };
 }
 
-/** Sends whatever it is: a document, a page, figures. */
+/** Sends content of any type. */
 export function respondContent(
   response: Response,
   contentType: string,
@@ -174,7 +170,7 @@ export function respondContent(
     "content-type": contentType,
     "content-length": length,
   });
-  // As many bytes as characters: it is ASCII, which is the same in Latin-1, and that is copied as it is.
+  // As many bytes as characters: ASCII, which can be written as Latin-1 without conversion.
   response.end(content, length === content.length ? "latin1" : "utf8");
 }
 
@@ -189,12 +185,12 @@ export const COMMON_HEADERS = {
 
 const CROSS_ORIGIN_HEADERS = { ...COMMON_HEADERS, vary: "Accept, Origin" } as const;
 
-/** What every answer says; one that is meant for a web app elsewhere says that it is for that one alone. */
+/** Headers of every response; a cross-origin response varies by origin. */
 export function headersOf(response: Response): Headers {
   return response.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
 }
 
-/** Whatever was thrown, as an error document. What was not thrown on purpose is logged, and says nothing of itself. */
+/** Responds with an error document. Unexpected errors are logged, and the client gets no details. */
 export function respondToFailure(thrown: unknown, request: Request, response: Response, dialect: Dialect): void {
   const { error, headers } = toFailure(thrown, request);
   const document = dialect.writeError(error);
@@ -203,8 +199,8 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
     return;
   }
 
-  // Closing a connection that still receives would destroy the answer on its way. So the answer is sent whole, what
-  // comes in is thrown away, and the connection is closed when the client has stopped, or after a moment.
+  // Closing a connection that still receives data would discard the response in transit. So the rest of the body is
+  // discarded, and the connection is closed when the client has sent it, or after a while.
   const body = Buffer.from(document);
   response.writeHead(error.status, {
     ...headersOf(response),
@@ -243,7 +239,6 @@ function isStillSending({ raw }: Request): boolean {
 function toFailure(thrown: unknown, request: Request): RequestFailure {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
-    if (thrown.overloaded) return failure("queue-full");
     request.log.error({ reqId: request.id, err: thrown }, "database unavailable");
     return failure(thrown.unknown ? "outcome-unknown" : "database-unavailable");
   }

@@ -7,8 +7,8 @@ import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import { admitOperations, createAdmission } from "./admission.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { Budget, requestMemory } from "./budget.ts";
 import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
@@ -17,7 +17,7 @@ import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
-import { holdUnsent, respondToFailure } from "./respond.ts";
+import { chargeUnsent, respondToFailure } from "./respond.ts";
 import { type Match, pathOf, type Route, Router, relativeTo, routeOf } from "./router.ts";
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
@@ -25,9 +25,8 @@ import { SlowRequestLog } from "./slow-requests.ts";
 /** Connections that wait to be accepted. With a short queue, one client that opens many makes others retransmit. */
 const BACKLOG = 4_096;
 
-/** Exports and imports that may run at a time, in all and per account. */
-const MAX_LONG_REQUESTS = 64;
-const MAX_LONG_REQUESTS_OF_ONE = 4;
+/** Any other method may write, and so counts as an operation at least. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const NO_PAGE =
   "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without.";
@@ -52,10 +51,9 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   let isDraining = false;
-  const bytes = requestMemory();
-  const memory = new Budget(bytes, bytes / 4);
+  const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
+  metrics?.watchQueue(() => admission.operations.taken);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
-  const longRequests = new Budget(MAX_LONG_REQUESTS, MAX_LONG_REQUESTS_OF_ONE);
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may contain text that somebody else chose.
   const hooks = { streamWrite: escapeControlCharacters };
@@ -79,7 +77,7 @@ export function createServer(options: ServerOptions): Server {
           basePath: config.basePath,
           clock,
         });
-  const services = { config, store, accounts, metrics, readClient, longRequests, clock };
+  const services = { config, store, accounts, metrics, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
@@ -93,25 +91,21 @@ export function createServer(options: ServerOptions): Server {
       // After an offer to switch protocols Node's parser loses the rest of the packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response, match);
-      if (isPreflight) {
-        request.end();
-        return;
-      }
+      if (isPreflight) return;
       guard(raw, match?.resource.path.startsWith("/v1/") === true);
       const route = routeOf(match, raw);
       const caller = await authenticate(raw, route.access);
-      if (response.closed) {
-        request.end();
-        return;
-      }
+      if (response.closed) return;
       if (accounts !== undefined && caller.user !== NOBODY) request.owner = caller.user;
+      if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
       await route.handle(request, response, caller, match?.params ?? {});
     } catch (error) {
       await packetParsed();
       respondToFailure(error, request, response, match?.resource.dialect ?? JSON_API);
+    } finally {
+      chargeUnsent(request, response);
+      request.handled();
     }
-    holdUnsent(request, response);
-    request.end();
   };
   const slowRequests = new SlowRequestLog(log, clock);
   const observe = (request: Request, response: Response, match: Match | undefined, ms: number) => {
@@ -128,23 +122,22 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, memory, networkOf);
+      const request = new Request(raw, log, admission, networkOf);
       raw.url = withoutBase(relativeTo(request.originalUrl));
       const match = router.find(pathOf(raw.url));
       response.on("close", () => {
-        request.end();
+        request.closed();
         observe(request, response, match, performance.now() - started);
       });
       answer(request, response, match).catch((error) => {
-        log.error({ reqId: request.id, err: error }, "response interrupted");
+        log.error({ reqId: request.id, err: error }, "response aborted");
         response.destroy();
-        request.end();
       });
     },
     config.limits,
     (path) => router.find(withoutBase(path))?.resource,
     createProxyCheck(config.trustedProxies),
-    memory,
+    admission.memory,
     networkOf,
   );
 

@@ -1,7 +1,6 @@
 import type { Accounts } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import type { SubscriptionStore } from "../subscriptions.ts";
-import type { Budget } from "./budget.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -13,7 +12,5 @@ export interface Services {
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
   readonly readClient: ReadClient;
-  /** How many exports and imports may run at a time. */
-  readonly longRequests: Budget;
   readonly clock: () => Date;
 }

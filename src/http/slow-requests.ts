@@ -4,9 +4,8 @@ const MAX_LINES = 10;
 const WINDOW_MS = 60_000;
 
 /**
- * Logs slow requests, at most ten a minute and then how many were left out: a client that sends or reads slowly must
- * not be able to fill the log. Requests that failed or broke off are counted apart from those that succeeded, so that
- * strangers cannot hide the latter.
+ * Logs slow requests, at most ten per minute and then how many were omitted, so that slow clients cannot fill the log.
+ * Failed and aborted requests are counted apart from successful ones, which they cannot crowd out.
  */
 export class SlowRequestLog {
   readonly #log: Logger;
@@ -34,14 +33,14 @@ export class SlowRequestLog {
     this.#log.warn(line, "slow request");
   }
 
-  /** Logs how many were left out so far. */
+  /** Logs how many were omitted so far. */
   flush(): void {
     this.#reportOmitted(this.#succeeded);
     this.#reportOmitted(this.#failed);
   }
 
   #reportOmitted(kind: { omitted: number }): void {
-    if (kind.omitted > 0) this.#log.warn({ omitted: kind.omitted }, "more slow requests, not logged one by one");
+    if (kind.omitted > 0) this.#log.warn({ omitted: kind.omitted }, "more slow requests, not logged individually");
     kind.omitted = 0;
   }
 }

@@ -44,7 +44,7 @@ export async function readAll(url: string): Promise<Record<string, Row[]>> {
 /** What is copied from one engine to another, whatever either is made of. `newUrl` leads to a database without data. */
 export function describeArchive(engine: string, newUrl: () => Promise<string>): void {
   describe(`an archive on ${engine}`, () => {
-    test("gives back everything that there is to keep as it was given", async () => {
+    test("archive: rows of every table → read as written", async () => {
       const url = await newUrl();
       await fill(url, 3);
       const all = await readAll(url);
@@ -66,7 +66,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       }
     });
 
-    test("reads a table of more rows than it reads at a time whole and in order", async () => {
+    test("archive: more rows than a batch → all of them, in order", async () => {
       const url = await newUrl();
       const target = await (await engineFor(url).archive(url)).replaceEmpty();
       const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
@@ -83,7 +83,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       assert.deepEqual((await readAll(url))["removals"], rows);
     });
 
-    test("overwrites nothing", async () => {
+    test("archive: the target is not empty → refused, unchanged", async () => {
       const url = await newUrl();
       await fill(url, 1);
       const archive = await engineFor(url).archive(url);
@@ -94,7 +94,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       assert.equal((await readAll(url))["lists"]?.length, 1);
     });
 
-    test("leaves nothing when it is broken off", async () => {
+    test("archive: not finished → the target stays empty", async () => {
       const url = await newUrl();
       const target = await (await engineFor(url).archive(url)).replaceEmpty();
       for (const table of TABLES) await target.write(table, [rowOf(table, 1)]);

@@ -32,14 +32,14 @@ async function restore(file: string, backup: string): Promise<string | undefined
 
 describeArchive("SQLite", async () => `file:${newFile()}`);
 
-test("a file that is not there is not read, nor made", async () => {
+test("archive: no file → an error, nothing is created", async () => {
   const missing = newFile();
   const archive = await engineFor(`file:${missing}`).archive(`file:${missing}`);
-  await assert.rejects(archive.read(), refuses(`There is no database at ${missing}.`));
+  await assert.rejects(archive.read(), refuses(`No database at ${missing}.`));
   assert.equal(existsSync(missing), false);
 });
 
-test("a copy stands beside the file until it is whole, and then alone", async () => {
+test("archive: a copy → a second file until it is complete", async () => {
   const file = newFile();
   writeFileSync(`${file}-copying`, "left by one that was killed");
   const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).replaceEmpty();
@@ -50,7 +50,7 @@ test("a copy stands beside the file until it is whole, and then alone", async ()
   assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
 });
 
-test("tables are equal when they have the same rows in the same order", () => {
+test("checksum: the same rows in the same order → equal", () => {
   const sum = (...groups: Row[][]) => {
     const checksum = new Checksum();
     for (const rows of groups) checksum.add(rows);
@@ -69,11 +69,11 @@ test("tables are equal when they have the same rows in the same order", () => {
   assert.match(sum(), /^[0-9a-f]{64}$/);
 });
 
-test("a backup is one file that is whole, and is put in the place of another that is kept", async () => {
+test("backup: a single complete file → restored, and the old database is kept", async () => {
   const [file, backup, other, empty] = [newFile(), newFile(), newFile(), newFile()];
   await assert.rejects(
     backUpFile(file, backup, () => undefined),
-    refuses(`There is no database at ${file}.`),
+    refuses(`No database at ${file}.`),
   );
   await fill(`file:${file}`, 3);
   const progress: (readonly number[])[] = [];
@@ -247,7 +247,7 @@ test("restore: interrupted where no database was → a start refuses to create a
   assert.equal(checkFile(file), 3);
 });
 
-test("no file stays open, whatever is done with it", async () => {
+test("archive: every operation → leaves no file open", async () => {
   const opened = () => readdirSync("/dev/fd").length;
   const [file, backup] = [newFile(), newFile()];
   const before = opened();
@@ -264,11 +264,11 @@ test("no file stays open, whatever is done with it", async () => {
   assert.equal(opened(), before);
 });
 
-test("what is not a whole backup is refused, with what to do", async () => {
+test("restore: not an intact backup → refused with advice", async () => {
   const file = newFile();
   writeFileSync(file, "x".repeat(200));
-  assert.throws(() => checkFile(file), refuses(`${file} is not a database of Earmark.`));
-  assert.throws(() => checkFile(join(file, "..")), refuses("is not a database of Earmark."));
+  assert.throws(() => checkFile(file), refuses(`${file} is not an Earmark database.`));
+  assert.throws(() => checkFile(join(file, "..")), refuses("is not an Earmark database."));
   const good = newFile();
   await fill(`file:${good}`, 1);
   writeFileSync(`${good}-wal`, "");
@@ -288,7 +288,7 @@ test("what is not a whole backup is refused, with what to do", async () => {
   assert.throws(() => checkFile(newer), refuses("newer Earmark"));
 });
 
-test("a file is looked at without changing it", async () => {
+test("inspect: a file in any state → findings, unchanged", async () => {
   const file = newFile();
   const url = `file:${file}`;
   /** Without the findings about the disk. */

@@ -31,9 +31,9 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     const ids = async (user: UserId) => (await list(user)).map(({ id }) => id);
     const total = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).total;
 
-    test("is ready", () => store.ready());
+    test("ready: open store → resolves", () => store.ready());
 
-    test("keeps a subscription exactly as it was given", async () => {
+    test("add: any feed URL → stored exactly as given", async () => {
       const user = newUser();
       const given: Draft = { ...draft(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
       const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: NOW };
@@ -42,7 +42,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [kept], total: 1 });
     });
 
-    test("keeps addresses of any length", async () => {
+    test("add: very long feed URLs → stored", async () => {
       const user = newUser();
       const long = {
         ...draft(1, "x"),
@@ -53,7 +53,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal((await findOne(store, user, long.id))?.feedUrl, long.feedUrl);
     });
 
-    test("has nothing for a user it has not seen", async () => {
+    test("page, find, remove: unknown user → nothing", async () => {
       const user = newUser();
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [], total: 0 });
       assert.deepEqual(await store.page(user, { offset: 1_000, size: 25 }), { items: [], total: 0 });
@@ -61,7 +61,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await removeFrom(store, asUser(user), draft(1, 1).id, NOW), false);
     });
 
-    test("outcome N answers draft N: added, already subscribed, or id in use", async () => {
+    test("add: a batch with conflicts → outcome N answers draft N", async () => {
       const user = newUser();
       await add(user, draft(1, "a"));
       const drafts = [
@@ -99,13 +99,13 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
-    test("a draft that collides with one feed's address and another's id is already subscribed", async () => {
+    test("add: feed of one item and id of another → already-subscribed", async () => {
       const user = newUser();
       await add(user, draft(1, "a"), draft(2, "b"));
       assert.deepEqual((await add(user, draft(2, "a"))).map(wordOf), ["already-subscribed"]);
     });
 
-    test("a batch may be empty, or large", async () => {
+    test("add: an empty batch, a large batch → all answered", async () => {
       const user = newUser();
       assert.deepEqual(await addTo(store, asUser(user), [], NOW), []);
       const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
@@ -117,7 +117,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await total(user), 9_000);
     });
 
-    test("two users may have the same id and the same feed, and see nothing of each other", async () => {
+    test("lists: two users, same id and feed → independent", async () => {
       const [ann, bob] = [newUser(), newUser()];
       assert.deepEqual((await add(ann, draft(1, "a"))).map(wordOf), ["added"]);
       assert.equal(await findOne(store, bob, draft(1, "a").id), undefined);
@@ -128,7 +128,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal((await findOne(store, ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
     });
 
-    test("knows which feeds are in a list, in the order they are asked for, and not those of others", async () => {
+    test("find: ids and feeds → result N answers key N", async () => {
       const [ann, bob] = [newUser(), newUser()];
       await add(ann, draft(1, "a"), draft(2, "b"), draft(3, "c"));
       await add(bob, draft(4, "d"));
@@ -143,7 +143,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.deepEqual(await store.find(ann, []), []);
     });
 
-    test("a list is in the order of subscribing, across batches, in any window", async () => {
+    test("page: any window → items in the order of subscribing", async () => {
       const user = newUser();
       const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => draft(id, id));
       await addTo(store, asUser(user), order.slice(0, 4), NOW);
@@ -161,7 +161,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.deepEqual((await store.page(user, { offset: Number.MAX_SAFE_INTEGER, size: 100 })).items, []);
     });
 
-    test("what was removed is gone, and can be added again at the end, under its id or another", async () => {
+    test("remove: then add again → at the end of the list", async () => {
       const user = newUser();
       await add(user, draft(1, "a"), draft(2, "b"), draft(3, "c"));
       assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), true);
@@ -181,7 +181,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
-    test("pages and totals are right after any adding and removing", async () => {
+    test("page: any adds and removals → right items and total", async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 40 }), fc.integer({ min: 1, max: 60 })), { maxLength: 25 }),
@@ -214,7 +214,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
-    test("any drafts and removals, one after another or at once, are answered as by someone who does one at a time", async () => {
+    test("change: any requests, in sequence or concurrent → same outcomes as one at a time", async () => {
       const someDraft = fc.tuple(fc.nat({ max: 30 }), fc.nat({ max: 30 })).map(([id, feed]) => draft(id, feed));
       const command = fc.oneof(
         { weight: 3, arbitrary: fc.array(someDraft, { maxLength: 4 }) },
@@ -259,7 +259,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
-    test("of many who add the same feed at once, one is told that it was added", async () => {
+    test("add: same feed, 50 requests at once → added once", async () => {
       const user = newUser();
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(index, "same"))));
       assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
@@ -267,14 +267,14 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await total(user), 1);
     });
 
-    test("of many who use the same id at once, one is told that it was added", async () => {
+    test("add: same id, 50 requests at once → added once", async () => {
       const user = newUser();
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(1, index))));
       assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
       assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "id-in-use").length, 49);
     });
 
-    test("overlapping batches in opposite orders both end, and each feed is added once", async () => {
+    test("add: overlapping batches in opposite orders → each feed once, no deadlock", async () => {
       const user = newUser();
       const drafts = Array.from({ length: 200 }, (_, index) => draft(index, index));
       const batches = await Promise.all(
@@ -334,7 +334,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       });
     });
 
-    test("while others write, a page is of one instant, and what was answered is in it", async () => {
+    test("page: concurrent writes → one snapshot that has all confirmed changes", async () => {
       const user = newUser();
       let answered = 0;
       let writing = true;

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/properties.ts";
-import { type Gaps, locate, withGaps } from "./gaps.ts";
+import { assertPageComplete, type Gaps, locate, withGaps } from "./gaps.ts";
 
-test("without gaps the item of a rank has the next number", () => {
+test("locate: no gaps → the item of a rank has the next number", () => {
   assert.deepEqual(locate(undefined, 0), { from: 1, skip: 0, until: 1 });
   assert.deepEqual(locate(undefined, 99_999), { from: 100_000, skip: 0, until: 100_000 });
 });
 
-test("gaps are counted in blocks of 128 numbers, as they are kept", () => {
+test("withGaps: numbers → counted in blocks of 128", () => {
   assert.deepEqual([...withGaps(undefined, [1, 128, 129, 400])], [2, 1, 0, 1]);
   assert.deepEqual([...withGaps(new Uint8Array([2, 1]), [257])], [2, 1, 1]);
   assert.deepEqual([...withGaps(new Uint8Array([2, 1, 5]), [1])], [3, 1, 5]);
@@ -19,7 +19,7 @@ test("gaps are counted in blocks of 128 numbers, as they are kept", () => {
   assert.deepEqual(locate(gaps, 130), { from: 260, skip: 0, until: 260 });
 });
 
-test("whatever was removed, every rank leads to its item, and past few others", () => {
+test("locate: any removals → every rank leads to its item, past few others", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000 }), fc.array(fc.nat(), { maxLength: 400 }), (length, removals) => {
       let items = Array.from({ length }, (_, index) => index + 1);
@@ -45,8 +45,22 @@ test("whatever was removed, every rank leads to its item, and past few others", 
   );
 });
 
-test("counting gaps does not change what was counted before", () => {
+test("withGaps: given counts → not modified", () => {
   const before = withGaps(undefined, [1]);
   withGaps(before, [2]);
   assert.deepEqual([...before], [1]);
+});
+
+test("assertPageComplete: more or fewer items than the total implies → an error", () => {
+  for (const [items, offset, size, total] of [
+    [10, 0, 10, 25],
+    [5, 20, 10, 25],
+    [0, 25, 10, 25],
+    [0, 1_000, 10, 25],
+    [0, 0, 10, 0],
+  ] as const) {
+    assertPageComplete(items, { offset, size }, total);
+    for (const wrong of [items - 1, items + 1])
+      assert.throws(() => assertPageComplete(wrong, { offset, size }, total), /damaged/);
+  }
 });

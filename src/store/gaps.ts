@@ -1,23 +1,22 @@
+import type { Window } from "../subscriptions.ts";
+
 /**
- * A list keeps its order by sequence number, and removals leave gaps in the numbers. To find the item of a given rank
- * without counting all before it, the gaps are counted per block of numbers: byte B holds how many of the numbers
- * B*128+1 … B*128+128 stand for no item. A list of a million numbers takes 8 kB, and a list without removals nothing.
+ * A list is ordered by sequence number, and removals and updates leave gaps in the numbers. To find the item of a given
+ * rank without counting all before it, the gaps are counted per block of numbers: byte B is how many of the numbers
+ * B*128+1 … B*128+128 are no item's. A list of a million numbers takes 8 kB, and one that was only added to takes nothing.
  */
 const BLOCK = 128;
 
 export type Gaps = Uint8Array;
 
-/**
- * Where to find the item of a rank: go to the first number from `from` on that stands for an item, and pass over `skip`
- * items. It has no higher number than `until`.
- */
-export interface Place {
+/** Where the item of a rank is: after `skip` items from number `from` on, and at `until` at the latest. */
+export interface Position {
   readonly from: number;
   readonly skip: number;
   readonly until: number;
 }
 
-export function locate(gaps: Gaps | undefined, rank: number): Place {
+export function locate(gaps: Gaps | undefined, rank: number): Position {
   if (gaps === undefined) return { from: rank + 1, skip: 0, until: rank + 1 };
   let before = 0;
   let block = 0;
@@ -39,4 +38,13 @@ export function withGaps(gaps: Gaps | undefined, numbers: readonly number[]): Ga
   if (gaps !== undefined) result.set(gaps);
   for (const block of blocks) result[block] = (result[block] ?? 0) + 1;
   return result;
+}
+
+/**
+ * Throws unless a page has as many items as the list's total implies. A damaged database must not look like a shorter
+ * list: a client would take the missing items for removed ones.
+ */
+export function assertPageComplete(items: number, { offset, size }: Window, total: number): void {
+  const expected = Math.max(0, Math.min(size, total - offset));
+  if (items !== expected) throw new Error(`a page has ${items} items instead of ${expected}: the database is damaged`);
 }

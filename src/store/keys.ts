@@ -1,26 +1,26 @@
 import { hash } from "node:crypto";
 
-/** What stands as the sequence number of a list whose user was deleted: nothing is ever added to it again. */
+/** Sequence number of a list whose user was deleted: nothing is ever added to it again. */
 export const DELETED = -1;
-/** How many sequence numbers of a deleted list are erased in one transaction; other writers get their turn in between. */
+/** How many sequence numbers of a deleted list are erased per transaction, so that others can write in between. */
 export const ERASED_AT_ONCE = 1_000;
 
-/** A feed is compared by 128 bits of its SHA-256, so that an index entry is small however long the address. */
+/** Feeds are compared by 128 bits of their SHA-256, so that index entries are small however long the URL. */
 export function feedKey(feed: string): Buffer {
   return shortHash(feed);
 }
 
-/** The same key in hexadecimal digits. Made as text at once, it takes a quarter of the time. */
+/** The same key in hexadecimal digits. Hashing straight to text takes a quarter of the time. */
 export function feedDigits(feed: string): string {
   return hash("sha256", feed, "hex").slice(0, 32);
 }
 
-/** Who someone is: a name, and who vouches for it. */
+/** A name and its issuer. */
 export function identityKey(name: string, issuer: string): Buffer {
   return shortHash(`${issuer}\0${name}`);
 }
 
-/** What is counted under a limit; it may name a person or an address, which are nobody's business. */
+/** What a rate limit counts. Hashed, because it may contain a name or an IP address. */
 export function limitKey(key: string): Buffer {
   return shortHash(key);
 }

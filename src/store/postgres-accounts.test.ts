@@ -8,17 +8,14 @@ import { openStore } from "./engines.ts";
 
 const server = await startPostgres();
 
-describeAccounts("PostgreSQL", async () => {
-  const store = await openStore(await server.database(), { maxWaiting: 50_000, connections: 10 });
+await describeAccounts("PostgreSQL", async () => {
+  const store = await openStore(await server.database(), { connections: 10 });
   return { accounts: store.accounts, subscriptions: store };
 });
 
-test("what one process has taken away is known to no other when it is answered", async (t) => {
+test("access: a revocation in one process is confirmed → refused by the others", async (t) => {
   const url = await server.database();
-  const [here, there] = await Promise.all([
-    openStore(url, { maxWaiting: 50_000, connections: 2 }),
-    openStore(url, { maxWaiting: 50_000, connections: 2 }),
-  ]);
+  const [here, there] = await Promise.all([openStore(url, { connections: 2 }), openStore(url, { connections: 2 })]);
   t.after(() => Promise.all([here.close(), there.close()]));
   await requireEnds(here.accounts, there.accounts);
 });
@@ -26,7 +23,7 @@ test("what one process has taken away is known to no other when it is answered",
 for (const processes of ["this process", "another process"]) {
   test(`access: a revocation in ${processes} is answered → no write under it appears later`, async (t) => {
     const url = await server.database();
-    const open = () => openStore(url, { maxWaiting: 50_000, connections: 5 });
+    const open = () => openStore(url, { connections: 5 });
     const here = await open();
     const there = processes === "this process" ? here : await open();
     t.after(() => Promise.all([here.close(), there.close()]));
@@ -39,7 +36,7 @@ for (const processes of ["this process", "another process"]) {
 
 test("deletion: the process stops in between → the next sweep finishes it", async (t) => {
   const url = await server.database();
-  const options = { maxWaiting: 50_000, connections: 3 };
+  const options = { connections: 3 };
   const [first, next] = [await openStore(url, options), await openStore(url, options)];
   t.after(() => next.close());
   await fillAccount(first, 4_711, 20_000);

@@ -23,14 +23,14 @@ export function openPostgresArchive(url: string): Archive {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
       if (await isNewest(connection)) return readTables(connection, close);
       await close("rollback");
-      throw new UserError(`There is no Earmark of this version at ${name}.`);
+      throw new UserError(`No Earmark database of this version at ${name}.`);
     },
     async replaceEmpty() {
       const postgres = new Postgres(url, 1);
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");
       const target = readTables(connection, close);
-      // Whoever would write to it meanwhile waits, and finds it filled.
+      // Concurrent writers wait until it is filled.
       await connection.query(
         `lock table ${TABLES.map((table) => `earmark.${table.name}`).join(", ")} in exclusive mode`,
       );
@@ -38,12 +38,12 @@ export function openPostgresArchive(url: string): Archive {
       for (const table of TABLES) counts.push(await target.count(table));
       if (counts.every((count) => count === 0)) return fillTables(target, connection, close);
       await close("rollback");
-      throw new UserError(`The database at ${name} is not empty; nothing was copied. Name another.`);
+      throw new UserError(`The database at ${name} is not empty; nothing was copied. Choose another.`);
     },
   };
 }
 
-/** One connection in one transaction, until `close` ends both. */
+/** Begins a transaction on a connection of its own; `close` ends both. */
 async function begin(
   url: string,
   statement: string,
@@ -103,7 +103,7 @@ function fillTables(
     async write(table, rows) {
       const columns = table.columns.map(([name]) => name).join(", ");
       const arrays = table.columns.map(([, kind], index) => `$${index + 1}::${ARRAYS[kind]}`).join(", ");
-      // Where rows bear the mark of their transaction, those that were copied bear none.
+      // Copied rows belong to no transaction of a writer.
       const marked = table.name === "subscriptions" || table.name === "removals";
       await connection.query(
         `insert into earmark.${table.name} (${columns}${marked ? ", written_by" : ""})

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { codeOf, isRefusedCommit, readServers } from "./postgres-connection.ts";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { startPostgres } from "../../test/postgres.ts";
+import { codeOf, isRefusedCommit, named, Postgres, readServers } from "./postgres-connection.ts";
+
+const server = await startPostgres();
 
 test("database URL: several hosts → one URL each, with the same parameters", () => {
   assert.deepEqual(readServers("postgres://u:p@a:1,b:2/earmark?connect_timeout=3&target_session_attrs=any"), [
@@ -28,4 +31,42 @@ test("commit error: code → failed only if the server itself says so", () => {
     assert.equal(isRefusedCommit({ code }), false, String(code));
   assert.equal(codeOf({ code: "23505" }), "23505");
   assert.equal(codeOf({ code: 1 }), undefined);
+});
+
+describe("named statements", () => {
+  const SUM = named("select $1::int + 1 as sum");
+  let postgres: Postgres;
+  beforeEach(async () => {
+    postgres = new Postgres(await server.database(), 1);
+  });
+  afterEach(() => postgres.close());
+  const ask = async () => {
+    const asking = postgres.retry((connection) => connection.query({ ...postgres.toQuery(SUM), values: [1] }));
+    return (await asking).rows;
+  };
+  const run = (sql: string) => postgres.use((connection) => connection.query(sql));
+  const kept = async () => (await run("select name from pg_prepared_statements")).rows;
+
+  test("name: same statement → same name; another statement → another name", () => {
+    assert.equal(named("select 1").name, named("select 1").name);
+    assert.notEqual(named("select 1").name, named("select 2").name);
+  });
+
+  test("query: repeated → the server keeps the statement", async () => {
+    for (let times = 0; times < 3; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
+    assert.deepEqual(await kept(), [{ name: SUM.name }]);
+  });
+
+  test("query: the connection lost the name → repeated without names", async () => {
+    await ask();
+    await run("deallocate all");
+    for (let times = 0; times < 2; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
+    assert.deepEqual(await kept(), []);
+  });
+
+  test("query: the name is taken by something else → repeated without names", async () => {
+    await run(`prepare "${SUM.name}" as select 'something else'`);
+    for (let times = 0; times < 2; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
+    assert.deepEqual(await kept(), []);
+  });
 });

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
@@ -12,6 +13,17 @@ const IDLE_MS = 30_000;
 export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
+
+/** A statement that the server keeps under a name, so that it is not planned each time: that is most of its cost. */
+export interface NamedStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Different statements have different names: a pooler may offer a connection on which another version of us used one. */
+export function named(text: string): NamedStatement {
+  return { name: `earmark ${hash("sha256", text, "hex").slice(0, 32)}`, text };
+}
 
 /** A commit was sent, and its reply was lost. */
 export class CommitUnknown extends Error {
@@ -31,6 +43,7 @@ export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
   #current = 0;
+  #canName = true;
 
   /** One who is `patient` waits for an answer as long as it takes. */
   constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
@@ -65,7 +78,9 @@ export class Postgres {
       return result;
     } catch (error) {
       connection.release(true);
-      if (codeOf(error) === READ_ONLY) this.#tryNextServer();
+      const code = codeOf(error);
+      if (code !== undefined && STATEMENT_LOST.test(code)) this.#canName = false;
+      if (code === READ_ONLY) this.#tryNextServer();
       throw error;
     }
   }
@@ -84,6 +99,11 @@ export class Postgres {
         await sleep(pause * (0.5 + Math.random()));
       }
     }
+  }
+
+  /** The statement without its name, once a pooler has lost one. */
+  toQuery({ name, text }: NamedStatement): NamedStatement | Pick<NamedStatement, "text"> {
+    return this.#canName ? { name, text } : { text };
   }
 
   async close(): Promise<void> {
@@ -125,6 +145,8 @@ async function requireWritable(connection: pg.ClientBase): Promise<void> {
 }
 
 const READ_ONLY = "25006";
+/** The name of a statement is unknown or taken: a pooler does not track names. Nothing was done. */
+const STATEMENT_LOST = /^(26000|42P05)$/;
 /** Kinds of trouble that pass: lost connections, too few resources, shutting down or starting up, conflicts, a stand-by. */
 const TRANSIENT = /^(08|40|53|57|25006|55P03)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
@@ -132,7 +154,7 @@ const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 function isTransient(error: unknown): boolean {
   if (error instanceof CommitUnknown || error instanceof NotWritable || error instanceof AggregateError) return true;
   const code = codeOf(error);
-  if (code !== undefined) return [TRANSIENT, NETWORK].some((kind) => kind.test(code));
+  if (code !== undefined) return [TRANSIENT, STATEMENT_LOST, NETWORK].some((kind) => kind.test(code));
   // The driver gives no code to a connection that broke, or to waiting too long for one.
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }

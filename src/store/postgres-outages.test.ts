@@ -168,7 +168,7 @@ test("connections: none free at start → waits, and says so once", async () => 
   await store.close();
   const hogs = await occupy(url, 10);
   let waited = 0;
-  const starved = openStore(url, { maxWaiting: 10, connections: 1, onWaiting: () => (waited += 1) });
+  const starved = openStore(url, { connections: 1, onWaiting: () => (waited += 1) });
   while (waited === 0) await sleep(10);
   await sleep(300);
   await Promise.all(hogs.map((hog) => hog.end()));

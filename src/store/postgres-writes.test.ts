@@ -124,7 +124,7 @@ test("change: the list row is gone → it starts over", async () => {
 
 test("page: any offset → reads few rows", async () => {
   const url = await server.database();
-  const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(url, { connections: 1 });
   for (const user of [USER, 2, 3]) await addTo(store, asUser(user), drafts(0, 10_000), NOW);
   await server.query("analyze", databaseOf(url));
   const readRows = async () => {
@@ -137,7 +137,7 @@ test("page: any offset → reads few rows", async () => {
   };
   await store.close();
   const before = await readRows();
-  const reader = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  const reader = await openStore(url, { connections: 1 });
   for (let round = 0; round < 10; round += 1) {
     for (const offset of [0, 5_000, 9_975]) assert.equal((await reader.page(2, { offset, size: 25 })).items.length, 25);
   }

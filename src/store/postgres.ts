@@ -14,15 +14,14 @@ import {
   type UserId,
   type Window,
 } from "../subscriptions.ts";
-import { type Gaps, locate } from "./gaps.ts";
+import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
-import { type Connection, Postgres } from "./postgres-connection.ts";
+import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
 import { nameOf, type StoreOptions } from "./store-options.ts";
-import { assertPageComplete } from "./whole.ts";
-import { Room, WriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
@@ -54,7 +53,6 @@ class PostgresStore implements Store {
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
-  readonly #room: Room;
   /** One per user who has something to write, so that a user takes one connection at most and waits for nobody else. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
   #closing: Promise<void> | undefined;
@@ -62,13 +60,8 @@ class PostgresStore implements Store {
   constructor(postgres: Postgres, options: StoreOptions) {
     this.#postgres = postgres;
     this.#options = options;
-    this.#room = new Room(options.maxWaiting);
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
-  }
-
-  get waiting(): number {
-    return this.#room.taken;
   }
 
   async change(
@@ -105,7 +98,7 @@ class PostgresStore implements Store {
   }
 
   page(user: UserId, window: Window): Promise<Page> {
-    return this.#postgres.retry((connection) => readPage(connection, user, window));
+    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, user, window));
   }
 
   async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
@@ -150,11 +143,7 @@ class PostgresStore implements Store {
     const operations = job.changes.length;
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations, user);
-    const queue = new WriteQueue<Job, JobAnswer>(
-      (jobs) => this.#writer.write(user, jobs),
-      this.#room,
-      this.#options.onCommit,
-    );
+    const queue = new WriteQueue<Job, JobAnswer>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
     this.#queues.set(user, queue);
     const answer = queue.push(job, operations, user);
     void this.#dropWhenIdle(user, queue);
@@ -187,28 +176,35 @@ function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription 
 }
 
 /** One JSON text is much less work for the driver than many rows. */
-const PAGE = `
+const PAGE = named(`
   select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
     (select json_agg(json_build_array(id, feed_url, subscribed_at) order by sequence) from (
       select sequence, id, feed_url, subscribed_at from earmark.subscriptions
-      where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`;
+      where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
+const GAPS = named("select counts from earmark.gaps where user_id = $1");
 
 /**
  * Total, gaps and items in one statement, so that they are of one snapshot. Where the page begins follows from the gaps,
  * which are read first; if they have changed meanwhile, it starts over.
  */
-async function readPage(connection: Connection, user: UserId, { offset, size }: Window): Promise<Page> {
+async function readPage(
+  postgres: Postgres,
+  connection: Connection,
+  user: UserId,
+  { offset, size }: Window,
+): Promise<Page> {
   let gaps: Gaps | undefined;
   if (offset > 0) {
-    const { rows } = await connection.query("select counts from earmark.gaps where user_id = $1", [user]);
+    const { rows } = await connection.query<{ counts: Gaps }>({ ...postgres.toQuery(GAPS), values: [user] });
     gaps = rows[0]?.counts;
   }
   for (;;) {
     const { from, skip } = locate(gaps, offset);
     // An upper bound, so that no plan reads the rest of the list. The first page is right whatever the gaps.
     const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
-    const { rows } = await connection.query(PAGE, [user, from, until, size, skip]);
+    const values = [user, from, until, size, skip];
+    const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });
     const { total, counts, items } = rows[0];
     // Some items of a deleted account may not have been erased yet.
     if (Number(total) === DELETED) return { items: [], total: 0 };

@@ -13,29 +13,29 @@ import { openStore } from "./engines.ts";
 const folder = temporaryFolder();
 let files = 0;
 
-describeAccounts("SQLite", async () => {
+await describeAccounts("SQLite", async () => {
   files += 1;
-  const store = await openStore(`file:${join(folder, `${files}.db`)}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${join(folder, `${files}.db`)}`, { connections: 1 });
   return { accounts: store.accounts, subscriptions: store };
 });
 
-test("what was revoked is refused when it is answered, however soon it is used again", async (t) => {
+test("access: a revocation is confirmed → refused at the next use", async (t) => {
   const url = `file:${join(folder, "revoked.db")}`;
-  const store = await openStore(url, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(url, { connections: 1 });
   t.after(() => store.close());
   await requireEnds(store.accounts, store.accounts);
 });
 
-test("what a command has revoked beside a server is refused there when the command has its answer", async (t) => {
+test("access: a revocation by a command is confirmed → refused by the server", async (t) => {
   const url = `file:${join(folder, "beside.db")}`;
-  const server = await openStore(url, { maxWaiting: 50_000, connections: 1 });
-  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, beside: true });
+  const server = await openStore(url, { connections: 1 });
+  const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await requireEnds(command.accounts, server.accounts);
 });
 
 test("access: a revocation in this process is answered → no write under it appears later", async (t) => {
-  const store = await openStore(`file:${join(folder, "late.db")}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
   const stores = { accounts: store.accounts, subscriptions: store };
   await requireNoLateWrites(stores, stores);
@@ -43,8 +43,8 @@ test("access: a revocation in this process is answered → no write under it app
 
 test("access: a revocation by a command is answered → no write of the server under it appears later", async (t) => {
   const url = `file:${join(folder, "late-beside.db")}`;
-  const server = await openStore(url, { maxWaiting: 50_000, connections: 1 });
-  const command = await openStore(url, { maxWaiting: 50_000, connections: 1, beside: true });
+  const server = await openStore(url, { connections: 1 });
+  const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await requireNoLateWrites(
     { accounts: command.accounts, subscriptions: command },
@@ -54,7 +54,7 @@ test("access: a revocation by a command is answered → no write of the server u
 
 test("deletion: the process is killed in between → the next sweep finishes it", async (t) => {
   const file = join(folder, "killed.db");
-  const options = { maxWaiting: 50_000, connections: 1 };
+  const options = { connections: 1 };
   const first = await openStore(`file:${file}`, options);
   await fillAccount(first, 4_711, 20_000);
   await fillAccount(first, 4_712, 10);

@@ -11,7 +11,7 @@ const ROWS = 5_000;
 export function openSqliteArchive(path: string): Archive {
   return {
     async read() {
-      if (!existsSync(path)) throw new UserError(`There is no database at ${path}.`);
+      if (!existsSync(path)) throw new UserError(`No database at ${path}.`);
       const release = claimFile(path);
       return readFile(new DatabaseSync(path, { readOnly: true }), release);
     },
@@ -22,7 +22,7 @@ export function openSqliteArchive(path: string): Archive {
         const counts = await Promise.all(TABLES.map((table) => present.count(table)));
         await present.close();
         if (counts.some((count) => count > 0))
-          throw new UserError(`${path} is not empty; nothing was copied. Name another file.`);
+          throw new UserError(`${path} is not empty; nothing was copied. Choose another file.`);
         return buildFile(path, `${path}-copying`, release);
       } catch (error) {
         release();
@@ -33,16 +33,16 @@ export function openSqliteArchive(path: string): Archive {
 }
 
 /**
- * Takes the place of a database that no server has open, whatever its version and condition; the old one is kept as
- * `kept`. At every instant, the path has the old database or the new one.
+ * Replaces a database that no server has open, whatever its version and condition, and keeps the old one as `keptAs`.
+ * At every instant the path has the old database or the new one.
  */
-export function replaceFile(given: string, kept: (path: string) => string): Target {
+export function replaceFile(given: string, keptAs: (path: string) => string): Target {
   refuseForeignFile(given);
   const release = claimPath(given);
   const path = realPath(given);
   try {
     return buildFile(path, path + RESTORING, release, () => {
-      if (existsSync(path)) keepFile(path, kept(path));
+      if (existsSync(path)) keepFile(path, keptAs(path));
     });
   } catch (error) {
     release();
@@ -50,14 +50,14 @@ export function replaceFile(given: string, kept: (path: string) => string): Targ
   }
 }
 
-/** Gives a database a second name, durably. One that is damaged keeps its log, which SQLite may delete. */
+/** Durably gives a database a second name. A damaged one keeps its write-ahead log, which SQLite may delete. */
 function keepFile(path: string, kept: string): void {
   if (existsSync(`${path}-wal`)) linkFile(`${path}-wal`, `${kept}-wal`);
   try {
     makeSingleFile(path);
     rmSync(`${kept}-wal`, { force: true });
   } catch {
-    // It is damaged.
+    // Damaged: its log cannot be merged.
   }
   linkFile(path, kept);
   syncFile(dirname(path));
@@ -73,7 +73,7 @@ function linkFile(path: string, other: string): void {
   }
 }
 
-/** Takes a database out of its write-ahead log, so that it is one file and no more. */
+/** Merges the write-ahead log into the database, so that it is a single file. */
 export function makeSingleFile(path: string): void {
   const database = new DatabaseSync(path);
   try {
@@ -111,7 +111,7 @@ export function readFile(database: DatabaseSync, release: () => void): Source {
   };
 }
 
-/** The rows go to a file beside it, which takes the place of the one at the path when it is whole and durable. */
+/** Writes the rows to another file, which replaces the one at the path when it is complete and durable. */
 function buildFile(path: string, unfinished: string, release: () => void, keep?: () => void): Target {
   for (const rest of ["", "-journal"]) rmSync(unfinished + rest, { force: true });
   const database = new DatabaseSync(unfinished);
@@ -135,7 +135,7 @@ function buildFile(path: string, unfinished: string, release: () => void, keep?:
       isFinished = true;
       syncFile(unfinished);
       keep?.();
-      // What the old one left beside it would be taken for the new one's.
+      // SQLite would apply the old database's log to the new one.
       for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
       renameSync(unfinished, path);
       syncFile(dirname(path));

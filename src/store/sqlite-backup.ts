@@ -14,15 +14,15 @@ import type { Source } from "./tables.ts";
 const PROGRESS_MS = 200;
 
 /**
- * Copies the live content of a database as it is at one instant, also while others write. Unlike a copy of its pages it
- * has no remains of what was deleted. A thread does it, so that progress can be shown.
+ * Copies a snapshot of the live content of a database, even while others write. Unlike a copy of its pages, it has no
+ * remains of deleted data. A worker thread copies, so that this one can show progress.
  */
 export async function backUpFile(
   path: string,
   target: string,
   onProgress: (done: number, total: number) => void,
 ): Promise<void> {
-  if (!existsSync(path)) throw new UserError(`There is no database at ${path}.`);
+  if (!existsSync(path)) throw new UserError(`No database at ${path}.`);
   shareFile(path);
   const total = liveBytes(path);
   const worker = new Worker(new URL("./sqlite-vacuum.ts", import.meta.url), { workerData: { path, target } });
@@ -48,12 +48,12 @@ function liveBytes(path: string): number {
   }
 }
 
-/** Throws unless the file is a whole database of ours. Returns how many subscriptions it has. */
+/** Throws unless the file is an intact Earmark database. Returns its number of subscriptions. */
 export function checkFile(path: string): number {
-  if (!statSync(path).isFile() || !isOurs(path)) throw new UserError(`${path} is not a database of Earmark.`);
+  if (!statSync(path).isFile() || !isOurs(path)) throw new UserError(`${path} is not an Earmark database.`);
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
     throw new UserError(
-      `${path} is not a backup but a database with a log beside it (${path}-wal), which would be left out. Make a backup of it first: DATABASE_URL=file:${path} earmark backup FILE`,
+      `${path} is not a backup but a database with a write-ahead log (${path}-wal), which a restore would leave out. Back it up first: DATABASE_URL=file:${path} earmark backup FILE`,
     );
   }
   const database = openUnchanged(path);
@@ -68,7 +68,7 @@ export function checkFile(path: string): number {
   }
 }
 
-/** Reads a backup that was checked. The file itself stays as it is: one of an earlier version is upgraded in a copy. */
+/** Reads a backup that was checked, without changing it: one of an earlier version is migrated in a copy. */
 export function readBackup(path: string): Source {
   const database = openUnchanged(path);
   if (isNewest(database)) return readFile(database, () => undefined);
@@ -78,16 +78,16 @@ export function readBackup(path: string): Source {
   try {
     const copy = join(folder, "backup.db");
     copyFileSync(path, copy);
-    const upgraded = new DatabaseSync(copy);
-    createSchema(upgraded, readVersion(upgraded, path));
-    return readFile(upgraded, removeCopy);
+    const migrated = new DatabaseSync(copy);
+    createSchema(migrated, readVersion(migrated, path));
+    return readFile(migrated, removeCopy);
   } catch (error) {
     removeCopy();
     throw error;
   }
 }
 
-/** Nobody writes to it, and nothing is left beside it. */
+/** Opens a file that nobody writes to, without creating files next to it. */
 function openUnchanged(path: string): DatabaseSync {
   const url = pathToFileURL(resolve(path));
   url.searchParams.set("immutable", "1");

@@ -15,7 +15,7 @@ import {
 } from "./sqlite-schema.ts";
 import type { Finding } from "./store-options.ts";
 
-/** How long a statement waits for a lock that another program holds on the file, such as a backup tool's. */
+/** How long a statement waits for another program's lock on the file, such as a backup tool's. */
 const BUSY_MS = 5_000;
 /** The same for the writer, which has its own way to wait longer. */
 export const WRITER_BUSY_MS = 1;
@@ -25,13 +25,13 @@ export const WRITER_BUSY_MS = 1;
  */
 const LOG_PAGES = 16_000;
 const PAGE_BYTES = 4_096;
-/** How long a start waits for whoever else holds the file. */
+/** How long a start waits for another process that has the file locked. */
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 /** The first version that overwrites what is deleted: a file of an earlier one is rewritten once. */
 const OVERWRITING_VERSION = 3;
-/** A file up to this size is looked through at start, which takes some tens of milliseconds. */
+/** Files up to this size are checked at start, which takes some tens of milliseconds. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -75,7 +75,7 @@ function makeFolder(folder: string): void {
   mkdirSync(folder);
 }
 
-/** The same file must be the same lock, whatever links lead to it. */
+/** The same file must use the same lock, whatever links lead to it. */
 export function realPath(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
 }
@@ -209,7 +209,7 @@ function lockFile(path: string): () => void {
 
 class FileInUse extends UserError {}
 
-/** A command beside us may hold it for a moment, to bring the file up to date. */
+/** Another command may have it locked briefly while it migrates the file. */
 function lockFilePatiently(path: string): () => void {
   const deadline = performance.now() + LOCKING_MS;
   for (;;) {
@@ -222,7 +222,7 @@ function lockFilePatiently(path: string): () => void {
   }
 }
 
-/** Waits without giving way to anything else; for threads that have nothing else to do. */
+/** Blocks the thread. */
 export function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

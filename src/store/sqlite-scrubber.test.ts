@@ -29,7 +29,7 @@ function markersIn(file: string): Set<string> {
 
 async function open(context: { after(work: () => Promise<void>): void }): Promise<{ store: Store; file: string }> {
   const file = join(temporaryFolder(), "earmark.db");
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   context.after(() => store.close());
   return { store, file };
 }
@@ -73,7 +73,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
   );
   // As a store does that is opened an hour later: it rewrites the file once a minute at most.
   await store.close();
-  const later = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const later = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => later.close());
   await later.accounts.sweep(NOW);
   assert.deepEqual(markersIn(file), wanted);
@@ -114,7 +114,7 @@ test("erasing: a reader needs the log → it is emptied by a later write", async
 
 test("erasing: a store is closed → no log is left", async () => {
   const file = join(temporaryFolder(), "earmark.db");
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   await addTo(store, asUser(1), [newDraft(newMarker())], NOW);
   await store.close();
   assert.equal(existsSync(`${file}-wal`), false);
@@ -131,7 +131,7 @@ test("upgrade: a file of an earlier version → rewritten without remains", asyn
   database.exec("commit; delete from subscriptions where user_id = 7");
   database.close();
   assert.ok(markersIn(file).size > 0);
-  const store = await openStore(`file:${file}`, { maxWaiting: 50_000, connections: 1 });
+  const store = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => store.close());
   assert.equal(markersIn(file).size, 0);
 });

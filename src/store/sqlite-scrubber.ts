@@ -20,7 +20,7 @@ const REWRITING_MS = 60_000;
  */
 export class Scrubber {
   readonly #database: DatabaseSync;
-  /** Since the file was last rewritten; of what happened before this process nothing is known. */
+  /** Since the file was last rewritten; assumed at start, since earlier processes may have removed something. */
   #hasRemoved = true;
   #isFileDue = false;
   #rewrittenAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export class Scrubber {
     }
   }
 
-  /** Does what is due, outside of a transaction. It never fails what was committed: it is tried again later. */
+  /** Does what is due, outside of a transaction. A failure is ignored and retried later. */
   run(): void {
     if (performance.now() < this.#logDueAt) return;
     this.#logDueAt = performance.now() + RETRY_MS;

@@ -17,7 +17,7 @@ const NOW = new Date();
 const USER = 1;
 
 async function open(path: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
-  const store = await openStore(`file:${path}`, { maxWaiting: 50_000, connections: 1, ...options });
+  const store = await openStore(`file:${path}`, { connections: 1, ...options });
   after(() => store.close());
   return store;
 }
@@ -26,7 +26,7 @@ const newFile = () => join(temporaryFolder(), "data", "earmark.db");
 
 describeStore("SQLite", await open(newFile()));
 
-test("what was written is there after closing and opening again, and no log lies about", async () => {
+test("close: then open again → same list, and no log file is left", async () => {
   const file = newFile();
   const first = await open(file);
   await addTo(first, asUser(USER), drafts(0, 10), NOW);
@@ -38,7 +38,7 @@ test("what was written is there after closing and opening again, and no log lies
   assert.deepEqual(await second.page(USER, { offset: 0, size: 100 }), before);
 });
 
-test("every change takes the user's next sequence number, and removals are remembered without the address", async () => {
+test("change: any kind → next sequence number; removals are recorded with their URL", async () => {
   const file = newFile();
   const store = await open(file);
   const [a, b, c] = drafts(0, 3) as [Draft, Draft, Draft];
@@ -58,9 +58,10 @@ test("every change takes the user's next sequence number, and removals are remem
     { sequence: 5, feed_url: a.feedUrl },
   ]);
   const id = (draft: Draft) => draft.id.replaceAll("-", "").toUpperCase();
-  assert.deepEqual(rows("select sequence, hex(id) as id, removed_at as at from removals order by sequence"), [
-    { sequence: 3, id: id(a), at: NOW.getTime() },
-    { sequence: 6, id: id(b), at: NOW.getTime() },
+  const removals = "select sequence, hex(id) as id, removed_at as at, added_sequence as added, feed_url from removals";
+  assert.deepEqual(rows(`${removals} order by sequence`), [
+    { sequence: 3, id: id(a), at: NOW.getTime(), added: 1, feed_url: a.feedUrl },
+    { sequence: 6, id: id(b), at: NOW.getTime(), added: 2, feed_url: b.feedUrl },
   ]);
   assert.deepEqual(rows("select sequence, total from lists"), [{ sequence: 6, total: 2 }]);
   database.close();
@@ -92,7 +93,7 @@ test("removals: more than 100,000 changes → only those among the latest are re
   );
 });
 
-test("a second server on the same file is refused, until the first is gone", async () => {
+test("open: another server has the file → refused until it closes", async () => {
   const file = newFile();
   const first = await open(file);
   await assert.rejects(
@@ -103,7 +104,7 @@ test("a second server on the same file is refused, until the first is gone", asy
   await open(file);
 });
 
-test("a file that is not ours is refused and left as it is", async () => {
+test("open: a foreign file → refused and left as it is", async () => {
   const folder = temporaryFolder();
   const foreign = join(folder, "foreign.db");
   const database = new DatabaseSync(foreign);
@@ -126,7 +127,7 @@ test("a file that is not ours is refused and left as it is", async () => {
   assert.deepEqual(readdirSync(folder), entries, "nothing was put beside them");
 });
 
-test("a damaged file is refused at start, and never looks like a shorter list", async () => {
+test("open, page: a damaged file → an error, never a shorter list", async () => {
   const file = newFile();
   const first = await open(file);
   await addTo(first, asUser(USER), drafts(0, 31), NOW);
@@ -166,7 +167,7 @@ function endWriterAtNextGroup(): void {
 const isUnavailable = (unknown: boolean) => (error: Error) =>
   error instanceof StoreUnavailable && error.unknown === unknown;
 
-test("what fails before its commit is not done, of a commit that fails it is not known, and then all is well again", async () => {
+test("change: failure before the commit → not done; at the commit → unknown; then it recovers", async () => {
   const file = newFile();
   const store = await open(file);
   const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
@@ -190,7 +191,7 @@ test("what fails before its commit is not done, of a commit that fails it is not
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
-test("when the writer ends in the middle it is not known what was done, and the next one writes", async () => {
+test("writer thread: ends during a write → unknown, and a new one starts", async () => {
   const store = await open(newFile());
   await addTo(store, asUser(USER), drafts(0, 1), NOW);
   endWriterAtNextGroup();
@@ -200,7 +201,7 @@ test("when the writer ends in the middle it is not known what was done, and the 
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
-test("when the writer cannot be started nothing is done, and a store whose writer has ended can be closed", async () => {
+test("writer thread: cannot be restarted → not done, and the store can be closed", async () => {
   const file = newFile();
   const store = await open(file);
   await addTo(store, asUser(USER), drafts(0, 1), NOW);
@@ -213,13 +214,12 @@ test("when the writer cannot be started nothing is done, and a store whose write
   await store.close();
 });
 
-test("one who works beside a server shares its file, and a file that is of another version meanwhile is not ready", async () => {
+test("open: beside a server → shares its file; another schema version → not ready", async () => {
   const file = newFile();
   const store = await open(file);
-  const beside = await open(file, { beside: true });
+  const beside = await open(file, { allowRunningServer: true });
   await addTo(beside, asUser(USER), drafts(0, 2), NOW);
   const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
-  assert.equal(store.waiting, 1);
   assert.equal(await removing, true);
   assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
   for (const version of [3, 5]) {
@@ -228,13 +228,13 @@ test("one who works beside a server shares its file, and a file that is of anoth
   }
 });
 
-test("an empty file is taken as a new one", async () => {
+test("open: an empty file → used as a new database", async () => {
   const file = join(temporaryFolder(), "empty.db");
   writeFileSync(file, "");
   await addTo(await open(file), asUser(USER), drafts(0, 1), NOW);
 });
 
-test("a file of a newer version is refused", async () => {
+test("open: a newer schema → refused", async () => {
   const file = newFile();
   await (await open(file)).close();
   const database = new DatabaseSync(file);
@@ -246,7 +246,7 @@ test("a file of a newer version is refused", async () => {
   );
 });
 
-test("a place where no file can be is named, with what to do", async () => {
+test("open: impossible path → an error that names it", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "file"), "");
   mkdirSync(join(folder, "folder"));
@@ -255,7 +255,7 @@ test("a place where no file can be is named, with what to do", async () => {
   }
 });
 
-test("the file itself says that it is durable and ours", async () => {
+test("open: file header → application id and write-ahead log", async () => {
   const file = newFile();
   const store = await open(file);
   await addTo(store, asUser(USER), drafts(0, 1), NOW);
@@ -265,20 +265,7 @@ test("the file itself says that it is durable and ours", async () => {
   assert.ok(existsSync(`${file}-wal`));
 });
 
-test("more than may wait is turned away at once, and what waits is carried out", async () => {
-  const store = await open(newFile(), { maxWaiting: 100 });
-  const attempts = Array.from({ length: 10 }, (_, index) => addTo(store, asUser(USER), drafts(index * 40, 40), NOW));
-  const settled = await Promise.allSettled(attempts);
-  const refused = settled.filter((result) => result.status === "rejected");
-  assert.equal(refused.length, 8);
-  for (const { reason } of refused) assert.ok(reason instanceof StoreUnavailable && reason.overloaded);
-  assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 80);
-  assert.equal(store.waiting, 0);
-  const single = await addTo(store, asUser(USER), drafts(1_000, 500), NOW);
-  assert.equal(single.length, 500, "one that finds nothing ahead is taken, however large");
-});
-
-test("requests that wait together share a transaction", async () => {
+test("queue: waiting requests → share a transaction", async () => {
   const groups: number[] = [];
   const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
   await Promise.all(Array.from({ length: 100 }, (_, index) => addTo(store, asUser(USER), drafts(index, 1), NOW)));
@@ -290,7 +277,7 @@ test("requests that wait together share a transaction", async () => {
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
 
-test("closing carries out what waits, and takes nothing more", async () => {
+test("close: writes are queued → written first, and later ones refused", async () => {
   const file = newFile();
   const store = await open(file);
   const attempts = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(USER), drafts(index * 10, 10), NOW));
@@ -300,7 +287,7 @@ test("closing carries out what waits, and takes nothing more", async () => {
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
-test("while another program holds the file, writing is refused whole, reading goes on, the store is not ready, and then all is well again", async () => {
+test("lock: another program holds the file → writes fail, reads work, not ready; then it recovers", async () => {
   const file = newFile();
   const store = await open(file);
   await addTo(store, asUser(USER), drafts(0, 100), NOW);
@@ -308,10 +295,7 @@ test("while another program holds the file, writing is refused whole, reading go
   other.exec("begin immediate");
   const attempt = addTo(store, asUser(USER), drafts(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  await assert.rejects(
-    attempt,
-    (error: Error) => error instanceof StoreUnavailable && !error.overloaded && !error.unknown,
-  );
+  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.unknown);
   await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
   await store.ready();
@@ -319,7 +303,7 @@ test("while another program holds the file, writing is refused whole, reading go
   assert.ok((await addTo(store, asUser(USER), drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
 });
 
-test("a program that holds the file for a moment is waited for", async () => {
+test("lock: held briefly → the write waits", async () => {
   const file = newFile();
   const store = await open(file);
   const other = new DatabaseSync(file);
@@ -330,7 +314,7 @@ test("a program that holds the file for a moment is waited for", async () => {
   assert.ok((await attempt).every((outcome) => !isRefusal(outcome)));
 });
 
-test("closing twice is closing once", async () => {
+test("close: twice → no error", async () => {
   const store = await open(newFile());
   await Promise.all([store.close(), store.close()]);
 });

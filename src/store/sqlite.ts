@@ -17,7 +17,8 @@ import {
   type UserId,
   type Window,
 } from "../subscriptions.ts";
-import { type Gaps, locate } from "./gaps.ts";
+import { nextReply } from "../worker-reply.ts";
+import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
@@ -25,14 +26,13 @@ import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
-import { assertPageComplete } from "./whole.ts";
-import { Room, WriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
 
 /** One thread writes, this one reads: with a write-ahead log neither waits for the other. */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
-  const release = options.beside === true ? shareFile(path) : claimFile(path, options.onWarning);
+  const release = options.allowRunningServer === true ? shareFile(path) : claimFile(path, options.onWarning);
   let writer: WriterThread | undefined;
   try {
     writer = await WriterThread.start(path);
@@ -49,7 +49,6 @@ class SqliteStore implements Store {
   readonly accounts: AccountStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
-  readonly #room: Room;
   readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
@@ -57,8 +56,7 @@ class SqliteStore implements Store {
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
     this.#reader = reader;
     this.#writer = writer;
-    this.#room = new Room(options.maxWaiting);
-    this.#queue = new WriteQueue((jobs) => writer.write(jobs), this.#room, options.onCommit);
+    this.#queue = new WriteQueue((jobs) => writer.write(jobs), options.onCommit);
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
       const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
@@ -66,10 +64,6 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
-  }
-
-  get waiting(): number {
-    return this.#room.taken;
   }
 
   async change(
@@ -316,7 +310,7 @@ class WriterThread {
     try {
       const worker = this.#worker ?? (await this.#startWorker());
       worker.postMessage(jobs);
-      return await answerOf(worker);
+      return await nextReply<GroupAnswer>(worker, unknownOutcome);
     } catch (error) {
       return { failure: error as Error, unknown: false };
     }
@@ -333,23 +327,14 @@ class WriterThread {
     worker.once("exit", () => {
       if (this.#worker === worker) this.#worker = undefined;
     });
-    const answer = await answerOf(worker);
+    const answer = await nextReply<GroupAnswer>(worker, unknownOutcome);
     if ("failure" in answer) throw answer.failure;
     this.#worker = worker;
     return worker;
   }
 }
 
-/** The next message of the worker. If it ends instead, the outcome is unknown. */
-function answerOf(worker: Worker): Promise<GroupAnswer> {
-  return new Promise((resolve) => {
-    const onMessage = (answer: GroupAnswer) => settle(answer);
-    const onError = (failure: Error) => settle({ failure, unknown: true });
-    const onExit = () => settle({ failure: new Error("the writer thread ended"), unknown: true });
-    const settle = (answer: GroupAnswer) => {
-      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
-      resolve(answer);
-    };
-    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
-  });
+/** If the writer ends during a group, how much of it was written is unknown. */
+function unknownOutcome(failure: Error): GroupAnswer {
+  return { failure, unknown: true };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nameOf } from "./store-options.ts";
 
-test("a database is named without user, password and parameters", () => {
+test("database name: a URL → without user, password and parameters", () => {
   assert.equal(nameOf("file:/var/lib/earmark.db"), "/var/lib/earmark.db");
   assert.equal(nameOf("/srv/file:x"), "/srv/file:x");
   assert.equal(nameOf("postgres://ann:secret@db.example:5432/earmark"), "postgres://db.example:5432/earmark");

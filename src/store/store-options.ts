@@ -1,20 +1,17 @@
-/** What it takes to open a store. */
 export interface StoreOptions {
-  /** How many operations may wait to be written before more are turned away. */
-  readonly maxWaiting: number;
-  /** How many connections may be open to a database server. */
+  /** Maximum connections to a database server. */
   readonly connections: number;
-  /** For a moment's work, also while a server runs on the same file. */
-  readonly beside?: boolean;
-  /** Told after each transaction: how many operations it held, and how long it took. */
+  /** Open the file even if a server is running on it. */
+  readonly allowRunningServer?: boolean;
+  /** Called after each transaction. */
   readonly onCommit?: (operations: number, seconds: number) => void;
-  /** Told once when the database does not answer yet and is waited for. */
+  /** Called once if the database does not answer yet and the program waits for it. */
   readonly onWaiting?: () => void;
-  /** Told what the operator should know at start. */
+  /** Called with what the operator should know at start. */
   readonly onWarning?: (warning: string) => void;
 }
 
-/** A database in words for people: its URL without user, password and parameters. */
+/** A database as people are shown it: its URL without user, password and parameters. */
 export function nameOf(url: string): string {
   return url
     .replace(/^file:/, "")
@@ -22,7 +19,7 @@ export function nameOf(url: string): string {
     .replace(/^(\w+:\/\/[^?]*)\?.*/s, "$1");
 }
 
-/** One thing that was looked at, and what to do if it is not well. */
+/** The result of one check, and what to do about it. */
 export interface Finding {
   readonly state: "ok" | "warning" | "error";
   readonly what: string;

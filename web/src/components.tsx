@@ -1,4 +1,4 @@
-import { generate } from "lean-qr";
+import { generate } from "lean-qr/nano";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { announce, focusContent, showNotice } from "./notices.ts";

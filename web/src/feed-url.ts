@@ -12,13 +12,15 @@ export interface DisplayUrl {
 }
 
 const MASK = "•••";
+/** No feed URL is longer; other text is cut. */
+const MAX_LENGTH = 2_048;
 /** Enough for the longest DNS name and a port. Browsers parse much longer hosts slowly. */
 const MAX_AUTHORITY = 300;
 
 export function displayUrl(text: string): DisplayUrl {
   const url = parse(text);
   if (url === undefined) {
-    const shown = revealControlCharacters(text);
+    const shown = prepare(text);
     return { host: shown, isLink: false, masked: shown, full: shown };
   }
   const { scheme, credentials, host, tail } = url;
@@ -35,7 +37,7 @@ const MAX_NAME_LENGTH = 60;
 /** A short name for labels and notices: host and path, without secrets. */
 export function shortName(text: string): string {
   const url = parse(text);
-  const whole = url ? url.host + maskSecrets(url.tail.replace(/[?#].*/s, "")) : revealControlCharacters(text);
+  const whole = url ? url.host + maskSecrets(url.tail.replace(/[?#].*/s, "")) : prepare(text);
   const name = withoutTrailingSlashes(whole.replace(/^www\./, ""));
   return isolate(name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name);
 }
@@ -58,25 +60,26 @@ function parse(text: string): ParsedUrl | undefined {
     const { protocol, host } = new URL(`${scheme}${hostAndPort}/`);
     return {
       scheme: `${protocol}//`,
-      credentials: revealControlCharacters(credentials),
+      credentials: prepare(credentials),
       host,
-      tail: revealControlCharacters(text.slice(start.length)),
+      tail: prepare(text.slice(start.length)),
     };
   } catch {
     return undefined;
   }
 }
 
+function prepare(text: string): string {
+  return revealControlCharacters(text.slice(0, MAX_LENGTH));
+}
+
 /** Private feeds carry their secret as a parameter (`?auth=…`) or as a long random part of the path. */
 function maskSecrets(tail: string): string {
-  return tail
-    .split(/([/?&;#])/)
-    .map((part) => {
-      const value = part.indexOf("=") + 1;
-      if (value === 0) return maskRandom(part);
-      return value === part.length ? part : part.slice(0, value) + MASK;
-    })
-    .join("");
+  return tail.replace(/[^/?&;#]+/g, (part) => {
+    const value = part.indexOf("=") + 1;
+    if (value === 0) return maskRandom(part);
+    return value === part.length ? part : part.slice(0, value) + MASK;
+  });
 }
 
 /** Public ids look random too: the first characters tell such feeds apart and give little of a secret away. */

@@ -4,42 +4,46 @@ import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
 import { writeOpml } from "../opml/write.ts";
-import { openStore } from "../store/engines.ts";
 import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
+import { openDatabase } from "./database.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** A person's list, wherever it is: on a server, or in the database of this machine. */
-export type Library = Pick<Client, "subscribe" | "subscriptions" | "remove" | "importOpml" | "exportOpml"> & {
+/** A user's list, on a server or in a database. */
+export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "remove" | "importOpml" | "exportOpml"> & {
   readonly close: () => Promise<void>;
 };
 
-/** Someone is waiting at the terminal. */
+/** Few, since someone is waiting at the terminal. */
 const RETRIES = 3;
 
 const MAX_TOKEN_FILE = 64 * 1024;
 const MAX_SHOWN = 1_000;
 
-export interface Place {
+export interface ListLocation {
   readonly server: string | undefined;
   readonly user: string | undefined;
 }
 
-export async function openLibrary(terminal: Terminal, { server, user }: Place): Promise<Library> {
-  if (server === undefined) return openDatabase(terminal, user);
+/** `mayCreate`: whether a missing database is created. */
+export async function openSubscriptionList(
+  terminal: Terminal,
+  { server, user }: ListLocation,
+  mayCreate: boolean,
+): Promise<SubscriptionList> {
+  if (server === undefined) return openLocalList(terminal, user, mayCreate);
   if (user !== undefined)
-    throw new UserError("--user is for the database of this machine; a server knows its user by the token.");
+    throw new UserError("--user is only for a local database. A server identifies the user by the token.");
   const { environment } = terminal.world;
   const path = environment["EARMARK_TOKEN_FILE"];
   const token = path === undefined ? environment["EARMARK_TOKEN"]?.trim() : await readToken(terminal, path);
-  if (!URL.canParse(server))
-    throw new UserError("--server must be the address of a server, such as https://pods.example.");
+  if (!URL.canParse(server)) throw new UserError("--server must be the URL of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
-    terminal.say(`${shorten(error.message).replace(/\.$/, "")}; trying again in ${Math.ceil(delayMs / 1_000)} s …`);
+    terminal.say(`${shorten(error.message).replace(/\.$/, "")}; retrying in ${Math.ceil(delayMs / 1_000)} s…`);
   return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
 }
 
-/** Text of a server in a message. */
+/** Limits the length of a server's text in a message. */
 export function shorten(text: string): string {
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
 }
@@ -48,22 +52,25 @@ async function readToken(terminal: Terminal, path: string): Promise<string> {
   return (await terminal.read(path, MAX_TOKEN_FILE)).toString().trim();
 }
 
-/** Straight on the database, whether a server runs on it or not. */
-async function openDatabase(terminal: Terminal, name: string | undefined): Promise<Library> {
+async function openLocalList(
+  terminal: Terminal,
+  name: string | undefined,
+  mayCreate: boolean,
+): Promise<SubscriptionList> {
   const { now } = terminal.world;
   const config = terminal.world.config();
-  const store = await openStore(config.databaseUrl, { maxWaiting: 100_000, connections: 2, beside: true });
-  const whose = async (): Promise<UserId> => {
+  const store = await openDatabase(terminal, { connections: 2, mayCreate });
+  const findUser = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });
     if (name !== undefined) {
       const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
-      if (account === undefined) throw new UserError(`There is no account "${name}". See: earmark user list`);
+      if (account === undefined) throw new UserError(`No account "${name}". See: earmark user list`);
       return account.user;
     }
-    if (!(await store.accounts.isEmpty())) throw new UserError("There are accounts: say whose list with --user NAME.");
+    if (!(await accounts.isEmpty())) throw new UserError("This database has accounts. Choose one with --user NAME.");
     return LOCAL_USER;
   };
-  const user = await whose().catch(async (error) => {
+  const user = await findUser().catch(async (error) => {
     await store.close();
     throw error;
   });

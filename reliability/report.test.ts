@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Findings } from "./proof.ts";
+import { examine } from "./report.ts";
+
+const scale = { isQuick: true, seed: 1, say: () => undefined };
+const kept: Findings = { figures: "1 request", violations: [] };
+const broken: Findings = { figures: "1 request", violations: ["lost"] };
+const throws = () => Promise.reject(new Error("no server"));
+
+async function judge(proof: () => Promise<Findings>, control: () => Promise<Findings>): Promise<boolean[]> {
+  const lines = await examine(
+    { name: "proof", promises: [], prove: proof, control: { name: "c", prove: control } },
+    scale,
+  );
+  return lines.map(({ isKept }) => isKept);
+}
+
+test("report: control finds nothing or throws → its line fails", async () => {
+  const keeps = async () => kept;
+  assert.deepEqual(await judge(keeps, async () => broken), [true, true]);
+  assert.deepEqual(await judge(keeps, keeps), [true, false]);
+  assert.deepEqual(await judge(keeps, throws), [true, false]);
+  assert.deepEqual(await judge(throws, async () => broken), [false, true]);
+});

@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, test } from "node:test";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/harness.ts";
+import { startPostgres } from "../../test/postgres.ts";
+import { type Ended, run, start } from "../../test/process.ts";
+
+const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
+const postgres = await startPostgres();
+
+describe("backup and restore", () => {
+  test("backup: while a server writes → complete, and restored when the server is stopped", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+    const server = await start(settings);
+    let isStopped = false;
+    let written = 0;
+    const writing = (async () => {
+      while (!isStopped) {
+        const operations = Array.from({ length: 50 }, () => add(newId(), `https://a.example/${newId()}`));
+        const { status } = await callServer(server.port, "POST", "/v1/operations", {
+          headers: { "Content-Type": ATOMIC, Accept: ATOMIC },
+          body: JSON.stringify({ "atomic:operations": operations }),
+        });
+        if (status === 200) written += 50;
+      }
+    })();
+    const copy = join(folder, "copy.db");
+    for (let tries = 0; tries < 100 && written < 500; tries += 1)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    const before = written;
+    const taken = await run(["backup", copy], settings);
+    assert.deepEqual([taken.code, taken.stdout], [0, ""], taken.stderr);
+    const rows = Number(/: (\d+) subscriptions/.exec(taken.stderr)?.[1]);
+    assert.ok(rows >= before && rows % 50 === 0, `${rows} of one instant, after ${before} were answered`);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.startsWith("copy")),
+      ["copy.db"],
+    );
+    assert.match((await run(["backup", copy], settings)).stderr, /already exists/);
+    const refused = await run(["restore", copy, "--yes"], settings);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /Another Earmark is running/);
+    isStopped = true;
+    await writing;
+    server.child.kill();
+    await server.ended;
+    assert.ok(written > rows);
+    assert.equal((await run(["restore", copy], settings)).code, 64, "nobody is there to ask");
+    const restored = await run(["restore", copy, "--yes"], settings);
+    assert.equal(restored.code, 0, restored.stderr);
+    assert.equal(lines(await run(["list"], settings)).length, rows);
+    const [kept = ""] = readdirSync(folder).filter((name) => name.startsWith("earmark.db-before-"));
+    const old = await run(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
+    assert.equal(lines(old).length, written, "what was there is kept");
+  });
+
+  test("backup: of PostgreSQL → restored on any engine", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: await postgres.database() };
+    await run(["add", "https://a.example/1", "https://a.example/2"], settings);
+    const copy = join(folder, "copy.db");
+    assert.equal((await run(["backup", copy], settings)).code, 0);
+    assert.deepEqual(readdirSync(folder), ["copy.db"]);
+    const listed = (await run(["list"], settings)).stdout;
+    for (const DATABASE_URL of [`file:${join(folder, "other.db")}`, await postgres.database()]) {
+      const restored = await run(["restore", copy, "--yes"], { DATABASE_URL });
+      assert.equal(restored.code, 0, restored.stderr);
+      assert.equal((await run(["list"], { DATABASE_URL })).stdout, listed);
+    }
+    assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
+  });
+
+  for (const engine of ["SQLite", "PostgreSQL"])
+    test(`restore on ${engine}: a backup with tokens and sessions → they are valid only with --keep-access`, async () => {
+      const folder = temporaryFolder();
+      const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+      const target = async (name: string) => ({
+        DATABASE_URL: engine === "SQLite" ? `file:${join(folder, name)}` : await postgres.database(),
+      });
+      await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+      await run(["token", "create", "ann", "--label", "phone"], settings);
+      await run(["user", "invite"], settings);
+      const copy = join(folder, "copy.db");
+      await run(["backup", copy], settings);
+      const revived = "1 tokens, 0 sessions, 1 invitations";
+
+      const untold = await target("untold.db");
+      const refused = await run(["restore", copy, "--yes"], untold);
+      assert.equal(refused.code, 64);
+      assert.ok(refused.stderr.includes(`The backup has ${revived}`), refused.stderr);
+      assert.match(refused.stderr, /--keep-access or --end-access/);
+      assert.match((await run(["user", "list"], untold)).stderr, /No database at/, "nothing was restored");
+      const both = await run(["restore", copy, "--yes", "--keep-access", "--end-access"], untold);
+      assert.equal(both.code, 64);
+
+      for (const [flag, count] of [
+        ["--keep-access", 1],
+        ["--end-access", 0],
+      ] as const) {
+        const restored = await target(`${flag}.db`);
+        const { code, stderr } = await run(["restore", copy, "--yes", flag], restored);
+        assert.equal(code, 0, stderr);
+        assert.ok(stderr.includes(revived), stderr);
+        assert.match((await run(["user", "list"], restored)).stdout, /ann/);
+        assert.equal(lines(await run(["token", "list", "ann"], restored)).length, count);
+      }
+    });
+
+  test("restore: a trigger in the backup → refused, nothing changes", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+    await run(["add", "https://a.example/1"], settings);
+    const copy = join(folder, "copy.db");
+    await run(["backup", copy], settings);
+    const database = new DatabaseSync(copy);
+    database.exec("create trigger spy after insert on subscriptions begin delete from gaps; end");
+    database.close();
+    await run(["add", "https://a.example/2"], settings);
+    const { code, stderr } = await run(["restore", copy, "--yes"], settings);
+    assert.equal(code, 1);
+    assert.match(stderr, /has a trigger spy that Earmark did not create/);
+    assert.equal(lines(await run(["list"], settings)).length, 2);
+  });
+
+  test("restore: not a backup, or a damaged one → refused", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+    await run(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);
+    const [copy, damaged, foreign] = ["copy.db", "damaged.db", "foreign.db"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    await run(["backup", copy], settings);
+    const bytes = readFileSync(copy);
+    bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 6_000);
+    writeFileSync(damaged, bytes);
+    writeFileSync(foreign, "no database");
+    const live = join(folder, "live.db");
+    writeFileSync(live, readFileSync(copy));
+    writeFileSync(`${live}-wal`, "what is not in the file yet");
+    for (const path of [damaged, foreign, live, folder, join(folder, "nowhere.db")]) {
+      const { code, stderr } = await run(["restore", path, "--yes"], settings);
+      assert.equal(code, 1, path);
+      assert.match(stderr, /damaged|not a database|not a backup|no such file|malformed/i);
+    }
+    assert.equal(lines(await run(["list"], settings)).length, 200);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.includes("before")),
+      [],
+    );
+  });
+
+  test("backup: it fails → no file", async () => {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
+    await run(["add", "https://a.example/1"], settings);
+    const { code } = await run(["backup", join(folder, "nowhere", "copy.db")], settings);
+    assert.equal(code, 1);
+    assert.ok(!existsSync(join(folder, "nowhere")));
+  });
+});

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { temporaryFolder } from "../../test/harness.ts";
+import { run } from "../../test/process.ts";
+
+const FEED = "https://feeds.example/1";
+
+test("database: a reading command without a database → an error, and nothing is created", async () => {
+  for (const args of [
+    ["list"],
+    ["export"],
+    ["remove", FEED, "--yes"],
+    ["import", "-", "--dry-run"],
+    ["user", "list"],
+    ["user", "invite"],
+    ["token", "list", "ann"],
+    ["backup", "copy.db"],
+  ]) {
+    const folder = temporaryFolder();
+    const settings = { DATABASE_URL: `file:${join(folder, "data", "earmark.db")}` };
+    const { code, stdout, stderr } = await run(args, settings, folder, "<opml><body/></opml>");
+    assert.deepEqual([code, stdout], [1, ""], args.join(" "));
+    assert.match(stderr, /^earmark: No database at .*earmark\.db\./, args.join(" "));
+    assert.deepEqual(readdirSync(folder), [], args.join(" "));
+  }
+});
+
+test("database: any command → stderr says which one; --quiet does not", async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, "earmark.db");
+  const settings = { DATABASE_URL: `file:${path}` };
+  assert.match((await run(["add", FEED], settings)).stderr, new RegExp(`^Database: ${path} \\(new\\)\n`));
+  const { stdout, stderr } = await run(["list"], settings);
+  assert.match(stdout, /feeds\.example/);
+  assert.equal(stderr, `Database: ${path}\n`);
+  assert.equal((await run(["list", "--quiet"], settings)).stderr, "");
+});
+
+test("database: --env-file → its settings, unless the environment has them", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(
+    join(folder, "earmark.env"),
+    `# Comment\nDATABASE_URL="file:${folder}/one.db"\nEARMARK_LOG_LEVEL=warn\n`,
+  );
+  const added = await run(["add", FEED, "--env-file", "earmark.env"], {}, folder);
+  assert.match(added.stderr, /^Database: .*\/one\.db \(new\)\n/);
+  const other = { DATABASE_URL: `file:${folder}/two.db` };
+  const overridden = await run(["add", FEED, "--env-file", "earmark.env"], other, folder);
+  assert.match(overridden.stderr, /^Database: .*\/two\.db \(new\)\n/);
+  const config = await run(["config", "--env-file", "earmark.env"], {}, folder);
+  assert.match(config.stdout, /^EARMARK_LOG_LEVEL\twarn\t/m);
+  const missing = await run(["list", "--env-file", "nowhere.env"], {}, folder);
+  // Some versions of Node read the option themselves, with the same meaning and another message.
+  assert.notEqual(missing.code, 0);
+  assert.equal(missing.stdout, "");
+  assert.match(missing.stderr, /nowhere\.env/);
+});
+
+test("database: no DATABASE_URL, one in the current folder → used, with a warning", async () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, "data"));
+  const path = join(folder, "data", "earmark.db");
+  await run(["add", FEED], { DATABASE_URL: `file:${path}` });
+  assert.ok(existsSync(path));
+  const { code, stdout, stderr } = await run(["list"], {}, folder);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /feeds\.example/);
+  assert.ok(stderr.startsWith(`Warning: Using file:${path}, which is in the current folder.`), stderr);
+});
+
+test("database: an old setting → works, with a warning on stderr", async () => {
+  const { code, stderr } = await run(["config"], { EARMARK_OPEN: "1" });
+  assert.equal(code, 0);
+  assert.equal(stderr, "Warning: EARMARK_OPEN is deprecated; use EARMARK_ALLOW_ANONYMOUS.\n");
+});

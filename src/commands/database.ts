@@ -1,0 +1,22 @@
+import type { Store } from "../account-store.ts";
+import { engineFor, openStore } from "../store/engines.ts";
+import { nameOf, type StoreOptions } from "../store/store-options.ts";
+import { UserError } from "../user-error.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Opens the database of the settings, even while a server runs on it, and says which one it is. */
+export async function openDatabase(
+  terminal: Terminal,
+  { mayCreate, ...options }: Pick<StoreOptions, "connections"> & { readonly mayCreate: boolean },
+): Promise<Store> {
+  const { databaseUrl } = terminal.world.config();
+  const name = nameOf(databaseUrl);
+  // A database that cannot be reached is reported by the attempt to open it.
+  const exists = await engineFor(databaseUrl)
+    .exists(databaseUrl)
+    .catch(() => true);
+  if (!exists && !mayCreate)
+    throw new UserError(`No database at ${name}. Set DATABASE_URL to the server's database, or pass --env-file FILE.`);
+  terminal.sayOnce(`Database: ${name}${exists ? "" : " (new)"}`);
+  return openStore(databaseUrl, { ...options, allowRunningServer: true });
+}

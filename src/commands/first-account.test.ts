@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import {
+  AT_ONCE,
+  addUser,
+  bearer,
+  cookieOf,
+  countPassed,
+  createToken,
+  done,
+  ENGINES,
+  earmark,
+  feedsOf,
+  forEach,
+  list,
+  me,
+  namesOf,
+  newFile,
+  ON,
+  OTHER_PASSWORD,
+  PASSWORD,
+  postgres,
+  prepare,
+  serve,
+  serveApart,
+  signIn,
+  signUp,
+  statusOfToken,
+  stop,
+  subscribe,
+} from "../../test/account-commands.ts";
+import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/harness.ts";
+import { type RunningServer, start } from "../../test/process.ts";
+
+for (const [engine, newDatabase] of ENGINES) {
+  describe(`first account on ${engine}`, AT_ONCE, () => {
+    test("first account: accounts are switched on → it has the existing list, and nobody else does", async () => {
+      const database = await newDatabase();
+      const alone = await start({ DATABASE_URL: database });
+      assert.equal((await subscribe(alone, 5)).status, 200);
+      const feeds = await feedsOf(alone);
+      assert.equal(feeds.length, 5);
+      await addUser(database, "ann");
+      assert.deepEqual(await feedsOf(alone), feeds);
+      await stop(alone);
+
+      const server = await serve(database);
+      assert.equal((await callServer(server.port, "GET", "/v1/subscriptions")).status, 401);
+      const ann = bearer(await createToken(database, "ann"));
+      assert.deepEqual(await feedsOf(server, ann), feeds);
+      assert.deepEqual(await feedsOf(server, bearer(await prepare(database, "bob"))), []);
+      for (const name of ["ann", "bob"]) await done(database, ["user", "delete", name, "--yes"]);
+      const cyd = bearer(await prepare(database, "cyd"));
+      assert.deepEqual(await feedsOf(server, cyd), [], "what was deleted is not handed on");
+      assert.equal((await subscribe(server, 2, cyd)).status, 200);
+      assert.equal((await feedsOf(server, cyd)).length, 2);
+      await stop(server);
+    });
+
+    test("set-up link: used → creates the first account, once", async () => {
+      const database = await newDatabase();
+      const before = await serveApart(database);
+      await stop(before.server);
+      const { server, log, words, link } = await serveApart(database);
+      assert.ok(before.link !== undefined && link !== undefined, words);
+      assert.match(words, /^There is no account yet\.[\s\S]*it works once:[\s\S]*or run: bin\/earmark user add NAME\n/);
+      assert.ok(words.includes(`${server.url}/join#emi_`));
+      for (const line of log.trim().split("\n")) assert.equal(typeof JSON.parse(line).msg, "string");
+      assert.doesNotMatch(log, /emi_|join/);
+      assert.match((await callServer(server.port, "GET", "/join")).text, /^<!doctype html>/i);
+
+      const made = await signUp(server, link, "ann");
+      assert.equal(made.status, 201);
+      assert.equal((await me(server, cookieOf(made))).json.data.attributes.name, "ann");
+      for (const used of [link, before.link]) assert.equal((await signUp(server, used, "bob")).status, 403);
+      assert.deepEqual(await namesOf(database), ["ann"]);
+      assert.doesNotMatch(server.output(), /emi_/);
+      await stop(server);
+
+      const again = await serveApart(database);
+      assert.equal(again.words, "");
+      await stop(again.server);
+    });
+
+    test("set-up link: a command created the first account → refused", async () => {
+      const database = await newDatabase();
+      const { server, link = "" } = await serveApart(database, { EARMARK_BASE_PATH: "/pods" });
+      assert.match(link, /^emi_/);
+      await addUser(database, "ann");
+      assert.equal((await signUp(server, link, "eve")).status, 403);
+      await prepare(database, "bob");
+      await done(database, ["user", "delete", "ann", "--yes"]);
+      assert.equal((await signUp(server, link, "eve")).status, 403, "not even when that has gone");
+      assert.deepEqual(await namesOf(database), ["bob"]);
+      await stop(server);
+    });
+
+    test("first account: EARMARK_ADMIN_USER → created if there is no account", async () => {
+      const database = await newDatabase();
+      const file = join(temporaryFolder(), "password");
+      const settings = { EARMARK_ADMIN_USER: "Ann", EARMARK_ADMIN_PASSWORD_FILE: file };
+      writeFileSync(file, `${PASSWORD}\n`);
+      const first = await serveApart(database, settings);
+      assert.equal(first.words, "", "there is nothing to set up");
+      assert.ok(!first.log.includes(PASSWORD));
+      assert.equal((await signIn(first.server, "ann", PASSWORD)).status, 201);
+      await stop(first.server);
+
+      writeFileSync(file, OTHER_PASSWORD);
+      const second = await serve(database, { ...settings, EARMARK_ADMIN_USER: "bob" });
+      assert.equal((await signIn(second, "ann", PASSWORD)).status, 201);
+      assert.equal((await signIn(second, "bob", OTHER_PASSWORD)).status, 401);
+      assert.deepEqual(await namesOf(database), ["ann"]);
+      await stop(second);
+    });
+  });
+}
+
+test("first account: an invalid EARMARK_ADMIN_PASSWORD → the server does not start", async () => {
+  await forEach(["7 chars", "iloveyou"], async (password) => {
+    const [database, file] = [await newFile(), join(temporaryFolder(), "password")];
+    writeFileSync(file, password);
+    const settings = { ...ON, PORT: "0", EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: file };
+    const { code, stdout, stderr } = await earmark(database, ["serve"], { settings });
+    assert.deepEqual([code, stdout], [1, ""]);
+    assert.match(stderr, /The password .*Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD\.\n$/);
+    assert.ok(!stderr.includes(password));
+    assert.deepEqual(await namesOf(database), []);
+  });
+});
+
+test("serve: a public HOST → needs accounts or EARMARK_ALLOW_ANONYMOUS", async () => {
+  const database = await newFile();
+  const refused = await earmark(database, ["serve"], { settings: { HOST: "0.0.0.0", PORT: "0" } });
+  assert.deepEqual([refused.code, refused.stdout], [78, ""]);
+  assert.match(refused.stderr, /HOST=0\.0\.0\.0.*EARMARK_ACCOUNTS=true.*EARMARK_ALLOW_ANONYMOUS=true/);
+  for (const [settings, status] of [
+    [{ EARMARK_ACCOUNTS: "true" }, 401],
+    [{ EARMARK_ALLOW_ANONYMOUS: "true" }, 200],
+  ] as const) {
+    const server = await start({ DATABASE_URL: database, HOST: "0.0.0.0", ...settings });
+    assert.equal((await callServer(server.port, "GET", "/v1/subscriptions")).status, status);
+    await stop(server);
+  }
+});
+
+test("two servers on one database: revocations and sign-in limits → shared", async () => {
+  const database = await postgres.database();
+  const servers = [await serve(database), await serve(database)] as const;
+  const [one, two] = servers;
+  const alternating = (count: number, request: (server: RunningServer) => Promise<Answer>) =>
+    Array.from({ length: count }, (_, index) => () => request(index % 2 === 0 ? one : two));
+  await prepare(database, "ann");
+  await prepare(database, "cyd");
+  await prepare(database, "dan");
+
+  const session = cookieOf(await signIn(one, "ann", PASSWORD));
+  const created = await callServer(one.port, "POST", "/v1/tokens", {
+    headers: { "Content-Type": PLAIN, ...session },
+    body: JSON.stringify({ data: { type: "token", attributes: { label: "x", scope: "write" } } }),
+  });
+  const { token } = created.json.data.attributes;
+  assert.deepEqual([await statusOfToken(one, token), await statusOfToken(two, token)], [200, 200]);
+  const path = created.json.data.links.self;
+  assert.equal((await callServer(one.port, "DELETE", path, { headers: session })).status, 204);
+  assert.deepEqual([await statusOfToken(two, token), await statusOfToken(one, token)], [401, 401]);
+  assert.equal((await me(two, session)).status, 200, "a session is known to both as well");
+
+  const guesses = alternating(14, (server) => signIn(server, "dan", OTHER_PASSWORD));
+  assert.equal(await countPassed(guesses, 401), 10);
+  assert.equal((await signIn(two, "dan", PASSWORD)).status, 429, "not even the right one is looked at");
+  assert.equal((await signIn(two, "cyd", PASSWORD)).status, 201);
+  await stop(...servers);
+});
+
+test("two servers on one database: started at once → one first account", async () => {
+  const database = await postgres.database();
+  const settings = { EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD: PASSWORD };
+  const servers = await Promise.all([serve(database, settings), serve(database, settings)]);
+  for (const server of servers) assert.equal((await signIn(server, "ann", PASSWORD)).status, 201);
+  assert.deepEqual(await namesOf(database), ["ann"]);
+  await stop(...servers);
+});
+
+test("copy: accounts → with passwords, tokens, sessions and invitations", async () => {
+  const [from, there, back] = [await newFile(), await postgres.database(), await newFile()];
+  const [ann] = [await prepare(from, "ann"), await prepare(from, "bob", OTHER_PASSWORD)];
+  const [revoked, bob] = [await createToken(from, "ann"), await createToken(from, "bob", "--read-only", "--days", "9")];
+  const [, second] = await list(from, "token", "list", "ann");
+  await done(from, ["token", "revoke", "ann", String(second?.["id"])]);
+  const [, before] = await list(from, "token", "list", "bob");
+  const server = await serve(from);
+  const session = cookieOf(await signIn(server, "ann", PASSWORD));
+  assert.equal((await subscribe(server, 7, bearer(ann))).status, 200);
+  const feeds = await feedsOf(server, session);
+  const invitations = [await done(from, ["user", "invite"]), await done(from, ["user", "invite"])];
+  await stop(server);
+  for (const [index, [source, target]] of [[from, there] as const, [there, back] as const].entries()) {
+    const copied = await earmark(source, ["copy", "--from", source, "--to", target]);
+    assert.equal(copied.code, 0, copied.stderr);
+    const [, token] = await list(target, "token", "list", "bob");
+    assert.deepEqual({ ...token, last_used_at: null }, before);
+    const copy = await serve(target);
+    assert.deepEqual(await feedsOf(copy, bearer(ann)), feeds);
+    assert.deepEqual(await feedsOf(copy, session), feeds);
+    assert.equal(await statusOfToken(copy, revoked), 401);
+    assert.equal((await subscribe(copy, 1, bearer(bob))).status, 403, "a token may do what it might before");
+    assert.deepEqual(await feedsOf(copy, bearer(bob)), []);
+    assert.equal((await signIn(copy, "ann", PASSWORD)).status, 201);
+    assert.equal((await signIn(copy, "bob", OTHER_PASSWORD)).status, 201);
+    assert.equal((await signIn(copy, "bob", PASSWORD)).status, 401);
+    const [, invitation = ""] = String(invitations[index]).trim().split("#");
+    assert.equal((await signUp(copy, invitation, `new-${index}`)).status, 201);
+    await stop(copy);
+  }
+  const full = await newFile();
+  await prepare(full, "eve");
+  const refused = await earmark(from, ["copy", "--from", from, "--to", full]);
+  assert.equal(refused.code, 1, "an account alone makes a database not empty");
+  assert.deepEqual(await namesOf(full), ["eve"]);
+});

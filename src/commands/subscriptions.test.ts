@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { callServer, temporaryFolder } from "../../test/harness.ts";
+import { startPostgres } from "../../test/postgres.ts";
+import { type Ended, run, start } from "../../test/process.ts";
+
+const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
+  <outline text="c" xmlUrl="http://A.example/1/"/><outline text="d" xmlUrl="feed://a.example/2"/></body></opml>`;
+
+const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
+const postgres = await startPostgres();
+
+for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const) {
+  describe(`subscription commands on ${engine}`, async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "podcasts.opml");
+    writeFileSync(file, OPML);
+    const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
+    const settings: Record<string, string> = { DATABASE_URL };
+    const place: string[] = [];
+    if (engine.startsWith("a server")) {
+      const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
+      if (engine.endsWith("accounts")) {
+        await run(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
+        const { stdout } = await run(["token", "create", "ann", "--label", "cli"], settings, folder);
+        settings["EARMARK_TOKEN"] = stdout.trim();
+      }
+      const { url } = await start({ DATABASE_URL, ...accounts });
+      place.push("--server", url);
+    }
+    const earmark = (...args: string[]) => run([...args, ...place], settings, folder);
+
+    test("subscriptions: add, list, remove → done, with outcomes", async () => {
+      const added = await earmark("add", "https://podnews.net/rss", "http://Podnews.net/rss/", "nonsense");
+      assert.equal(added.code, 1, "one was refused");
+      assert.deepEqual(
+        lines(added).map((line) => line.split("\t")[0]),
+        ["added", "already-subscribed", "refused"],
+      );
+      assert.match(added.stderr, /1 added, 1 already subscribed, 1 refused/);
+      const listed = await earmark("list");
+      assert.match(
+        listed.stdout,
+        /^9b024349-ccf0-5f69-a609-6b82873eab3c\t20\d\d-[\d:.TZ-]+\thttps:\/\/podnews\.net\/rss\n$/,
+      );
+      const json = lines(await earmark("list", "--json")).map((line) => JSON.parse(line));
+      assert.equal(json[0].feed_url, "https://podnews.net/rss");
+      const asked = await earmark("remove", "http://podnews.net/rss/");
+      assert.equal(asked.code, 64, "nobody is there to ask");
+      assert.equal(lines(await earmark("list")).length, 1);
+      assert.equal((await earmark("remove", "http://PODNEWS.net/rss/", "--yes")).code, 0);
+      assert.equal((await earmark("remove", "http://podnews.net/rss", "--yes")).code, 1);
+      assert.equal((await earmark("list")).stdout, "");
+    });
+
+    test("import: dry run, import, export → the same feeds", async () => {
+      const look = await earmark("import", file, "--dry-run", "--json");
+      assert.deepEqual(
+        lines(look).map((line) => JSON.parse(line).outcome),
+        ["added", "refused", "already-subscribed", "added"],
+      );
+      assert.match(look.stderr, /Dry run, nothing changed: /);
+      assert.equal((await earmark("list")).stdout, "");
+      const done = await earmark("import", file);
+      assert.equal(done.code, 1);
+      assert.match(done.stdout, /^refused\tnonsense\t.* must start with http/m);
+      const exported = await earmark("export");
+      assert.equal(exported.code, 0);
+      assert.match(exported.stdout, /xmlUrl="http:\/\/a\.example\/2"/);
+      const again = await run(["import", "-", "--quiet", ...place], settings, folder, exported.stdout);
+      assert.deepEqual([again.code, again.stderr], [0, ""]);
+      assert.deepEqual(
+        lines(again).map((line) => line.split("\t")[0]),
+        ["already-subscribed", "already-subscribed"],
+      );
+      const from = await run(
+        ["add", "-", ...place],
+        settings,
+        folder,
+        "https://a.example/7\n\n  https://a.example/8  \n",
+      );
+      assert.equal(lines(from).length, 2);
+    });
+
+    test("import: two feeds share a GUID → both are added, as previewed", async () => {
+      // The GUID of a feed leaves out trailing slashes, also those of a query.
+      const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
+      const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
+      const outcomes = async (...args: string[]) =>
+        lines(await run(["import", "-", ...args, ...place], settings, folder, opml)).map((line) => line.split("\t")[0]);
+      assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
+      assert.deepEqual(await outcomes(), ["added", "added"]);
+      assert.deepEqual(await outcomes(), ["already-subscribed", "already-subscribed"]);
+    });
+
+    test("import: no file or not OPML → an error", async () => {
+      assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
+      const wrong = await run(["import", "-", ...place], settings, folder, "<html/>");
+      assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
+      assert.match(wrong.stderr, /not an OPML file/);
+    });
+  });
+}
+
+test("--server: unreachable, or an invalid token → a one-line error", async () => {
+  const away = await run(["list", "--server", "http://127.0.0.1:9"], {});
+  assert.equal(away.code, 1);
+  assert.match(away.stderr, /retrying/);
+  assert.doesNotMatch(away.stderr, /at .*\.ts/);
+  const folder = temporaryFolder();
+  const { url } = await start({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
+  const refused = await run(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /401/);
+  assert.doesNotMatch(refused.stderr, /emk_wrong|at .*\.ts/);
+});
+
+test("subscriptions: a database with accounts → needs --user", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
+  await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const asked = await run(["list"], settings);
+  assert.deepEqual([asked.code, asked.stdout], [1, ""]);
+  assert.match(asked.stderr, /--user NAME/);
+  assert.equal((await run(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
+  assert.equal(lines(await run(["list", "--user", "ann"], settings)).length, 1);
+  assert.match((await run(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
+});
+
+test("serve: a database with accounts, accounts off → refused unless anonymous access is allowed", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db`, PORT: "0" };
+  await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const refused = await run(["serve"], settings);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /has accounts\..*EARMARK_ACCOUNTS=true/);
+  const meant = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
+  assert.equal((await callServer(meant.port, "GET", "/v1/subscriptions")).status, 200);
+});
+
+test("import: control characters in a file → replaced", async () => {
+  const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
+  const hostile = '<opml><body><outline text="x" xmlUrl="&#27;[2Jhttps://a.example/&#155;31m"/></body></opml>';
+  const { stdout } = await run(["import", "-"], settings, undefined, hostile);
+  assert.match(stdout, /^refused\t/);
+  assert.doesNotMatch(stdout.replaceAll(/[\t\n]/g, ""), /\p{Cc}/u);
+});

@@ -1,0 +1,57 @@
+import { totalmem } from "node:os";
+import { failure } from "../errors.ts";
+import { type Admission, Budget } from "./budget.ts";
+import type { Request } from "./exchange.ts";
+
+const MIB = 1024 * 1024;
+/** Exports and imports at a time, in total and per account. */
+const MAX_TRANSFERS = 64;
+const MAX_TRANSFERS_PER_ACCOUNT = 4;
+/** An operation has about this many bytes in a document. */
+const OPERATION_BYTES = 160;
+/** More operations than this make a long request. */
+const SHORT_OPERATIONS = 400;
+
+export function createAdmission(maxQueuedOperations: number, hasAccounts: boolean): Admission {
+  const memory = requestMemory();
+  const max = maxQueuedOperations;
+  return {
+    memory: new Budget({ max: memory, share: memory / 4, short: 64 * 1024 }),
+    // Without accounts there is one owner. The longest body leaves room for long ones of others.
+    operations: new Budget({ max, share: hasAccounts ? max / 2 : max, short: SHORT_OPERATIONS, largest: max / 2 }),
+    transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, short: 1 }),
+  };
+}
+
+/** Throws unless the write queue has room for the operations, which count until the handler is done. */
+export function admitOperations(request: Request, operations: number): void {
+  if (!request.charge("operations", operations)) throw failure("queue-full");
+}
+
+/** Throws if the write queue has no room for a body of this length, before any of it is received. */
+export function assertCapacity(request: Request, bytes: number): void {
+  if (!request.fits("operations", operationsIn(bytes))) throw failure("queue-full");
+}
+
+/** How many operations a body of this length counts as: it is charged before anything of it is parsed. */
+export function operationsIn(bytes: number): number {
+  return Math.ceil(bytes / OPERATION_BYTES);
+}
+
+/** Throws if too many exports and imports are running. It counts until the response is sent. */
+export function admitTransfer(request: Request): void {
+  if (!request.charge("transfers", 1)) throw failure("too-many-transfers");
+}
+
+/**
+ * How many bytes requests may hold in memory: three sixteenths of what this process may use (the machine's memory, or
+ * the limit of its cgroup), between 32 and 128 MiB.
+ */
+export function requestMemory(available = availableMemory()): number {
+  return Math.min(128 * MIB, Math.max(32 * MIB, Math.floor((available * 3) / 16)));
+}
+
+function availableMemory(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+}

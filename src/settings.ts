@@ -1,0 +1,127 @@
+/** Every setting with its default and its description, for `--help` and the documentation. */
+export const SETTINGS = {
+  HOST: [
+    "127.0.0.1",
+    "Address to listen on. Any but a loopback address needs EARMARK_ACCOUNTS=true or EARMARK_ALLOW_ANONYMOUS=true.",
+  ],
+  PORT: ["8080", "Port to listen on; 0 chooses a free port."],
+  DATABASE_URL: [
+    "file:./data/earmark.db",
+    "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed.",
+  ],
+  EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections of this process to PostgreSQL."],
+  EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
+  EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve everyone who can reach HOST without credentials."],
+  EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
+  EARMARK_ADMIN_USER: ["", "Name of the account to create at start if there is none."],
+  EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
+  EARMARK_OIDC_ISSUER: ["", "Identity provider whose JWTs are accepted: the issuer in its discovery document."],
+  EARMARK_OIDC_AUDIENCE: ["", "Required audience (aud) of those JWTs."],
+  EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user the identity provider authenticates."],
+  EARMARK_REQUESTS_PER_MINUTE: [
+    "6000",
+    "Maximum requests per account per minute in each process; beyond it the server returns 429.",
+  ],
+  EARMARK_OPERATIONS_PER_MINUTE: [
+    "100000",
+    "Maximum operations per account per minute in each process; beyond it the server returns 429.",
+  ],
+  EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
+  EARMARK_REMOVAL_RETENTION_DAYS: [
+    "180",
+    "Days to remember removed subscriptions, so that other devices learn of them.",
+  ],
+  EARMARK_ALLOWED_HOSTS: [
+    "",
+    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",
+  ],
+  EARMARK_TRUSTED_PROXIES: [
+    "",
+    "IP addresses or networks of reverse proxies, such as 127.0.0.1, separated by commas. Only their X-Forwarded-For, -Proto and -Host headers are used; never name a network with clients in it.",
+  ],
+  EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
+  EARMARK_CORS_ORIGINS: [
+    "",
+    "Origins of web apps that may call the API from a browser, such as https://app.example, separated by commas.",
+  ],
+  EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
+  EARMARK_LOG_FORMAT: [
+    "auto",
+    "text: readable lines; json: one JSON object per line; auto: text on a terminal, else json.",
+  ],
+  EARMARK_SLOW_REQUEST_MS: ["1000", "Log requests that take longer, at most ten a minute."],
+  EARMARK_METRICS: ["false", "true: serve Prometheus metrics at /metrics."],
+  EARMARK_METRICS_TOKEN: ["", "Bearer token that Prometheus must send; required with accounts."],
+  EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
+  EARMARK_MAX_BODY_BYTES: ["8388608", "Maximum size of a request body, in bytes."],
+  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an OPML file to import, in bytes."],
+  EARMARK_MAX_QUEUED_OPERATIONS: ["50000", "Maximum operations in the write queue; beyond it the server returns 503."],
+  EARMARK_MAX_CONNECTIONS: ["10000", "Maximum open connections, at most half of them from one network."],
+  EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],
+  EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Timeout for receiving a whole request."],
+} as const satisfies Record<string, readonly [string, string]>;
+
+export type Setting = keyof typeof SETTINGS;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings that may be secret, so that NAME_FILE can name a file with the value instead. */
+export const SECRETS = ["DATABASE_URL", "EARMARK_ADMIN_PASSWORD", "EARMARK_METRICS_TOKEN"] as const;
+
+/** Settings without effect unless EARMARK_ACCOUNTS is true. */
+export const ACCOUNT_SETTINGS = [
+  "EARMARK_SIGN_UP",
+  "EARMARK_ADMIN_USER",
+  "EARMARK_ADMIN_PASSWORD",
+  "EARMARK_OIDC_ISSUER",
+  "EARMARK_OIDC_AUDIENCE",
+  "EARMARK_OIDC_SIGN_UP",
+  "EARMARK_REQUESTS_PER_MINUTE",
+  "EARMARK_OPERATIONS_PER_MINUTE",
+  "EARMARK_MAX_SUBSCRIPTIONS_PER_USER",
+] as const satisfies readonly Setting[];
+
+/** Settings of the command line, which the server ignores. */
+const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
+
+/** Names of version 0.1, which still work. */
+const RENAMED: Readonly<Record<string, string>> = {
+  EARMARK_OPEN: "EARMARK_ALLOW_ANONYMOUS",
+  EARMARK_FIRST_USER: "EARMARK_ADMIN_USER",
+  EARMARK_FIRST_PASSWORD: "EARMARK_ADMIN_PASSWORD",
+  EARMARK_FIRST_PASSWORD_FILE: "EARMARK_ADMIN_PASSWORD_FILE",
+};
+
+/** Values of version 0.1, which still work. */
+const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  EARMARK_ACCOUNTS: { on: "true", off: "false" },
+  EARMARK_ALLOW_ANONYMOUS: { 1: "true", 0: "false" },
+  EARMARK_METRICS: { 1: "true", 0: "false" },
+  EARMARK_SIGN_UP: { open: "true", closed: "false" },
+  EARMARK_OIDC_SIGN_UP: { open: "true", closed: "false" },
+};
+
+/** Replaces the names and values of version 0.1, with a warning for each that names the new one. */
+export function modernise(environment: Environment): { environment: Environment; warnings: readonly string[] } {
+  const current: Record<string, string | undefined> = { ...environment };
+  const warnings: string[] = [];
+  for (const [old, name] of Object.entries(RENAMED)) {
+    const value = current[old];
+    delete current[old];
+    if (!value) continue;
+    warnings.push(`${old} is deprecated; use ${name}.`);
+    current[name] ||= OLD_VALUES[name]?.[value] ?? value;
+  }
+  for (const [name, values] of Object.entries(OLD_VALUES)) {
+    const value = current[name] ?? "";
+    if (!Object.hasOwn(values, value)) continue;
+    warnings.push(`${name}=${value} is deprecated; use ${name}=${values[value]}.`);
+    current[name] = values[value];
+  }
+  return { environment: current, warnings };
+}
+
+/** Whether the environment may have this name: anything but an unknown EARMARK_ setting. */
+export function isKnown(name: string): boolean {
+  const isFile = SECRETS.some((secret) => name === `${secret}_FILE`);
+  return !name.startsWith("EARMARK_") || name in SETTINGS || isFile || CLIENT_SETTINGS.includes(name);
+}

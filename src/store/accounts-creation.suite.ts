@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { addTo, removeFrom } from "../../test/lists.ts";
+import { type Account, NOBODY } from "../account-store.ts";
+import { asUser, isRefusal, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+
+import {
+  type AccountsContext,
+  countOf,
+  credential,
+  draft,
+  drafts,
+  LARGEST_USER,
+  later,
+  NO_HASH,
+  NOW,
+  newHash,
+  SERVER,
+  times,
+  wish,
+} from "./accounts-support.ts";
+
+export function describeCreation(context: AccountsContext): void {
+  const { accounts, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, listOf, EMPTY, isGone } = context;
+
+  describe("the first account", () => {
+    test("first account: a local list → taken over", async (t) => {
+      const own = await openFor(t);
+      assert.equal(await own.accounts.isEmpty(), true);
+      assert.deepEqual(await own.accounts.list(0, 10), []);
+      await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+      await removeFrom(own.subscriptions, asUser(LOCAL_USER), draft(4).id, NOW);
+      const before = await listOf(LOCAL_USER, own.subscriptions);
+      assert.equal(before.total, 9);
+
+      assert.equal(await own.accounts.isEmpty(), true, "a list is no account");
+      const ann = wish("ann");
+      assert.equal(await own.accounts.create(4_711, ann, NOW), LOCAL_USER);
+      assert.equal(await own.accounts.isEmpty(), false);
+      const kept = {
+        account: { user: LOCAL_USER, name: "ann", issuer: "", createdAt: NOW },
+        password: ann.password,
+      };
+      assert.deepEqual(await own.accounts.get(LOCAL_USER), kept);
+      assert.deepEqual(await own.accounts.find("ann", ""), kept);
+      assert.equal(await own.accounts.get(4_711), undefined);
+      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), before);
+      assert.deepEqual(await listOf(4_711, own.subscriptions), EMPTY);
+      const [outcome] = await addTo(own.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
+      assert.ok(outcome !== undefined && !isRefusal(outcome));
+
+      assert.equal(await own.accounts.create(4_712, wish("bob"), NOW), 4_712);
+      assert.deepEqual(await listOf(4_712, own.subscriptions), EMPTY);
+      assert.deepEqual(
+        (await own.accounts.list(0, 10)).map(({ user, name }) => [user, name]),
+        [
+          [LOCAL_USER, "ann"],
+          [4_712, "bob"],
+        ],
+      );
+    });
+
+    test("first account: deleted → its list is gone, and no other account gets its user", async (t) => {
+      const own = await openFor(t);
+      await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+      assert.equal(await own.accounts.create(4_711, wish("ann"), NOW), LOCAL_USER);
+      assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), true);
+      assert.equal(await own.accounts.isEmpty(), true);
+      assert.equal(await own.accounts.get(LOCAL_USER), undefined);
+      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
+      await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
+
+      assert.equal(await own.accounts.create(4_712, wish("ann"), NOW), 4_712);
+      assert.equal(await own.accounts.create(4_713, wish("bob"), NOW), 4_713);
+      assert.equal(await own.accounts.delete(asUser(4_712), NOW), true);
+      assert.equal(await own.accounts.delete(asUser(4_713), NOW), true);
+      assert.equal(await own.accounts.isEmpty(), true);
+      assert.equal(await own.accounts.create(4_714, wish("ann"), NOW), 4_714);
+      assert.deepEqual(await listOf(4_714, own.subscriptions), EMPTY);
+      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
+    });
+
+    test("first account: many created at once → one takes over the list", async (t) => {
+      const own = await openFor(t);
+      const made = await Promise.all(
+        times(5, (index) => own.accounts.create(4_711 + index, wish(`name-${index}`), NOW)),
+      );
+      assert.equal(countOf(made, LOCAL_USER), 1);
+      for (const [index, user] of made.entries()) {
+        assert.ok(user === LOCAL_USER || user === 4_711 + index, `${user}`);
+        assert.equal((await own.accounts.find(`name-${index}`, ""))?.account.user, user);
+      }
+      assert.equal((await own.accounts.list(0, 10)).length, 5);
+    });
+
+    test("set-up: the first account exists → refused", async (t) => {
+      const own = await openFor(t);
+      const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
+      assert.equal(await own.accounts.addCredential(SERVER, used), "added");
+      assert.equal(await own.accounts.addCredential(SERVER, left), "added");
+      assert.equal(await own.accounts.create(4_711, wish("ann", { invitation: used.hash }), NOW), LOCAL_USER);
+      for (const { hash } of [used, left])
+        assert.equal(await own.accounts.create(4_712, wish("bob", { invitation: hash }), NOW), "not-invited");
+      assert.equal(await own.accounts.find("bob", ""), undefined);
+      assert.equal(await own.accounts.findCredential(used.hash), undefined);
+    });
+
+    test("set-up: many at once → one account", async (t) => {
+      const own = await openFor(t);
+      const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
+      for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
+      const made = await Promise.all(
+        setups.map(({ hash }, index) =>
+          own.accounts.create(4_711 + index, wish(`name-${index}`, { invitation: hash }), NOW),
+        ),
+      );
+      assert.equal(countOf(made, LOCAL_USER), 1);
+      assert.equal(countOf(made, "not-invited"), 9);
+      assert.equal((await own.accounts.list(0, 20)).length, 1);
+    });
+  });
+
+  describe("names", () => {
+    test("names: a new account → stored exactly", async () => {
+      const user = newUser();
+      const at = new Date("2031-12-31T23:59:59.999Z");
+      const password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
+      assert.equal(await accounts.create(user, wish(`ann.${user}@x+y`, { password }), at), user);
+      const kept = { account: { user, name: `ann.${user}@x+y`, issuer: "", createdAt: at }, password };
+      assert.deepEqual(await accounts.find(`ann.${user}@x+y`, ""), kept);
+      assert.deepEqual(await accounts.get(user), kept);
+    });
+
+    test("names: unknown → not found", async () => {
+      const { name } = await newAccount();
+      for (const [other, issuer] of [
+        [`${name}x`, ""],
+        ["", ""],
+        [name.toUpperCase(), ""],
+        [name, "https://id.example"],
+      ] as const)
+        assert.equal(await accounts.find(other, issuer), undefined);
+      assert.equal(await accounts.get(newUser()), undefined);
+      assert.equal(await accounts.get(NOBODY), undefined);
+    });
+
+    test("names: taken → refused, per issuer", async () => {
+      const name = `name-${newUser()}`;
+      const issuers = ["", "https://id.example", "https://id.example/", "https://ID.example"];
+      const owners = issuers.map(newUser);
+      for (const [index, issuer] of issuers.entries()) {
+        const user = owners[index] ?? NOBODY;
+        assert.equal(await accounts.create(user, wish(name, { issuer, password: `hash ${user}` }), NOW), user);
+      }
+      for (const [index, issuer] of issuers.entries()) {
+        const user = newUser();
+        assert.equal(await accounts.create(user, wish(name, { issuer }), NOW), "name-taken");
+        assert.equal(await accounts.get(user), undefined);
+        const found = await accounts.find(name, issuer);
+        assert.deepEqual([found?.account.user, found?.password], [owners[index], `hash ${owners[index]}`]);
+      }
+    });
+
+    test("names: any subject of an identity provider → stored exactly", async () => {
+      const issuer = "https://id.example";
+      const run = newUser();
+      const subjects = [
+        `Ann ${run}`,
+        `ann ${run}`,
+        `ann ${run} `,
+        ` ann ${run}`,
+        `\u00e9 ${run}`,
+        `e\u0301 ${run}`,
+        `'"\\;--%_\t\n\u0001\u202e ${run}`,
+        `👩‍👩‍👧 名前 ${run}`,
+        "x".repeat(255),
+        `${"x".repeat(254)}y`,
+        "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a7),
+        "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a8),
+      ];
+      const made = new Map<UserId, string>();
+      for (const subject of subjects) {
+        const user = newUser();
+        assert.equal(await accounts.create(user, wish(subject, { issuer, password: "" }), NOW), user);
+        made.set(user, subject);
+      }
+      for (const [user, name] of made) {
+        const kept = { account: { user, name, issuer, createdAt: NOW }, password: "" };
+        assert.deepEqual(await accounts.find(name, issuer), kept);
+        assert.deepEqual(await accounts.get(user), kept);
+      }
+    });
+
+    test("accounts: list → in the order of users, in pages", async () => {
+      const ids = [...times(6, newUser), LARGEST_USER];
+      const [lowest = 0] = ids;
+      for (const user of [3, 0, 6, 5, 1, 4, 2].map((index) => ids[index] ?? NOBODY))
+        assert.equal(await accounts.create(user, wish(`listed-${user}`), later(user % 1_000)), user);
+      const expected = ids.map((user) => ({
+        user,
+        name: `listed-${user}`,
+        issuer: "",
+        createdAt: later(user % 1_000),
+      }));
+      assert.deepEqual(await accounts.list(lowest - 1, 100), expected);
+      for (const size of [1, 2, 3, 7]) {
+        const read: Account[] = [];
+        for (let from = lowest - 1; ; from = read.at(-1)?.user ?? from) {
+          const page = await accounts.list(from, size);
+          assert.ok(page.length <= size);
+          if (page.length === 0) break;
+          read.push(...page);
+        }
+        assert.deepEqual(read, expected);
+      }
+      assert.equal((await accounts.list(0, 1))[0]?.user, LOCAL_USER);
+    });
+
+    test("accounts: a user id that is in use → refused", async () => {
+      const [{ user, name }, reader] = [await newAccount(), newUser()];
+      await addTo(subscriptions, asUser(reader), drafts(1, 1), NOW);
+      for (const taken of [user, reader])
+        await assert.rejects(accounts.create(taken, wish(`name-${newUser()}`), NOW), StoreUnavailable);
+      assert.equal((await accounts.get(user))?.account.name, name);
+      assert.equal(await accounts.get(reader), undefined);
+    });
+
+    test("names: of a deleted account → free again", async () => {
+      const issuer = "https://id.example";
+      const [gone, other, next] = [newUser(), newUser(), newUser()];
+      for (const user of [gone, other])
+        assert.equal(await accounts.create(user, wish(`name-${user}`, { issuer }), NOW), user);
+      assert.equal(await accounts.delete(asUser(gone), NOW), true);
+      assert.equal((await accounts.find(`name-${other}`, issuer))?.account.user, other);
+      assert.equal(await accounts.create(next, wish(`name-${gone}`, { issuer }), NOW), next);
+    });
+
+    test("names: many at once → one gets it", async () => {
+      const name = `name-${newUser()}`;
+      const wanting = times(20, newUser);
+      const answers = await Promise.all(wanting.map((user) => accounts.create(user, wish(name), NOW)));
+      assert.equal(countOf(answers, "name-taken"), 19);
+      const winner = answers.find((answer) => typeof answer === "number");
+      assert.equal(winner, wanting[answers.indexOf(winner ?? "name-taken")]);
+      assert.equal((await accounts.find(name, ""))?.account.user, winner);
+      for (const user of wanting) assert.equal((await accounts.get(user))?.account.user === user, user === winner);
+    });
+  });
+
+  describe("invitations", () => {
+    test("invitations: used → one account", async () => {
+      const [user, { hash, credential }] = [newUser(), await invite()];
+      assert.equal(await accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW), user);
+      assert.equal(await accounts.findCredential(hash), undefined);
+      assert.ok(!(await idsOf(NOBODY, "invitation")).includes(credential.id));
+      const second = newUser();
+      assert.equal(await accounts.create(second, wish(`name-${second}`, { invitation: hash }), NOW), "not-invited");
+      assert.equal(await accounts.get(second), undefined);
+    });
+
+    test("invitations: one is used → others stay valid", async () => {
+      const [used, left] = [await invite(), await invite()];
+      await newAccount({ invitation: used.hash });
+      assert.deepEqual(await accounts.findCredential(left.hash), left.credential);
+      await newAccount({ invitation: left.hash });
+    });
+
+    test("invitations: a local list → not taken over", async (context) => {
+      const { accounts: others, subscriptions: lists } = await openFor(context);
+      await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
+      const [stranger, ann] = [newUser(), newUser()];
+      assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
+      assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
+      assert.equal(await others.delete(asUser(stranger), NOW), true, "who was deleted was somebody else");
+      assert.equal(await others.create(ann, wish("ann"), NOW), LOCAL_USER);
+      assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
+      assert.equal(await others.create(ann, wish("bob"), NOW), ann);
+    });
+
+    test("invitations: another credential → refused", async () => {
+      const { user } = await newAccount();
+      const token = await add(user);
+      const session = await add(user, { kind: "session" });
+      const setup = await invite("setup");
+      // One that comes before all others must not stand for one that is not there.
+      const first = {
+        ...credential(NOBODY, { kind: "invitation" }),
+        hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
+      };
+      assert.equal(await accounts.addCredential(SERVER, first), "added");
+      for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
+        const invited = newUser();
+        const answer = await accounts.create(invited, wish(`name-${invited}`, { invitation }), NOW);
+        assert.equal(answer, "not-invited");
+        assert.equal(await accounts.get(invited), undefined);
+        assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
+      }
+      assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
+      assert.deepEqual(await accounts.findCredential(session.hash), session.credential);
+      assert.equal(await accounts.removeCredential(asUser(NOBODY), "invitation", first.credential.id, NOW), true);
+    });
+
+    test("invitations: the name is taken → still valid", async () => {
+      const { name } = await newAccount();
+      const { hash, credential } = await invite();
+      assert.equal(await accounts.create(newUser(), wish(name, { invitation: hash }), NOW), "name-taken");
+      assert.deepEqual(await accounts.findCredential(hash), credential);
+      await newAccount({ invitation: hash });
+    });
+
+    test("invitations: many use one at once → one account", async () => {
+      const { hash } = await invite();
+      const invited = times(20, newUser);
+      const answers = await Promise.all(
+        invited.map((user) => accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW)),
+      );
+      assert.equal(countOf(answers, "not-invited"), 19);
+      const found = await Promise.all(invited.map((user) => accounts.get(user)));
+      assert.deepEqual(
+        found.map((account) => account !== undefined),
+        answers.map((answer) => answer !== "not-invited"),
+      );
+    });
+
+    test("invitations: many want one name at once → one is used up", async () => {
+      const name = `name-${newUser()}`;
+      const invitations = await Promise.all(times(10, () => invite()));
+      const answers = await Promise.all(
+        invitations.map(({ hash }) => accounts.create(newUser(), wish(name, { invitation: hash }), NOW)),
+      );
+      assert.equal(countOf(answers, "name-taken"), 9);
+      for (const [index, { hash, credential }] of invitations.entries())
+        assert.deepEqual(await accounts.findCredential(hash), answers[index] === "name-taken" ? credential : undefined);
+    });
+  });
+}

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { TestContext } from "node:test";
+import { addTo, removeFrom } from "../../test/lists.ts";
+import {
+  type Account,
+  type AccountStore,
+  type Credential,
+  type NewAccount,
+  type NewCredential,
+  NOBODY,
+} from "../account-store.ts";
+import { hashSecret } from "../accounts.ts";
+import { AccessRevoked, asUser, type Draft, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+
+export const NOW = new Date("2026-01-02T03:04:05.678Z");
+export const LARGEST_USER: UserId = 2 ** 48 - 2;
+/** Adds credentials without a credential of its own. */
+export const SERVER = asUser(NOBODY);
+
+export interface Stores {
+  readonly accounts: AccountStore;
+  readonly subscriptions: SubscriptionStore;
+}
+
+export const later = (ms: number, from = NOW) => new Date(from.getTime() + ms);
+export const newHash = () => hashSecret(randomUUID());
+export const NO_HASH = Buffer.alloc(32).toString("base64url");
+export const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, at) => make(at));
+export const countOf = <T>(values: readonly T[], wanted: T) => values.filter((value) => value === wanted).length;
+
+export function draft(number: number): Draft {
+  const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+  return { kind: "add", id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
+}
+
+export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
+
+/** As with real hashes, no two passwords are alike: an engine may know by them what it has done already. */
+export function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
+  return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
+}
+
+export function credential(user: UserId, more: Partial<Credential> = {}): NewCredential {
+  return {
+    credential: {
+      id: randomUUID(),
+      kind: "token",
+      user,
+      scope: "write",
+      label: "",
+      createdAt: NOW,
+      usedAt: undefined,
+      expiresAt: undefined,
+      ...more,
+    },
+    hash: newHash(),
+    atMost: 10_000,
+  };
+}
+
+/** A store whose first account exists, and what the tests need to fill it. */
+export async function createContext(open: () => Promise<Stores>) {
+  const { accounts, subscriptions } = await open();
+  let users = 2 ** 40;
+  // The first account is special and has tests of its own.
+  await accounts.create(newUser(), wish("first"), NOW);
+
+  async function openFor(context: TestContext): Promise<Stores> {
+    const stores = await open();
+    context.after(() => stores.subscriptions.close());
+    return stores;
+  }
+
+  function newUser(): UserId {
+    users += 1;
+    return users;
+  }
+
+  async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
+    const user = newUser();
+    const wished = wish(`name-${user}`, more);
+    assert.equal(await accounts.create(user, wished, NOW), user);
+    return { user, name: wished.name, issuer: wished.issuer, createdAt: NOW, password: wished.password };
+  }
+
+  async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {
+    const added = credential(user, more);
+    assert.equal(await accounts.addCredential(SERVER, added), "added");
+    return added;
+  }
+
+  const invite = (kind: "invitation" | "setup" = "invitation") => add(NOBODY, { kind });
+  const idsOf = async (user: UserId, kind: Credential["kind"]) =>
+    (await accounts.listCredentials(user, kind)).map(({ id }) => id);
+  const listOf = (user: UserId, stores = subscriptions) => stores.page(user, { offset: 0, size: 10_000 });
+  const EMPTY = { items: [], total: 0 };
+
+  async function everythingOf(user: UserId) {
+    return {
+      account: await accounts.get(user),
+      list: await listOf(user),
+      tokens: await accounts.listCredentials(user, "token"),
+      sessions: await accounts.listCredentials(user, "session"),
+    };
+  }
+
+  /** An account with some of all there is: items, removals, tokens, sessions. */
+  async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
+    const account = await newAccount();
+    await addTo(subscriptions, asUser(account.user), drafts(0, 20), NOW);
+    for (const { id } of drafts(5, 3)) await removeFrom(subscriptions, asUser(account.user), id, NOW);
+    const token = await add(account.user, { label: "a player" });
+    const session = await add(account.user, { kind: "session" });
+    return { account, token, session };
+  }
+
+  const isGone = (error: unknown) => error instanceof AccessRevoked;
+
+  function assertDoneOrGone(outcomes: readonly PromiseSettledResult<unknown>[]): void {
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected") assert.ok(isGone(outcome.reason), `${outcome.reason}`);
+  }
+
+  return {
+    accounts,
+    subscriptions,
+    openFor,
+    newUser,
+    newAccount,
+    add,
+    invite,
+    idsOf,
+    listOf,
+    EMPTY,
+    everythingOf,
+    someone,
+    isGone,
+    assertDoneOrGone,
+  };
+}
+
+export type AccountsContext = Awaited<ReturnType<typeof createContext>>;
+
+export function withoutPassword({ user, name, issuer, createdAt }: Account): Account {
+  return { user, name, issuer, createdAt };
+}

@@ -1,0 +1,240 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Accounts, isRefused } from "../src/accounts.ts";
+import { openStore } from "../src/store/engines.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
+import { startPostgres } from "./postgres.ts";
+import { cleanEnvironment, EARMARK, type Ended, type RunningServer, SERVE, start } from "./process.ts";
+
+export type Settings = Readonly<Record<string, string>>;
+
+export const PASSWORD = "correct horse battery";
+export const OTHER_PASSWORD = "staple, not a battery";
+export const TOKEN = /^emk_[\w-]{43}\n$/;
+export const ON = { EARMARK_ACCOUNTS: "true" };
+/** A test waits for one process at a time, mostly. */
+export const AT_ONCE = { concurrency: 2 };
+
+export const postgres = await startPostgres();
+export const newFile = async () => `file:${temporaryFolder()}/earmark.db`;
+export const ENGINES: readonly (readonly [name: string, newDatabase: () => Promise<string>])[] = [
+  ["SQLite", newFile],
+  ["PostgreSQL", () => postgres.database()],
+];
+
+/** Runs a command on a database, to its end, with this and nothing more on its standard input. */
+export async function earmark(
+  database: string,
+  args: readonly string[],
+  { input = "", settings = {} }: { readonly input?: string | Buffer; readonly settings?: Settings } = {},
+): Promise<Ended> {
+  const env = cleanEnvironment({ DATABASE_URL: database, ...settings });
+  const child = spawn(process.execPath, [EARMARK, ...args], { env });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk) => (stdout += chunk));
+  child.stderr.on("data", (chunk) => (stderr += chunk));
+  // One that reads nothing may be gone before it has been given anything.
+  child.stdin.on("error", () => undefined).end(input);
+  const [code, signal] = await once(child, "close");
+  return { code: signal ?? code, stdout, stderr };
+}
+
+/** A command that has to succeed; returns its data. */
+export async function done(database: string, args: readonly string[], input = ""): Promise<string> {
+  const { code, stdout, stderr } = await earmark(database, args, { input });
+  assert.equal(code, 0, stderr);
+  assert.notEqual(stderr + stdout, "");
+  return stdout;
+}
+
+export const addUser = (database: string, name: string, password = PASSWORD) =>
+  done(database, ["user", "add", name, "--password-stdin"], `${password}\n`);
+
+export async function createToken(database: string, name: string, ...options: readonly string[]): Promise<string> {
+  const stdout = await done(database, ["token", "create", name, "--label", "an app", ...options]);
+  assert.match(stdout, TOKEN);
+  return stdout.trim();
+}
+
+/** The users, or the tokens of one, as programs read them. */
+export async function list(database: string, ...command: readonly string[]): Promise<Record<string, unknown>[]> {
+  const { code, stdout, stderr } = await earmark(database, [...command, "--json", "--quiet"]);
+  assert.deepEqual([code, stderr], [0, ""]);
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line));
+}
+
+/** Works on a database without the program, where that is not what a test is about: it is much quicker. */
+export async function within<T>(database: string, work: (accounts: Accounts) => Promise<T>): Promise<T> {
+  const store = await openStore(database, { connections: 1, allowRunningServer: true });
+  try {
+    return await work(new Accounts(store.accounts, { signUp: false }));
+  } finally {
+    await store.close();
+  }
+}
+
+export const namesOf = (database: string) =>
+  within(database, async (accounts) => (await accounts.list(0, 100)).map(({ name }) => name).sort());
+
+/** Makes an account with a token. */
+export const prepare = (database: string, name: string, password = PASSWORD) =>
+  within(database, async (accounts) => {
+    const made = await accounts.create(name, password, new Date());
+    assert.ok(!isRefused(made));
+    const wish = { label: "an app", scope: "write", expiresAt: undefined } as const;
+    const opened = await accounts.createToken(asUser(made.user), wish, new Date());
+    assert.ok(!isRefused(opened));
+    return opened.secret;
+  });
+
+/** Some at a time, since most of a command's time is that of one processor. */
+export async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const rest = items.values();
+  await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      for (const item of rest) await work(item);
+    }),
+  );
+}
+
+/** Those among them that open the account. */
+export const passwordsOf = (database: string, name: string, candidates: readonly string[]) =>
+  within(database, async (accounts) => {
+    const right: string[] = [];
+    for (const password of candidates) {
+      const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
+      if (!isRefused(opened)) right.push(password);
+    }
+    return right;
+  });
+
+export const serve = (database: string, settings: Settings = {}) =>
+  start({ DATABASE_URL: database, ...ON, ...settings });
+
+export async function stop(...servers: readonly RunningServer[]): Promise<void> {
+  for (const { child } of servers) child.kill("SIGTERM");
+  for (const { ended } of servers) assert.equal(await ended, 0);
+}
+
+export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
+export const me = ({ port }: RunningServer, headers: Settings) => callServer(port, "GET", "/v1/me", { headers });
+export const statusOfToken = async ({ port }: RunningServer, token: string) =>
+  (await callServer(port, "GET", "/v1/subscriptions", { headers: bearer(token) })).status;
+
+export const post = ({ port }: RunningServer, path: string, type: string, attributes: object) =>
+  callServer(port, "POST", path, {
+    headers: { "Content-Type": PLAIN },
+    body: JSON.stringify({ data: { type, attributes } }),
+  });
+export const signIn = (server: RunningServer, name: string, password: string) =>
+  post(server, "/v1/sessions", "session", { name, password });
+export const signUp = (server: RunningServer, invitation: string, name: string) =>
+  post(server, "/v1/accounts", "account", { name, password: PASSWORD, invitation });
+
+export function cookieOf(answer: Answer): Settings {
+  const [cookie = ""] = answer.headers["set-cookie"] ?? [];
+  return { Cookie: cookie.split(";")[0] ?? "" };
+}
+
+export function subscribe({ port }: RunningServer, count: number, headers: Settings = {}): Promise<Answer> {
+  const operations = Array.from({ length: count }, () => {
+    const id = newId();
+    return add(id, `https://feeds.example/${id}`);
+  });
+  return callServer(port, "POST", "/v1/operations", {
+    headers: { "Content-Type": ATOMIC, ...headers },
+    body: JSON.stringify({ "atomic:operations": operations }),
+  });
+}
+
+export async function feedsOf({ port }: RunningServer, headers: Settings = {}): Promise<string[]> {
+  const { status, json } = await callServer(port, "GET", "/v1/subscriptions", { headers });
+  assert.equal(status, 200);
+  return json.data.map((item: { attributes: { feed_url: string } }) => item.attributes.feed_url);
+}
+
+/** What a server says at its start, apart from its log; all of it, since a request has been answered meanwhile. */
+export async function serveApart(
+  database: string,
+  settings: Settings = {},
+): Promise<{ server: RunningServer; log: string; words: string; link: string | undefined }> {
+  const file = join(temporaryFolder(), "stderr");
+  const command = ["/bin/sh", "-c", `exec "$@" 2>"${file}"`, "sh", ...SERVE];
+  const server = await start({ DATABASE_URL: database, ...ON, ...settings }, command);
+  await callServer(server.port, "GET", "/readyz");
+  const words = readFileSync(file, "utf8");
+  return { server, log: server.output(), words, link: /http:\S+\/join#(\S+)/.exec(words)?.[1] };
+}
+
+export type Case = readonly [args: readonly string[], code: number, words: RegExp];
+
+/** No data, an exit code, and words that say why. */
+export const refusesAll = (database: string, cases: readonly Case[]) =>
+  forEach(cases, async ([args, code, words]) => {
+    const ended = await earmark(database, args, { input: PASSWORD });
+    assert.deepEqual([ended.code, ended.stdout], [code, ""], `${args.join(" ")}: ${ended.stderr}`);
+    assert.match(ended.stderr, words);
+  });
+
+/**
+ * The program at a terminal, or what it takes for one: no terminal can be had with Node alone. Marks show where the
+ * terminal was told to echo no more, and to echo again. Types each text when the words before it have been said.
+ */
+export async function atTerminal(
+  database: string,
+  args: readonly string[],
+  typing: readonly (readonly [words: string, text: string | undefined])[],
+): Promise<Ended> {
+  const preload = join(temporaryFolder(), "terminal.cjs");
+  writeFileSync(
+    preload,
+    `if (require("node:worker_threads").isMainThread) {
+       process.stdin.isTTY = true;
+       process.stderr.isTTY = true;
+       process.stdin.setRawMode = (on) => (process.stderr.write(on ? "<silent>" : "<echo>"), process.stdin);
+     }`,
+  );
+  const env = cleanEnvironment({ DATABASE_URL: database, NODE_OPTIONS: `--require=${preload}` });
+  const child = spawn(process.execPath, [EARMARK, ...args], { env });
+  let [stdout, stderr, seen] = ["", "", 0];
+  const rest = [...typing];
+  child.stdin.on("error", () => undefined);
+  child.stdout.on("data", (chunk) => (stdout += chunk));
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+    // A pipe that has been read from keeps the process until it ends, which a terminal does not.
+    if (stderr.includes("earmark: ")) child.stdin.end();
+    const [words, text] = rest[0] ?? [];
+    if (words === undefined || !stderr.slice(seen).includes(words)) return;
+    seen = stderr.length;
+    rest.shift();
+    if (text === undefined) child.stdin.end();
+    else child.stdin.write(text);
+  });
+  const [code, signal] = await once(child, "close");
+  assert.deepEqual(rest, [], `everything was asked for: ${stderr}`);
+  return { code: signal ?? code, stdout, stderr };
+}
+
+export const CTRL_C = "\u0003";
+export const CTRL_D = "\u0004";
+
+/** Makes all requests at once and tells how many were let in; the others must say when to come again. */
+export async function countPassed(requests: readonly (() => Promise<Answer>)[], passing: number): Promise<number> {
+  const answers = await Promise.all(requests.map((request) => request()));
+  const refused = answers.filter(({ status }) => status !== passing);
+  for (const { status, headers } of refused) {
+    assert.equal(status, 429);
+    const seconds = Number(headers["retry-after"]);
+    // A minute, and more if this request was received before the ones that used up the limit.
+    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 120, String(headers["retry-after"]));
+  }
+  return answers.length - refused.length;
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { Accounts } from "../src/accounts.ts";
+import { type Answer, PLAIN, startServer, type TestServer } from "./harness.ts";
+
+export const PASSWORD = "correct horse battery";
+export const MINUTE = 60_000;
+export const JSONAPI = { "Content-Type": PLAIN };
+
+/** A server whose clock stands until it is moved, and through which a test may come from any network. */
+export async function start(settings: Readonly<Record<string, string>> = {}) {
+  let now = Date.now();
+  const server = await startServer(
+    { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1", ...settings },
+    () => new Date(now),
+  );
+  const accounts = new Accounts(server.store.accounts, { signUp: true });
+  return {
+    ...server,
+    accounts,
+    wait: (ms: number) => {
+      now += ms;
+    },
+    now: () => new Date(now),
+  };
+}
+
+let networks = 0;
+/** Every call from another network, so that no limit is met by chance. */
+export const elsewhere = () => {
+  networks += 1;
+  return { "X-Forwarded-For": `10.${networks >> 16}.${(networks >> 8) & 255}.${networks & 255}` };
+};
+
+export const documentOf = (type: string, attributes: object) => JSON.stringify({ data: { type, attributes } });
+
+export const signUp = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, more: object = {}) =>
+  call("POST", "/v1/accounts", {
+    headers: { ...JSONAPI, ...elsewhere() },
+    body: documentOf("account", { name, password, ...more }),
+  });
+
+export const signIn = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, headers = elsewhere()) =>
+  call("POST", "/v1/sessions", {
+    headers: { ...JSONAPI, ...headers },
+    body: documentOf("session", { name, password }),
+  });
+
+export const cookieOf = (answer: Answer) => String(answer.headers["set-cookie"]).split(";")[0] ?? "";
+
+let names = 0;
+/** A new user who is signed in, with a token for an app. */
+export async function newUser(server: TestServer, scope: "read" | "write" = "write") {
+  names += 1;
+  const name = `user-${names}`;
+  const answer = await signUp(server, name);
+  assert.equal(answer.status, 201, answer.text);
+  const Cookie = cookieOf(answer);
+  const made = await server.call("POST", "/v1/tokens", {
+    headers: { ...JSONAPI, Cookie },
+    body: documentOf("token", { label: "phone", scope }),
+  });
+  assert.equal(made.status, 201, made.text);
+  const Authorization = `Bearer ${made.json.data.attributes.token}`;
+  return { name, Cookie, Authorization, tokenId: made.json.data.id as string };
+}
+
+export const titleOf = ({ json }: Answer) => json.errors[0].title;
+export const pointerOf = ({ json }: Answer) => json.errors[0].source?.pointer;
