@@ -14,10 +14,10 @@ import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
 import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
-import { idOf, pathOf, queryOf, Routes, relativeTo } from "../src/http/resource.ts";
+import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
 import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
-import { ATOMIC, JSON_API, PLAIN } from "../src/jsonapi/media-type.ts";
+import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
 import {
@@ -138,9 +138,11 @@ const authenticate = createAuthentication({
 const log = undefined as unknown as Request["log"];
 const unused = new Budget({ max: 1, share: 1, short: 1 });
 const admission = { memory: unused, operations: unused, transfers: unused };
-const routes = new Routes();
-routes.add("/v1/subscriptions", PLAIN, { GET: ["open", async () => undefined] });
-routes.add("/v1/subscriptions/:id", PLAIN, { GET: ["open", async () => undefined] });
+const router = new Router(
+  ["/v1/subscriptions", "/v1/subscriptions/:id"].map((path) =>
+    route("GET", path, { access: "open", run: async () => undefined }),
+  ),
+);
 
 /** A reader that needs nothing but the text. */
 function plain(name: string, length: number, read: (text: string) => unknown, frames?: readonly Frame[]): Reader {
@@ -150,9 +152,9 @@ function plain(name: string, length: number, read: (text: string) => unknown, fr
 /** The guard remembers the last host, so each text has a guard of its own. */
 function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
   const prepare = (text: string) => {
-    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient, () => true);
+    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient);
     const raw = requestOf("/", { [header]: text }, "POST");
-    return () => guard(raw);
+    return () => guard(raw, true);
   };
   return {
     name: `guard: ${header}${isOpen ? ", no accounts" : ""}`,
@@ -173,7 +175,6 @@ function authenticated(name: string, toRequest: (text: string) => IncomingMessag
 function targeted(name: string, read: (request: Request) => unknown): Reader {
   const prepare = (text: string) => {
     const request = new Request(requestOf(text), log, admission, () => 0);
-    request.parameter = text;
     return () => read(request);
   };
   return { name, length: HEADERS, prepare, frames: TARGETS };
@@ -239,10 +240,9 @@ const READERS: readonly Reader[] = [
   plain("readImportQuery", HEADERS, readImportQuery, QUERIES),
   plain("requireNoQuery", HEADERS, requireNoQuery),
   plain("relativeTo", HEADERS, relativeTo, TARGETS),
-  targeted("pathOf", ({ raw }) => pathOf(raw)),
-  targeted("queryOf", queryOf),
-  targeted("idOf", idOf),
-  targeted("Routes.match", (request) => routes.match(request)),
+  plain("pathOf", HEADERS, pathOf, TARGETS),
+  plain("idOf", HEADERS, (id) => idOf({ id }), TARGETS),
+  targeted("routeOf", ({ raw }) => routeOf(router.find(pathOf(raw.url ?? "")), raw)),
   forwarded("x-forwarded-for", [
     ["", ", 127.0.0.1"],
     ["[", "]:1"],

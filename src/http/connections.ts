@@ -5,10 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { createError, type ErrorObject, failure } from "../errors.ts";
-import { writeFailure } from "../jsonapi/failure.ts";
-import { type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import type { Budget, Owner, Reservation } from "./budget.ts";
 import { networksOf, peerOf } from "./client-address.ts";
+import { type Dialect, JSON_API } from "./dialect.ts";
 import { MAX_HEADERS } from "./guard.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
@@ -33,8 +32,8 @@ const PIPELINED_BYTES = 4 * 1024;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The allowed methods and media type of a path; undefined if there is no such path. */
-export type Allowed = (path: string) => { readonly allow: string; readonly media: MediaType } | undefined;
+/** The allowed methods and the dialect of a path; undefined if there is no such path. */
+export type Allowed = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
 
 /** The server below the routes: timeouts, connection limits, pipelining and malformed requests. */
 export function createHttpServer(
@@ -228,12 +227,15 @@ function respondToParserError(thrown: ParserError, socket: Socket, allowed: Allo
   // Bytes after the last request of a connection are ignored, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
   const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
-  const { error, media } = unknown ?? { error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST, media: PLAIN };
-  const body = writeFailure(error, media);
+  const { error, dialect } = unknown ?? {
+    error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST,
+    dialect: JSON_API,
+  };
+  const body = dialect.writeError(error);
   const headers = {
     ...COMMON_HEADERS,
     ...unknown?.headers,
-    "content-type": media.contentType,
+    "content-type": dialect.contentType,
     "content-length": Buffer.byteLength(body),
     connection: "close",
   };
@@ -251,16 +253,16 @@ function closeAfterResponse(socket: Socket, response = ""): void {
 function unknownMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
   allowed: Allowed,
-): { error: ErrorObject; media: MediaType; headers: Record<string, string> } | undefined {
+): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
   // Later in the packet it follows another request, and may be anything.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;
   const found = allowed(path);
-  if (found === undefined) return { error: createError("unknown-path"), media: PLAIN, headers: {} };
+  if (found === undefined) return { error: createError("unknown-path"), dialect: JSON_API, headers: {} };
   const { error, headers } = failure("method-not-allowed", { methods: found.allow, headers: { allow: found.allow } });
-  return { error, media: found.media, headers: { ...headers } };
+  return { error, dialect: found.dialect, headers: { ...headers } };
 }
 
 /** Serves running requests and those that still arrive on open connections, then closes the connections. */

@@ -12,8 +12,6 @@ export class Request {
   readonly log: Logger;
   /** The URL as the client sent it; `raw.url` is the same below the base path. */
   readonly originalUrl: string;
-  /** The variable part of the path: an id or a name. */
-  parameter = "";
   readonly #admission: Admission;
   readonly #charges: Partial<Record<keyof Admission, Reservation>> = {};
   readonly #ownerOf: (raw: IncomingMessage) => Owner;

@@ -1,11 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { isRefusal, type Outcome } from "../subscriptions.ts";
 
 export interface Metrics {
   readonly contentType: string;
   collect(): Promise<string>;
   observeRequest(method: string, route: string, status: number, seconds: number): void;
-  countOutcomes(outcomes: readonly Outcome[]): void;
+  /** An outcome without `refused` is a success. */
+  countOutcomes(outcomes: readonly (object | { readonly refused: string })[]): void;
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
@@ -47,7 +47,7 @@ export function createMetrics(): Metrics {
     collect: () => registry.metrics(),
     observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
     countOutcomes(outcomes) {
-      for (const outcome of outcomes) operations.labels(isRefusal(outcome) ? outcome.refused : "added").inc();
+      for (const outcome of outcomes) operations.labels("refused" in outcome ? outcome.refused : "added").inc();
     },
     observeCommit(count, seconds) {
       commits.observe(seconds);

@@ -3,11 +3,10 @@ import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
-import { writeFailure } from "../jsonapi/failure.ts";
-import type { MediaType } from "../jsonapi/media-type.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import type { Owner } from "./budget.ts";
+import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 
 /**
@@ -32,11 +31,11 @@ type Headers = Readonly<Record<string, string>>;
 export function respond(
   response: Response,
   status: number,
-  media: MediaType,
+  dialect: Dialect,
   document: string,
   headers?: Headers,
 ): void {
-  respondContent(response, media.contentType, document, headers, status);
+  respondContent(response, dialect.contentType, document, headers, status);
 }
 
 export function respondMoved(response: Response, location: string): void {
@@ -192,11 +191,11 @@ export function headersOf(response: Response): Headers {
 }
 
 /** Responds with an error document. Unexpected errors are logged, and the client gets no details. */
-export function respondToFailure(thrown: unknown, request: Request, response: Response, media: MediaType): void {
+export function respondToFailure(thrown: unknown, request: Request, response: Response, dialect: Dialect): void {
   const { error, headers } = toFailure(thrown, request);
-  const document = writeFailure(error, media);
+  const document = dialect.writeError(error);
   if (!isStillSending(request)) {
-    respond(response, error.status, media, document, headers);
+    respond(response, error.status, dialect, document, headers);
     return;
   }
 
@@ -206,7 +205,7 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   response.writeHead(error.status, {
     ...headersOf(response),
     ...headers,
-    "content-type": media.contentType,
+    "content-type": dialect.contentType,
     "content-length": body.length,
     connection: "close",
   });
