@@ -279,7 +279,7 @@ describe("command line, hostile server", () => {
         await serve({ "/v1/subscriptions.opml": body }),
       ]);
       assert.deepEqual([code, stdout], [1, ""], body);
-      assert.match(stderr, /not an OPML file/);
+      assert.match(stderr, /did not return an OPML file/);
     }
     const fine = `<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0"><body><outline xmlUrl="https://a.example/\u202e"/></body></opml>\n`;
     const { stdout } = await run(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
