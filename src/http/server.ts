@@ -64,7 +64,7 @@ export function createServer(options: ServerOptions): Server {
     ),
   );
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
-  const onTrouble = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
+  const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
     accounts === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
@@ -72,7 +72,7 @@ export function createServer(options: ServerOptions): Server {
           accounts,
           config: config.accounts,
           metricsToken: config.metricsToken,
-          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onTrouble }),
+          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onError }),
           readClient,
           basePath: config.basePath,
           clock,
