@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { AccessMatrix, offered, startWithAccounts, withHead } from "../test/access.ts";
+import { AccessMatrix, startWithAccounts, withHead } from "../test/access.ts";
 import { startPostgres } from "../test/postgres.ts";
 import type { Findings, Proof, Run } from "./proof.ts";
 
@@ -40,8 +40,8 @@ async function tryAll(
   const clocked = await startWithAccounts(settings, run.later);
   const { port, server } = clocked.server;
   const matrix = await AccessMatrix.open(clocked, names, await front(run, port));
-  const doors = server.offers
-    .flatMap((offer) => withHead(offered(offer)).map((method): Door => [method, offer.url]))
+  const doors = server.routes
+    .flatMap(({ method, path }) => withHead([method]).map((each): Door => [each, path]))
     .filter((door) => isChosen(door.join(" ")));
   const violations: string[] = [];
   for (const [method, url] of doors) {

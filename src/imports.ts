@@ -80,7 +80,7 @@ export function readDraft(feedUrl: string): Draft | InvalidFeed {
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading) return { error: createError(reading.fault) };
   const id = guidOf(feedUrl);
-  return { kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), guid: id, feedUrl, feed: reading.feed };
+  return { kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
 }
 
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {

@@ -1,5 +1,3 @@
-import type { FeedUrlFault } from "./feed-url.ts";
-
 /** Whose list it is. Every key and every query of a store leads with it. */
 export type UserId = number;
 
@@ -37,8 +35,6 @@ export interface Draft {
   readonly id: string;
   /** Used instead of `id` when another feed of the list has that one. */
   readonly fallbackId?: string;
-  /** The id as the client wrote it: a conflict is reported in the client's own words. */
-  readonly guid: string;
   readonly feedUrl: string;
   /** Two drafts with the same `feed` ask for the same feed, however their URLs are spelled. */
   readonly feed: string;
@@ -57,21 +53,6 @@ export type Removal =
   | { readonly kind: "remove"; readonly feed: string };
 
 export type Change = Draft | Update | Removal;
-
-/** The request is not a valid subscription. */
-export interface Malformed {
-  readonly refused:
-    | "unsupported-operation"
-    | "invalid-operation"
-    | "type-mismatch"
-    | "type-missing"
-    | "invalid-id"
-    | FeedUrlFault;
-  /** Only of an invalid operation. */
-  readonly reason?: string;
-  /** JSON Pointer to the value at fault, from the resource object down. */
-  readonly at: "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
-}
 
 /** The change collides with a subscription that the user already has. */
 export interface Conflict {
@@ -92,7 +73,7 @@ export interface QuotaExceeded {
   readonly max: number;
 }
 
-export type Refusal = Malformed | Conflict | QuotaExceeded | NotFound;
+export type Refusal = Conflict | QuotaExceeded | NotFound;
 /** The subscription as it is after the change; of a removal, as it was before. */
 export type Outcome = Subscription | Refusal;
 
@@ -240,16 +221,6 @@ export class StoreUnavailable extends Error {
 /** The account was deleted, or the caller's credential revoked or expired, before the write. Nothing was written. */
 export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
-}
-
-/** Applies the changes that were not refused earlier. Outcome N answers attempt N. */
-export async function applyChanges(
-  store: SubscriptionStore,
-  caller: Caller,
-  attempts: readonly (Change | Refusal)[],
-  at: Date,
-): Promise<Outcome[]> {
-  return answerInOrder(attempts, isRefusal, async (changes) => (await store.change(caller, changes, at)).outcomes);
 }
 
 /** Lets `answer` handle the attempts that were not refused, all at once. Result N answers attempt N. */

@@ -148,7 +148,7 @@ async function subscribed(): Promise<Person> {
   const [outcome] = await addTo(
     store,
     asUser(who.user),
-    [{ kind: "add", id, guid: id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
+    [{ kind: "add", id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
     clock.now,
   );
   assert.ok(outcome !== undefined && !("refused" in outcome));
@@ -179,14 +179,12 @@ async function requireRefused(
   assert.equal(answer.bytes, refusal.bytes, "the same answer as to any invalid credential");
 }
 
-const writes = server.server.offers.flatMap(({ url, access }) =>
-  Object.entries(access).flatMap(([method, needed]) => {
-    if (method === "GET" || (needed !== "write" && needed !== "account")) return [];
-    const way = WAYS[url]?.[method];
-    if (way === undefined) throw new Error(`this test does not know ${method} ${url}`);
-    return [{ url, method, way, kinds: needed === "write" ? (["token", "session"] as const) : (["session"] as const) }];
-  }),
-);
+const writes = server.server.routes.flatMap(({ method, path: url, access }) => {
+  if (method === "GET" || (access !== "write" && access !== "account")) return [];
+  const way = WAYS[url]?.[method];
+  if (way === undefined) throw new Error(`this test does not know ${method} ${url}`);
+  return [{ url, method, way, kinds: access === "write" ? (["token", "session"] as const) : (["session"] as const) }];
+});
 
 for (const { url, method, way, kinds } of writes) {
   for (const kind of kinds) {
@@ -251,7 +249,7 @@ for (const [path, kind] of [
         return {
           kind: "add" as const,
           id,
-          guid: id,
+
           feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`,
           feed: `${batch} ${index}`,
         };

@@ -10,13 +10,12 @@ import {
   type Headers,
   headersFor,
   METRICS_TOKEN,
-  offered,
   one,
   sendTo,
   startWithAccounts,
+  targetsOf,
   WAYS,
   wayOf,
-  withHead,
 } from "./access.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./harness.ts";
@@ -29,29 +28,24 @@ const accounts = new Accounts(server.store.accounts, { signUp: false });
 const matrix = await AccessMatrix.open(clocked, ["ann", "bob"]);
 
 test("every path of the server and every method of it has its class of access, and is known to these tests", () => {
-  const found = Object.fromEntries(server.server.offers.map(({ url, access }) => [url, access]));
-  const known = Object.entries(WAYS).map(([url, ways]) => [
-    url,
-    Object.fromEntries(Object.entries(ways).map(([method, { access }]) => [method, access])),
-  ]);
-  assert.deepEqual(found, Object.fromEntries(known));
-  for (const offer of server.server.offers)
-    assert.deepEqual(offer.allow.split(", "), withHead(offered(offer)), offer.url);
+  const found = server.server.routes.map(({ method, path, access }) => `${method} ${path}: ${access}`);
+  const known = Object.entries(WAYS).flatMap(([path, ways]) =>
+    Object.entries(ways).map(([method, { access }]) => `${method} ${path}: ${access}`),
+  );
+  assert.deepEqual(found.toSorted(), known.toSorted());
 });
 
 for (const actor of matrix.names) {
-  for (const offer of server.server.offers) {
-    for (const method of withHead(offered(offer))) {
-      const { access } = wayOf(offer.url, method);
-      test(`${actor} can ${method} ${offer.url} with what "${access}" asks for, and only what is ${actor}'s own`, () =>
-        matrix.tryWay(offer.url, method, actor));
-    }
+  for (const { method, path } of targetsOf(server.server.routes)) {
+    const { access } = wayOf(path, method);
+    test(`access: ${actor} sends ${method} ${path} → allowed with access "${access}", to ${actor}'s own data only`, () =>
+      matrix.tryWay(path, method, actor));
   }
 }
 
 test("of all these requests each was carried out at least once by each user", (t) => {
-  const wanted = server.server.offers.flatMap((offer) =>
-    withHead(offered(offer)).flatMap((method) => matrix.names.map((actor) => `${actor} ${method} ${offer.url}`)),
+  const wanted = targetsOf(server.server.routes).flatMap(({ method, path }) =>
+    matrix.names.map((actor) => `${actor} ${method} ${path}`),
   );
   assert.deepEqual([...matrix.successes.keys()].toSorted(), wanted.toSorted());
   const done = [...matrix.successes.values()].reduce((sum, count) => sum + count, 0);
@@ -97,25 +91,23 @@ test("who may not do something is told so before anything else of the request is
     { query: "?%ff" },
   ];
   let tried = 0;
-  for (const offer of server.server.offers) {
-    for (const method of withHead(offered(offer))) {
-      const way = wayOf(offer.url, method);
-      const refused = matrix
-        .credentialsOf("ann")
-        .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
-      for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
-        const answers = new Set<string>();
-        for (const { path } of matrix.placesOf(offer.url, "ann")) {
-          for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {
-            const all = { ...headersFor(offer.url, way, { name: "ann" }), ...headers, ...credential.headers };
-            const answer = await matrix.send(method, path + query, all, body);
-            assert.equal(answer.status, expectedStatus(way, credential, undefined), `${method} ${path}${query}`);
-            answers.add(answer.bytes);
-            tried += 1;
-          }
+  for (const { method, path: url } of targetsOf(server.server.routes)) {
+    const way = wayOf(url, method);
+    const refused = matrix
+      .credentialsOf("ann")
+      .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
+    for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
+      const answers = new Set<string>();
+      for (const { path } of matrix.placesOf(url, "ann")) {
+        for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {
+          const all = { ...headersFor(url, way, { name: "ann" }), ...headers, ...credential.headers };
+          const answer = await matrix.send(method, path + query, all, body);
+          assert.equal(answer.status, expectedStatus(way, credential, undefined), `${method} ${path}${query}`);
+          answers.add(answer.bytes);
+          tried += 1;
         }
-        assert.equal(answers.size, 1, `${credential.name}: ${method} ${offer.url}\n${[...answers].join("\n---\n")}`);
       }
+      assert.equal(answers.size, 1, `${credential.name}: ${method} ${url}\n${[...answers].join("\n---\n")}`);
     }
   }
   assert.ok(tried > 500, String(tried));
@@ -194,7 +186,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
 
 test("a server for one person has no accounts, and whoever asks is that person", async () => {
   const local = await startServer({ EARMARK_METRICS: "true" });
-  const here = new Set(local.server.offers.map(({ url }) => url));
+  const here = new Set(local.server.routes.map(({ path }) => path));
   const missing = Object.keys(WAYS).filter((url) => !here.has(url));
   assert.deepEqual(missing, [
     "/v1/accounts",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Accounts, isRefused } from "../src/accounts.ts";
 import type { Access } from "../src/http/authenticate.ts";
-import type { Offer } from "../src/http/resource.ts";
+import type { Route } from "../src/http/router.ts";
 import {
   document,
   exchange,
@@ -210,7 +210,9 @@ export function expectedStatus(
   return owner === undefined || owner === holder ? status : 404;
 }
 
-export const offered = (offer: Offer) => Object.keys(offer.access);
+/** Every path with every method that can be sent to it. */
+export const targetsOf = (routes: readonly Route[]) =>
+  routes.flatMap(({ method, path }) => withHead([method]).map((each) => ({ method: each, path })));
 export const withHead = (methods: readonly string[]) =>
   methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
 

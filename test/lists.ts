@@ -16,7 +16,7 @@ export function draftsOf(from: number, count = 1): Draft[] {
 export function draftOf(id: number, feed: number | string): Draft {
   const text = idOf(id);
   const url = `feeds.example/${feed}`;
-  return { kind: "add", id: text, guid: text, feedUrl: `https://${url}`, feed: url };
+  return { kind: "add", id: text, feedUrl: `https://${url}`, feed: url };
 }
 
 export function idOf(number: number): string {

@@ -79,7 +79,7 @@ test("many users at once share the few connections of the server", async () => {
       return addTo(
         store,
         asUser(10_000 + user),
-        [{ kind: "add", id, guid: id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
+        [{ kind: "add", id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
         new Date(),
       );
     }),

@@ -206,7 +206,7 @@ test("secrets: PostgreSQL fails → not in the log or responses", async () => {
       failures.some(({ err }) => cause.test(err?.message ?? "")),
       String(cause),
     );
-  assert.ok(lines.some(({ msg }) => msg === "the identity provider cannot be reached"));
+  assert.ok(lines.some(({ msg }) => msg === "identity provider unavailable"));
 });
 
 // --- What is kept.

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import { readOperations, writeResults } from "../../src/jsonapi/operations.ts";
-import { isObject } from "../../src/jsonapi/resource.ts";
-import type { Draft, Malformed, Outcome } from "../../src/subscriptions.ts";
+import { type Operation, readOperations, writeResults } from "../../src/jsonapi/operations.ts";
+import { isObject, type Malformed } from "../../src/jsonapi/resource.ts";
+import type { Outcome } from "../../src/subscriptions.ts";
 import { fc } from "../../test/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
@@ -70,7 +70,7 @@ function check(input: string): void {
   } catch {
     return;
   }
-  let attempts: (Draft | Malformed)[];
+  let attempts: Operation[];
   try {
     attempts = readOperations(document, MAX_OPERATIONS, BASE);
   } catch (failure) {
@@ -132,7 +132,7 @@ function isUuid(id: string): boolean {
   return groups.map(({ length }) => length).join() === "8,4,4,4,12" && /^[0-9a-fA-F]{32}$/.test(groups.join(""));
 }
 
-function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined): void {
+function checkAttempt(operation: unknown, attempt: Operation | undefined): void {
   assert.ok(attempt !== undefined);
   const fault = firstFault(operation);
   const data = own(operation, "data");
@@ -152,13 +152,13 @@ function checkAttempt(operation: unknown, attempt: Draft | Malformed | undefined
 }
 
 /** Result N answers operation N. */
-function checkResults(attempts: readonly (Draft | Malformed)[]): void {
-  const outcomes = attempts.map((attempt, index): Outcome => {
+function checkResults(attempts: readonly Operation[]): void {
+  const outcomes = attempts.map((attempt, index): Outcome | Malformed => {
     if ("refused" in attempt) return attempt;
     if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id, change: attempt };
     return { id: attempt.id, feedUrl: attempt.feedUrl, subscribedAt: new Date(0) };
   });
-  const { "atomic:results": results } = JSON.parse(writeResults(outcomes, BASE));
+  const { "atomic:results": results } = JSON.parse(writeResults(attempts, outcomes, BASE));
   assert.equal(results.length, attempts.length, "as many results as operations");
   for (const [index, outcome] of outcomes.entries()) {
     const { data, errors } = results[index];
@@ -166,8 +166,11 @@ function checkResults(attempts: readonly (Draft | Malformed)[]): void {
       assert.equal(errors.length, 1);
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
-      if ("change" in outcome && outcome.change.kind === "add")
-        assert.deepEqual(errors[0].meta, { feed_url: outcome.change.feedUrl, guid: outcome.change.guid });
+      const attempt = attempts[index];
+      if (attempt !== undefined && "guid" in attempt) {
+        const { feedUrl, guid, id } = attempt;
+        assert.deepEqual(errors[0].meta, { feed_url: feedUrl, guid, existing_id: id });
+      }
     } else assert.deepEqual([data.id, data.attributes.feed_url], [outcome.id, outcome.feedUrl]);
   }
 }

@@ -20,7 +20,6 @@ function drafts(count: number): Draft[] {
     return {
       kind: "add",
       id,
-      guid: id,
       feedUrl: `https://Feeds.example/é🎧/${number}`,
       feed: `feeds.example/${number}`,
     };

@@ -42,7 +42,7 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     const server = createServer({ config, store, metrics, logStream, clock: () => new Date() });
     rejectOwnPath(
       config.basePath,
-      server.offers.map(({ url }) => url),
+      server.routes.map(({ path }) => path),
     );
     const accounts = new Accounts(store.accounts, { signUp: config.accounts?.signUp === true });
     const invitation = config.accounts && (await prepareAccounts(accounts, config.accounts));

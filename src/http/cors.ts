@@ -1,33 +1,31 @@
 import type { IncomingMessage } from "node:http";
-import type { Allowed } from "./connections.ts";
 import type { Response } from "./exchange.ts";
 import { headersOf } from "./respond.ts";
+import type { Match } from "./router.ts";
 
-/** How long a browser may remember that it was allowed. */
+/** How long a browser may cache the response to a preflight request. */
 const MAX_AGE_S = "600";
 
 /**
- * Lets web apps of these origins call the API, with tokens: cookies are not for them. Marks the answer; returns true
- * when the request only asked whether it may ask, and has been answered.
+ * Allows web apps of these origins to call the API with tokens, not with cookies. Adds the response headers. Returns true
+ * if the request was a preflight, whose response is then complete.
  */
 export function createCors(
   origins: readonly string[],
-  allowed: Allowed,
-): (request: IncomingMessage, response: Response) => boolean {
+): (request: IncomingMessage, response: Response, match: Match | undefined) => boolean {
   if (origins.length === 0) return () => false;
-  const known = new Set(origins);
+  const allowed = new Set(origins);
 
-  return ({ method, url, headers }, response) => {
+  return ({ method, headers }, response, match) => {
     const { origin } = headers;
-    if (origin === undefined || !known.has(origin)) return false;
+    if (origin === undefined || !allowed.has(origin)) return false;
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-expose-headers", "Location, Retry-After, WWW-Authenticate");
-    const offer = allowed((url ?? "").replace(/\?.*/s, ""));
-    if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined || offer === undefined)
+    if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined || match === undefined)
       return false;
     response.writeHead(204, {
       ...headersOf(response),
-      "access-control-allow-methods": offer.allow,
+      "access-control-allow-methods": match.resource.allow,
       "access-control-allow-headers": "Accept, Authorization, Content-Type",
       "access-control-max-age": MAX_AGE_S,
     });

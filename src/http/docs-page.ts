@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
-import { PLAIN } from "../jsonapi/media-type.ts";
 import type { ReadClient } from "./client-address.ts";
-import type { AddResource } from "./resource.ts";
 import { respondContent } from "./respond.ts";
+import { anyQuery, type Call, type Route, route } from "./router.ts";
 
 /** One style sheet, no scripts, nothing inline. */
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -13,24 +12,22 @@ const PAGE_HEADERS = { "content-security-policy": POLICY, "cross-origin-opener-p
 const EXAMPLE_URL = "http://127.0.0.1:8080";
 
 /** The API reference: `/openapi.json` for programs, `/docs` for people. Both come from docs/. */
-export function addDocs(resource: AddResource, basePath: string, readClient: ReadClient): void {
-  const add = (path: string, type: string, load: () => Promise<string>, headers = {}) => {
+export function docsRoutes(basePath: string, readClient: ReadClient): Route[] {
+  const file = (path: string, type: string, load: () => Promise<string>, headers = {}) => {
     let loaded: Promise<string> | undefined;
-    resource(path, PLAIN, {
-      GET: [
-        "open",
-        async (request, response) => {
-          loaded ??= load();
-          const text = (await loaded).replaceAll(EXAMPLE_URL, () => serverUrl(request.raw, basePath, readClient));
-          respondContent(response, type, text, headers);
-        },
-      ],
-    });
+    const run = async ({ request, response }: Call) => {
+      loaded ??= load();
+      const text = (await loaded).replaceAll(EXAMPLE_URL, () => serverUrl(request.raw, basePath, readClient));
+      respondContent(response, type, text, headers);
+    };
+    return route("GET", path, { access: "open", response: "file", query: anyQuery, run });
   };
-  // Browsers display application/json; they would download application/openapi+json.
-  add("/openapi.json", "application/json", () => read("docs/openapi.json"));
-  add("/docs", "text/html; charset=utf-8", renderDocs, PAGE_HEADERS);
-  add("/docs.css", "text/css; charset=utf-8", () => read("web/docs.css"), { "content-security-policy": POLICY });
+  return [
+    // Browsers display application/json; they would download application/openapi+json.
+    file("/openapi.json", "application/json", () => read("docs/openapi.json")),
+    file("/docs", "text/html; charset=utf-8", renderDocs, PAGE_HEADERS),
+    file("/docs.css", "text/css; charset=utf-8", () => read("web/docs.css"), { "content-security-policy": POLICY }),
+  ];
 }
 
 async function renderDocs(): Promise<string> {

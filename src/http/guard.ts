@@ -3,21 +3,18 @@ import { isIP } from "node:net";
 import type { Config } from "../config.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import type { ReadClient } from "./client-address.ts";
-import { pathOf } from "./resource.ts";
 
 export const MAX_HEADERS = 200;
 
 /**
- * Refuses what no endpoint wants to see. On a server without credentials this is also what keeps web pages out: a page
- * that points a name of its own at this machine sends that name as Host, and a page elsewhere says so in its headers.
- * With accounts it keeps them from using the cookie of a signed-in user. `isApi` tells paths of the API from those of
- * pages, which other sites may link to.
+ * Rejects requests that no route accepts. Without accounts it also protects against web pages of other sites: DNS rebinding
+ * shows in the Host header, cross-site requests in Origin and Sec-Fetch-Site. With accounts it prevents other sites from
+ * using the session cookie. `isApi` is false for pages, which other sites may link to.
  */
 export function createGuard(
   config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
   readClient: ReadClient,
-  isApi: (path: string) => boolean,
-): (request: IncomingMessage) => void {
+): (request: IncomingMessage, isApi: boolean) => void {
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
   const isAnyHost = hasAccounts && allowed.size === 0;
@@ -26,7 +23,7 @@ export function createGuard(
     name: undefined,
     isServed: false,
   };
-  /** The name in a Host header, and whether this server goes by it. Nearly every request names the same host. */
+  /** The host name of a Host header, and whether this server serves it. Cached, because nearly every request has the same. */
   const read = (host: string) => {
     if (last.host !== host) {
       const name = parseOrigin(`http://${host}`)?.hostname;
@@ -38,9 +35,9 @@ export function createGuard(
   };
 
   /**
-   * Whether an origin is the server's own: with the same host and port as Host or a trusted proxy's X-Forwarded-Host, or
-   * an allowed name with one of their ports or the default port. The scheme counts if a trusted proxy has told it:
-   * otherwise a proxy that the server does not know may have terminated TLS.
+   * Whether an origin is the server's own: the host and port of Host or of a trusted proxy's X-Forwarded-Host, or an
+   * allowed host with one of their ports or the default port. The scheme is compared only if a trusted proxy reports it,
+   * because an unknown proxy may have terminated TLS.
    */
   const isOwn = (origin: string, raw: IncomingMessage): boolean => {
     const from = parseOrigin(origin);
@@ -53,7 +50,7 @@ export function createGuard(
     return allowed.has(from.hostname) && ["", ...reached.map(({ port }) => port)].includes(from.port);
   };
 
-  /** Throws unless the request is from the server's own page, or from no web page at all. Browsers say which. */
+  /** Throws if the request is from a web page of another site. */
   const requireOwnPage = (raw: IncomingMessage) => {
     const { host, origin, "sec-fetch-site": site } = raw.headers;
     if (isOtherSite(site)) throw crossSite("Sec-Fetch-Site");
@@ -65,25 +62,25 @@ export function createGuard(
   const isListed = ({ headers: { origin } }: IncomingMessage) =>
     origin !== undefined && config.corsOrigins.includes(origin);
 
-  const refuseOtherSites = (raw: IncomingMessage) => {
+  const refuseOtherSites = (raw: IncomingMessage, isApi: boolean) => {
     if (isListed(raw)) return;
-    const isLink = raw.headers.origin === undefined && isVisit(raw) && !isApi(pathOf(raw));
+    const isLink = raw.headers.origin === undefined && isNavigation(raw) && !isApi;
     if (!isLink) requireOwnPage(raw);
   };
 
   /**
-   * No web page can make a browser add an Authorization header by itself, so requests with one are not forged. Origins
-   * of CORS need a token to write. Reading reveals nothing to another site except whether the user is signed in, by
-   * whether a download starts; so such requests are refused before the cookie is looked at.
+   * A web page cannot make a browser send an Authorization header, so requests with one are not forged. CORS origins need
+   * a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a download
+   * starts), so it is rejected before the cookie is read.
    */
-  const refuseForgery = (raw: IncomingMessage) => {
+  const refuseForgery = (raw: IncomingMessage, isApi: boolean) => {
     const { authorization, "sec-fetch-site": site } = raw.headers;
     if (authorization !== undefined) return;
     if (raw.method !== "GET" && raw.method !== "HEAD") requireOwnPage(raw);
-    else if (isOtherSite(site) && isApi(pathOf(raw)) && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
+    else if (isOtherSite(site) && isApi && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
   };
 
-  return (raw) => {
+  return (raw, isApi) => {
     const { host, expect, "transfer-encoding": coding } = raw.headers;
     if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
       throw failure("unsupported-http-version");
@@ -102,7 +99,7 @@ export function createGuard(
     }
     const refuse = hasAccounts ? refuseForgery : refuseOtherSites;
     if (host === undefined && raw.httpVersion === "1.0") {
-      refuse(raw);
+      refuse(raw, isApi);
       return;
     }
     const { name, isServed } = read(host ?? "");
@@ -110,25 +107,25 @@ export function createGuard(
       throw failure("invalid-host", { source: { header: "Host" } });
     }
     if (!isServed) throw failure("unknown-host", { source: { header: "Host" } });
-    refuse(raw);
+    refuse(raw, isApi);
   };
 }
 
-/** Whether Sec-Fetch-Site names another origin: "cross-site", "same-site" (such as another port), or an unknown value. */
+/** Whether Sec-Fetch-Site is another origin: "cross-site", "same-site" (another port, say), or an unknown value. */
 function isOtherSite(site: string | string[] | undefined): boolean {
   return site !== undefined && site !== "same-origin" && site !== "none";
 }
 
-/** Somebody follows a link to here: what is answered is shown to that person, and the other site sees nothing of it. */
-function isVisit({ method, headers }: IncomingMessage): boolean {
+/** Whether the user follows a link: the browser shows the response, and the linking site cannot read it. */
+function isNavigation({ method, headers }: IncomingMessage): boolean {
   const { "sec-fetch-mode": mode, "sec-fetch-dest": destination } = headers;
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
-/** Room for a scheme, the longest host of DNS and a port. */
+/** Longer than any scheme, host name and port. */
 const MAX_ORIGIN = 300;
 
-/** Undefined for what is no origin: a URL with more than a scheme, a host and a port. */
+/** Undefined unless the text is a scheme, a host and optionally a port. */
 function parseOrigin(text: string): URL | undefined {
   if (text.length > MAX_ORIGIN || !/^https?:\/\/[^/?#@\\\s,]+$/i.test(text)) return undefined;
   return URL.parse(text) ?? undefined;

@@ -2,10 +2,9 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Config } from "../config.ts";
 import { failure } from "../errors.ts";
-import { PLAIN } from "../jsonapi/media-type.ts";
 import type { Request, Response } from "./exchange.ts";
-import { type AddResource, relativeTo } from "./resource.ts";
 import { respondContent, respondMoved, respondUnchanged } from "./respond.ts";
+import { anyQuery, type Call, type Route, relativeTo, route } from "./router.ts";
 
 const FOLDER = new URL("../../web/dist/", import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
@@ -14,10 +13,10 @@ const TYPES: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
   svg: "image/svg+xml",
 };
-/** Nothing from anywhere else, nothing inline, in no frame, and no text that becomes a script. */
+/** Only our own files, nothing inline, no frames, no strings evaluated as scripts. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
-/** A file whose name holds a hash of it never changes. */
+/** A file with a hash in its name never changes. */
 const HASHED = /-[\w-]{8}\.\w+$/;
 
 interface File {
@@ -25,20 +24,17 @@ interface File {
   readonly tag: string;
   readonly cache: string;
   readonly plain: Buffer;
-  /** Compressed as browsers know it, best first. */
-  readonly forms: readonly (readonly [coding: string, bytes: Buffer])[];
+  /** Compressed variants in order of preference. */
+  readonly encoded: readonly (readonly [coding: string, bytes: Buffer])[];
 }
 
-/**
- * The page for people, as it was built. One document is at `/` and, with accounts, where an invitation leads. False when it
- * was not built.
- */
-export function addPage(resource: AddResource, { accounts, basePath }: Pick<Config, "accounts" | "basePath">): boolean {
+/** The web page at `/` and, with accounts, at the path of invitations. No routes if the page has not been built. */
+export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "basePath">): Route[] {
   let html: string;
   try {
     html = readFileSync(new URL("index.html", FOLDER), "utf8");
   } catch {
-    return false;
+    return [];
   }
   const names = readdirSync(new URL("assets/", FOLDER)).filter((name) => !/\.(br|gz)$/.test(name));
   const files = new Map(names.map((name) => [name, readFile(name)]));
@@ -46,30 +42,24 @@ export function addPage(resource: AddResource, { accounts, basePath }: Pick<Conf
   const [before, after] = html.split('name="earmark-accounts" content="off"');
   const document = describe("index.html", Buffer.from(`${before}name="earmark-accounts" content="${state}"${after}`));
 
-  for (const path of accounts === undefined ? ["/"] : ["/", "/join"]) {
-    resource(path, PLAIN, {
-      GET: [
-        "open",
-        async (request, response) => {
-          // Links in the page are relative, and would lead past it.
-          const [path] = relativeTo(request.originalUrl).split("?");
-          if (basePath !== "" && path === basePath) respondMoved(response, `${basePath}/`);
-          else send(request, response, document);
-        },
-      ],
-    });
-  }
-  resource("/assets/:name", PLAIN, {
-    GET: [
-      "open",
-      async (request, response) => {
-        const file = files.get(request.parameter);
-        if (file === undefined) throw failure("unknown-path");
-        send(request, response, file);
-      },
-    ],
-  });
-  return true;
+  const get = (path: string, run: (call: Call) => Promise<void>) =>
+    route("GET", path, { access: "open", response: "file", query: anyQuery, run });
+  const sendPage = async ({ request, response }: Call) => {
+    // Links in the page are relative: without the final slash they would lead outside the base path.
+    const [path] = relativeTo(request.originalUrl).split("?");
+    if (basePath !== "" && path === basePath) respondMoved(response, `${basePath}/`);
+    else send(request, response, document);
+  };
+  const sendAsset = async ({ request, response, params }: Call) => {
+    const file = files.get(params["name"] ?? "");
+    if (file === undefined) throw failure("unknown-path");
+    send(request, response, file);
+  };
+  return [
+    get("/", sendPage),
+    ...(accounts === undefined ? [] : [get("/join", sendPage)]),
+    get("/assets/:name", sendAsset),
+  ];
 }
 
 function readFile(name: string): File {
@@ -80,24 +70,24 @@ function readFile(name: string): File {
   ]);
 }
 
-function describe(name: string, bytes: Buffer, compressed: File["forms"] = []): File {
+function describe(name: string, bytes: Buffer, compressed: File["encoded"] = []): File {
   const hash = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
   return {
     type: TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
     tag: `W/"${hash}"`,
     cache: HASHED.test(name) ? "public, max-age=31536000, immutable" : "no-cache",
     plain: bytes,
-    forms: compressed,
+    encoded: compressed,
   };
 }
 
-function send({ headers }: Request, response: Response, { type, tag, cache, plain, forms }: File): void {
+function send({ headers }: Request, response: Response, { type, tag, cache, plain, encoded }: File): void {
   const common = {
     "cache-control": cache,
     etag: tag,
     vary: "Accept-Encoding",
     "content-security-policy": POLICY,
-    // Another site that opens the page gets no handle on its window.
+    // Other sites that open the page get no reference to its window.
     ...(type === TYPES["html"] ? { "cross-origin-opener-policy": "same-origin" } : {}),
   };
   if (headers["if-none-match"]?.split(",").some((known) => known.trim() === tag)) {
@@ -105,12 +95,12 @@ function send({ headers }: Request, response: Response, { type, tag, cache, plai
     return;
   }
   const accepted = acceptedCodings(headers["accept-encoding"]);
-  const [coding, bytes] = forms.find(([name]) => accepted.has(name)) ?? ["", plain];
+  const [coding, bytes] = encoded.find(([name]) => accepted.has(name)) ?? ["", plain];
   const encoding = coding === "" ? {} : { "content-encoding": coding };
   respondContent(response, type, bytes, { ...common, ...encoding });
 }
 
-/** Codings that are named and not refused; nobody sends more for a page. */
+/** Encodings that are listed without `q=0`; browsers send no wildcards. */
 function acceptedCodings(header: string | string[] = ""): ReadonlySet<string> {
   const named = String(header)
     .toLowerCase()

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
+import type { Operation } from "../jsonapi/operations.ts";
+import type { Malformed } from "../jsonapi/resource.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
-import type { Draft, Malformed } from "../subscriptions.ts";
+import type { Draft } from "../subscriptions.ts";
 import { Parser } from "./parser.ts";
 
 const MIB = 2 ** 20;
@@ -19,7 +21,7 @@ const readFile = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
   parser.parse({ kind: "opml", bytes }, owner, free, isWanted, unchanged<Entry>);
 const readDocument = (text: string, maxOperations = 10_000) => {
   const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
-  return parser.parse(job, "ann", free, always, unchanged<Draft | Malformed>);
+  return parser.parse(job, "ann", free, always, unchanged<Operation>);
 };
 const isRejected = (code: ErrorCode) => (error: unknown) =>
   error instanceof RequestFailure && error.error.code === code;

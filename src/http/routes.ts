@@ -1,172 +1,101 @@
-import { failure, type RequestFailure } from "../errors.ts";
-import { parseJson } from "../jsonapi/json.ts";
-import { ATOMIC, PLAIN } from "../jsonapi/media-type.ts";
-import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
-import { readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
-import { readFieldsQuery, readListQuery, requireNoQuery } from "../jsonapi/query.ts";
-import { selfLink } from "../jsonapi/resource.ts";
-import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { applyChanges, type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
-import { addAccountRoutes } from "./account-routes.ts";
-import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
-import type { Principal } from "./authenticate.ts";
-import { readBody, readJson } from "./body.ts";
-import { addDocs } from "./docs-page.ts";
-import type { Logger, Request, Response } from "./exchange.ts";
-import { addImportRoutes } from "./import-routes.ts";
-import { addPage } from "./page.ts";
+import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
+import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
+import { JSON_API_ATOMIC } from "./dialect.ts";
+import { docsRoutes } from "./docs-page.ts";
+import { createHealthHandlers } from "./health.ts";
+import { createOpmlHandlers, requireOpmlType } from "./imports.ts";
+import { createOperationsHandler } from "./operations.ts";
+import { pageRoutes } from "./page.ts";
 import { Parser } from "./parser.ts";
-import { type AddResource, idOf, queryOf, type RouteOptions } from "./resource.ts";
+import { respondContent } from "./respond.ts";
+import { anyQuery, type Route, route } from "./router.ts";
+import type { Services } from "./services.ts";
+import { createSubscriptionHandlers } from "./subscriptions.ts";
 
-import { respond, respondContent, respondEmpty, respondInPieces } from "./respond.ts";
+/** A document with one subscription. */
+const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
+/** Account documents are short, so a password of a megabyte is not even read. */
+const MAX_ACCOUNT_BYTES = 16 * 1024;
 
-/** Bodies up to this length are parsed at once: the worst of them takes 2 ms. */
-const SHORT_BYTES = 32 * 1024;
-/** More results than this are written in pieces, with other requests in between. */
-const MAX_RESULTS_AT_ONCE = 1_000;
-/** Longest document with one subscription. */
-const MAX_DOCUMENT_BYTES = 64 * 1024;
+/** Every route of the server. */
+export function createRoutes(services: Services, isDraining: () => boolean): Route[] {
+  const { config } = services;
+  const { maxBodyBytes, maxImportBytes } = config.limits;
+  const parser = new Parser(maxBodyBytes);
+  const subscriptions = createSubscriptionHandlers(services);
+  const opml = createOpmlHandlers(services, parser);
+  const me = createMeHandlers(services);
+  const health = createHealthHandlers(services, isDraining);
 
-const NO_PAGE =
-  "The page was not built, so that there is nothing at /. `npm run build` builds it; the API does not need it.";
+  return [
+    route("POST", "/v1/operations", {
+      access: "write",
+      dialect: JSON_API_ATOMIC,
+      body: { maxBytes: maxBodyBytes },
+      run: createOperationsHandler(services, parser),
+    }),
 
-/** Every route of the server, top to bottom. */
-export function addRoutes(
-  resource: AddResource,
-  options: RouteOptions,
-  log: Logger,
-  state: { readonly draining: boolean },
-): void {
-  const { store, clock, metrics } = options;
-  const { limits, basePath } = options.config;
-  const maxDocumentBytes = Math.min(MAX_DOCUMENT_BYTES, limits.maxBodyBytes);
-  const parser = new Parser(limits.maxBodyBytes);
-  /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
-  const applyOperations = async (request: Request, response: Response, who: Principal): Promise<Outcome[]> => {
-    assertCapacity(request, Number(request.headers["content-length"] ?? 0));
-    const bytes = await readBody(request, response, limits.maxBodyBytes);
-    admitOperations(request, operationsIn(bytes.length));
-    const { maxOperations } = limits;
-    const apply = (attempts: readonly (Draft | Malformed)[]) => applyChanges(store, who, attempts, clock());
-    if (bytes.length <= SHORT_BYTES) {
-      const attempts = readOperations(parseJson(bytes), maxOperations, basePath);
-      await who.spend(attempts.length);
-      return apply(attempts);
-    }
-    const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
-    return parser.parse(job, request.owner, who.spend, () => !response.destroyed, apply);
-  };
+    route("GET", "/v1/subscriptions", { access: "read", query: readListQuery, run: subscriptions.list }),
+    route("POST", "/v1/subscriptions", {
+      access: "write",
+      body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
+      run: subscriptions.add,
+    }),
+    route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
+    route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
-  resource("/v1/operations", ATOMIC, {
-    POST: [
-      "write",
-      async (request, response, who) => {
-        requireContentType(request.headers["content-type"], ATOMIC);
-        requireAccept(request.headers.accept, ATOMIC);
-        requireNoQuery(queryOf(request));
-        const outcomes = await applyOperations(request, response, who);
-        metrics?.countOutcomes(outcomes);
-        if (outcomes.length <= MAX_RESULTS_AT_ONCE) respond(response, 200, ATOMIC, writeResults(outcomes, basePath));
-        else {
-          const headers = { "content-type": ATOMIC.contentType };
-          await respondInPieces(request, response, writeResultParts(outcomes, basePath), headers);
-        }
-      },
-    ],
-  });
+    route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
+    route("POST", "/v1/imports", {
+      access: "write",
+      query: readImportQuery,
+      body: { maxBytes: maxImportBytes, requireContentType: requireOpmlType },
+      run: opml.import,
+    }),
 
-  resource("/v1/subscriptions", PLAIN, {
-    GET: [
-      "read",
-      async (request, response, { user }) => {
-        requireAccept(request.headers.accept, PLAIN);
-        const query = readListQuery(queryOf(request));
-        const page = await store.page(user, { offset: (query.number - 1) * query.size, size: query.size });
-        respond(response, 200, PLAIN, writePage(page, query, basePath));
-      },
-    ],
-    POST: [
-      "write",
-      async (request, response, who) => {
-        requireContentType(request.headers["content-type"], PLAIN);
-        requireAccept(request.headers.accept, PLAIN);
-        requireNoQuery(queryOf(request));
-        const draft = readSubscription(await readJson(request, response, maxDocumentBytes));
-        await who.spend(1);
-        const outcomes = await applyChanges(store, who, [draft], clock());
-        metrics?.countOutcomes(outcomes);
-        const [outcome] = outcomes;
-        if (outcome === undefined) throw new Error("no outcome for the draft");
-        if (isRefusal(outcome)) throw refusedSubscription(outcome);
-        respond(response, 201, PLAIN, writeSubscription(outcome, basePath), {
-          location: selfLink(outcome.id, basePath),
-        });
-      },
-    ],
-  });
+    route("GET", "/v1/me", { access: "read", run: me.get }),
+    route("GET", "/v1/me/export", { access: "account", run: me.export }),
+    ...accountRoutes(services),
 
-  resource("/v1/subscriptions/:id", PLAIN, {
-    GET: [
-      "read",
-      async (request, response, { user }) => {
-        requireAccept(request.headers.accept, PLAIN);
-        const fields = readFieldsQuery(queryOf(request));
-        const [subscription] = await store.find(user, [{ id: idOf(request) }]);
-        if (subscription === undefined) throw notFound();
-        respond(response, 200, PLAIN, writeSubscription(subscription, basePath, fields));
-      },
-    ],
-    DELETE: [
-      "write",
-      async (request, response, who) => {
-        requireAccept(request.headers.accept, PLAIN);
-        requireNoQuery(queryOf(request));
-        const id = idOf(request);
-        await who.spend(1);
-        const { outcomes } = await store.change(who, [{ kind: "remove", id }], clock());
-        if (outcomes.some(isRefusal)) throw notFound();
-        respondEmpty(response);
-      },
-    ],
-  });
+    ...pageRoutes(config),
+    ...docsRoutes(config.basePath, services.readClient),
 
-  addImportRoutes(resource, options, parser);
-  addAccountRoutes(resource, options);
-  if (!addPage(resource, options.config)) log.warn(NO_PAGE);
-  addDocs(resource, basePath, options.readClient);
-
-  resource("/healthz", PLAIN, {
-    GET: ["open", async (_request, response) => respond(response, 200, PLAIN, writeStatus("ok"))],
-  });
-
-  resource("/readyz", PLAIN, {
-    GET: [
-      "open",
-      async (_request, response) => {
-        if (state.draining) throw failure("shutting-down");
-        await store.ready();
-        respond(response, 200, PLAIN, writeStatus("ready"));
-      },
-    ],
-  });
-
-  if (metrics !== undefined) {
-    resource("/metrics", PLAIN, {
-      GET: [
-        "metrics",
-        async (_request, response) => {
-          const text = await metrics.collect();
-          respondContent(response, metrics.contentType, text);
-        },
-      ],
-    });
-  }
+    route("GET", "/healthz", { access: "open", response: "file", query: anyQuery, run: health.live }),
+    route("GET", "/readyz", { access: "open", response: "file", query: anyQuery, run: health.ready }),
+    ...metricsRoutes(services),
+  ];
 }
 
-function notFound(): RequestFailure {
-  return failure("not-found", { resource: "Subscription" });
+function accountRoutes(services: Services): Route[] {
+  if (services.accounts === undefined) return [];
+  const accounts = createAccountHandlers(services.accounts, services);
+  const body = { maxBytes: MAX_ACCOUNT_BYTES };
+  const query = readPageQuery;
+  const { listCredentials, getCredential, revokeCredential } = accounts;
+  return [
+    route("POST", "/v1/accounts", { access: "open", body, run: accounts.signUp }),
+    route("PATCH", "/v1/me", { access: "account", body, run: accounts.changePassword }),
+    route("DELETE", "/v1/me", { access: "account", run: accounts.deleteAccount }),
+
+    route("GET", "/v1/sessions", { access: "account", query, run: listCredentials("session") }),
+    route("POST", "/v1/sessions", { access: "open", body, run: accounts.signIn }),
+    route("GET", "/v1/sessions/:id", { access: "account", run: getCredential("session") }),
+    route("DELETE", "/v1/sessions/:id", { access: "account", run: revokeCredential("session") }),
+
+    route("GET", "/v1/tokens", { access: "account", query, run: listCredentials("token") }),
+    route("POST", "/v1/tokens", { access: "account", body, run: accounts.createToken }),
+    route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
+    route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
+  ];
 }
 
-function writeStatus(status: string): string {
-  return JSON.stringify({ jsonapi: PLAIN.jsonapi, meta: { status } });
+function metricsRoutes({ metrics }: Services): Route[] {
+  if (metrics === undefined) return [];
+  return [
+    route("GET", "/metrics", {
+      access: "metrics",
+      response: "file",
+      query: anyQuery,
+      run: async ({ response }) => respondContent(response, metrics.contentType, await metrics.collect()),
+    }),
+  ];
 }

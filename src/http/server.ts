@@ -7,26 +7,29 @@ import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
-import { PLAIN } from "../jsonapi/media-type.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
+import { JSON_API } from "./dialect.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
-import { type Offer, pathOf, Routes, relativeTo } from "./resource.ts";
 import { chargeUnsent, respondToFailure } from "./respond.ts";
-import { addRoutes } from "./routes.ts";
+import { type Match, pathOf, type Route, Router, relativeTo, routeOf } from "./router.ts";
+import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
-/** Connections that wait to be accepted: with few, a client that opens many makes others repeat their first packet. */
+/** Queue of connections to accept. If it is short, one client that opens many makes others retransmit. */
 const BACKLOG = 4_096;
 
-/** Any other method may write, and so counts as an operation at least. */
+/** Any other method may write, and counts as at least one operation. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+const NO_PAGE =
+  "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without.";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -38,31 +41,30 @@ export interface ServerOptions {
 
 export interface Server {
   readonly log: Logger;
-  /** Every path that there is, and who may do what with it. */
-  readonly offers: readonly Offer[];
-  /** Resolves to the address under which the server can be reached. */
+  readonly routes: readonly Route[];
+  /** Resolves to the URL of the server. */
   listen(host: string, port: number): Promise<string>;
-  /** Says "not ready", answers what has begun and what still comes in on open connections, then closes them. */
+  /** Reports "not ready", finishes the requests of open connections, then closes them. */
   drain(): Promise<void>;
 }
 
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
-  const state = { draining: false };
+  let isDraining = false;
   const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
   metrics?.watchQueue(() => admission.operations.taken);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const isVerbose = config.logLevel === "debug";
-  // Errors of databases and identity providers may repeat text of others.
+  // Errors of databases and identity providers may contain untrusted text.
   const hooks = { streamWrite: escapeControlCharacters };
   const log = pino({ level: config.logLevel, hooks }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
     log.warn(
-      "X-Forwarded-For was ignored. If it is from your reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; until then all people seem to come from one place, and cookies are not secure.",
+      "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients share one address, and cookies are not marked Secure.",
     ),
   );
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
-  const onTrouble = (error: unknown) => log.warn({ err: error }, "the identity provider cannot be reached");
+  const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
     accounts === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
@@ -70,52 +72,48 @@ export function createServer(options: ServerOptions): Server {
           accounts,
           config: config.accounts,
           metricsToken: config.metricsToken,
-          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onTrouble }),
+          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onError }),
           readClient,
           basePath: config.basePath,
           clock,
         });
-  const routes = new Routes();
-  addRoutes(
-    (url, media, handlers) => routes.add(url, media, handlers),
-    { config, store, accounts, metrics, readClient, clock },
-    log,
-    state,
-  );
+  const services = { config, store, accounts, metrics, readClient, clock };
+  const routes = createRoutes(services, () => isDraining);
+  const router = new Router(routes);
+  if (router.find("/") === undefined) log.warn(NO_PAGE);
   const withoutBase = createBasePath(config.basePath);
-  const guard = createGuard(config, readClient, (path) => routes.find(path)?.url.startsWith("/v1/") === true);
-  const allowOrigin = createCors(config.corsOrigins, (path) => routes.find(path));
+  const guard = createGuard(config, readClient);
+  const allowOrigin = createCors(config.corsOrigins);
 
-  const answer = async (request: Request, response: Response) => {
+  const answer = async (request: Request, response: Response, match: Match | undefined) => {
     const { raw } = request;
     try {
-      // After an offer to switch protocols the parser loses what comes next in the same packet.
+      // After an offer to switch protocols Node's parser loses the rest of the packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
-      const isPreflight = allowOrigin(raw, response);
+      const isPreflight = allowOrigin(raw, response, match);
       if (isPreflight) return;
-      guard(raw);
-      const [access, handler] = routes.match(request);
-      const principal = await authenticate(raw, access);
+      guard(raw, match?.resource.path.startsWith("/v1/") === true);
+      const route = routeOf(match, raw);
+      const caller = await authenticate(raw, route.access);
       if (response.closed) return;
-      const { user } = principal;
-      if (accounts !== undefined && user !== NOBODY) request.owner = user;
+      if (accounts !== undefined && caller.user !== NOBODY) request.owner = caller.user;
       if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
-      await handler(request, response, principal);
+      await route.handle(request, response, caller, match?.params ?? {});
     } catch (error) {
-      // Lets Node parse the rest of the packet first: if the body is malformed, that is the only response.
-      await undefined;
-      respondToFailure(error, request, response, routes.find(pathOf(raw))?.media ?? PLAIN);
+      await packetParsed();
+      respondToFailure(error, request, response, match?.resource.dialect ?? JSON_API);
     } finally {
       chargeUnsent(request, response);
       request.handled();
     }
   };
   const slowRequests = new SlowRequestLog(log, clock);
-  const observe = (request: Request, { statusCode: status, writableFinished }: Response, ms: number) => {
+  const observe = (request: Request, response: Response, match: Match | undefined, ms: number) => {
     const isSlow = ms >= config.slowRequestMs;
     if (metrics === undefined && !isSlow && !isVerbose) return;
     const { method } = request;
-    const route = routes.find(pathOf(request.raw))?.url ?? "none";
+    const { statusCode: status, writableFinished } = response;
+    const route = match?.resource.path ?? "none";
     metrics?.observeRequest(method, route, status, ms / 1000);
     const line = { reqId: request.id, method, route, status, ms };
     if (isSlow) slowRequests.add(line, status < 400 && writableFinished);
@@ -126,17 +124,18 @@ export function createServer(options: ServerOptions): Server {
       const started = performance.now();
       const request = new Request(raw, log, admission, networkOf);
       raw.url = withoutBase(relativeTo(request.originalUrl));
+      const match = router.find(pathOf(raw.url));
       response.on("close", () => {
         request.closed();
-        observe(request, response, performance.now() - started);
+        observe(request, response, match, performance.now() - started);
       });
-      answer(request, response).catch((error) => {
+      answer(request, response, match).catch((error) => {
         log.error({ reqId: request.id, err: error }, "response aborted");
         response.destroy();
       });
     },
     config.limits,
-    (path) => routes.find(withoutBase(path)),
+    (path) => router.find(withoutBase(path))?.resource,
     createProxyCheck(config.trustedProxies),
     admission.memory,
     networkOf,
@@ -144,14 +143,14 @@ export function createServer(options: ServerOptions): Server {
 
   return {
     log,
-    offers: routes.offers,
+    routes,
     async listen(host, port) {
       await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
       const { address, port: taken } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
     },
     async drain() {
-      state.draining = true;
+      isDraining = true;
       await drain();
       slowRequests.flush();
     },
@@ -159,9 +158,14 @@ export function createServer(options: ServerOptions): Server {
 }
 
 /**
- * The rest of a path below the base path. A proxy may pass the path on as it came or without its start: both are
- * understood, so that either way of configuring it works.
+ * Resolves when Node has parsed the whole packet that contains the request. If the rest of the packet is malformed, that
+ * error must be the only response.
  */
+function packetParsed(): Promise<void> {
+  return Promise.resolve();
+}
+
+/** Removes the base path. A proxy may forward the path with or without it; both work. */
 function createBasePath(basePath: string): (path: string) => string {
   if (basePath === "") return (path) => path;
   return (path) => {

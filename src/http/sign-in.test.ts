@@ -232,7 +232,7 @@ describe("who may sign up", () => {
     await addTo(
       server.store,
       asUser(1),
-      [{ kind: "add", id: newId(), guid: "x", feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
+      [{ kind: "add", id: newId(), feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
       server.now(),
     );
     const stranger = await signUp(server, "stranger");

@@ -1,13 +1,28 @@
-import { failure } from "../errors.ts";
-import { type Draft, isRefusal, type Malformed, type Outcome } from "../subscriptions.ts";
+import { type ErrorObject, failure } from "../errors.ts";
+import { isRefusal, type Outcome } from "../subscriptions.ts";
 import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
-import { COLLECTION, explain, isObject, isUuidLike, notAnObject, readResource, writeResource } from "./resource.ts";
+import {
+  COLLECTION,
+  explainMalformed,
+  explainRefusal,
+  isMalformed,
+  isObject,
+  isUuidLike,
+  type Malformed,
+  notAnObject,
+  type RequestedDraft,
+  readResource,
+  writeResource,
+} from "./resource.ts";
 
 const OPERATIONS = "atomic:operations";
 
-/** Attempt N stands for operation N. Throws where the envelope is at fault; then no operation is carried out. */
-export function readOperations(document: unknown, maxOperations: number, base: string): (Draft | Malformed)[] {
+/** What a client asks for with one operation, or why the operation is invalid. */
+export type Operation = RequestedDraft | Malformed;
+
+/** Throws if the document as a whole is invalid. */
+export function readOperations(document: unknown, maxOperations: number, base: string): Operation[] {
   if (!isObject(document)) throw notAnObject();
   for (const member of ["data", "errors", "included", "atomic:results"]) {
     if (member in document)
@@ -34,7 +49,7 @@ export function readOperations(document: unknown, maxOperations: number, base: s
   return operations.map((operation) => readOperation(operation, base));
 }
 
-function readOperation(operation: unknown, base: string): Draft | Malformed {
+function readOperation(operation: unknown, base: string): Operation {
   if (!isObject(operation)) return invalid("it must be an object");
   const { op, data } = operation;
   if (typeof op !== "string") return invalid('`op` must be "add"');
@@ -60,23 +75,43 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
 
 const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
 
-export function writeResults(outcomes: readonly Outcome[], base: string): string {
+/** Result N is the outcome of operation N. */
+export function writeResults(
+  operations: readonly Operation[],
+  outcomes: readonly (Outcome | Malformed)[],
+  base: string,
+): string {
   let text = "";
-  for (const part of writeResultParts(outcomes, base)) text += part;
+  for (const part of writeResultParts(operations, outcomes, base)) text += part;
   return text;
 }
 
 /** The same document in parts, one for each result. */
-export function* writeResultParts(outcomes: readonly Outcome[], base: string): Generator<string> {
+export function* writeResultParts(
+  operations: readonly Operation[],
+  outcomes: readonly (Outcome | Malformed)[],
+  base: string,
+): Generator<string> {
   yield HEAD;
-  for (const [index, outcome] of outcomes.entries()) {
+  for (const [index, operation] of operations.entries()) {
     const comma = index === 0 ? "" : ",";
-    if (isRefusal(outcome)) {
-      const error = explain(outcome, () => `/${OPERATIONS}/${index}`);
-      yield `${comma}{"errors":[${JSON.stringify(writeError(error))}]}`;
-    } else {
-      yield `${comma}{"data":${writeResource(outcome, base)}}`;
-    }
+    yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, base);
   }
   yield "]}";
+}
+
+function writeResult(
+  operation: Operation,
+  outcome: Outcome | Malformed | undefined,
+  pointer: () => string,
+  base: string,
+): string {
+  if (isMalformed(operation)) return writeErrors(explainMalformed(operation, pointer));
+  if (outcome === undefined || "at" in outcome) throw new Error("a valid operation has no outcome");
+  if (isRefusal(outcome)) return writeErrors(explainRefusal(outcome, operation, pointer));
+  return `{"data":${writeResource(outcome, base)}}`;
+}
+
+function writeErrors(error: ErrorObject): string {
+  return `{"errors":[${JSON.stringify(writeError(error))}]}`;
 }

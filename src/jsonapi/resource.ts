@@ -1,6 +1,6 @@
 import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
-import { readFeedUrl } from "../feed-url.ts";
-import type { Conflict, Draft, Malformed, Refusal, Subscription } from "../subscriptions.ts";
+import { type FeedUrlFault, readFeedUrl } from "../feed-url.ts";
+import type { Conflict, Draft, Refusal, Subscription } from "../subscriptions.ts";
 
 export const TYPE = "subscription";
 
@@ -22,8 +22,35 @@ export function notAnObject(): RequestFailure {
   return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
 }
 
-/** Reads a resource object: its type first, then its id, then its attributes. The first fault is the one reported. */
-export function readResource(resource: Readonly<Record<string, unknown>>): Draft | Malformed {
+/** A subscription that a client wants to add. */
+export interface RequestedDraft extends Draft {
+  /** The id as the client wrote it. */
+  readonly guid: string;
+}
+
+/** Why a resource object or an operation is invalid. */
+export interface Malformed {
+  readonly refused:
+    | "unsupported-operation"
+    | "invalid-operation"
+    | "type-mismatch"
+    | "type-missing"
+    | "invalid-id"
+    | FeedUrlFault;
+  /** Only for an invalid operation. */
+  readonly reason?: string;
+  /** JSON Pointer to the invalid value, from the resource object down. */
+  readonly at: Pointer;
+}
+
+type Pointer = "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
+
+export function isMalformed(reading: RequestedDraft | Malformed): reading is Malformed {
+  return "refused" in reading;
+}
+
+/** Reads the type first, then the id, then the attributes, and reports the first error. */
+export function readResource(resource: Readonly<Record<string, unknown>>): RequestedDraft | Malformed {
   const { type, id, attributes } = resource;
   if (typeof type !== "string") return { refused: "type-missing", at: "type" in resource ? "/type" : "" };
   if (type !== TYPE) return { refused: "type-mismatch", at: "/type" };
@@ -39,36 +66,49 @@ export function readResource(resource: Readonly<Record<string, unknown>>): Draft
 }
 
 /** The value that causes a conflict. */
-const AT: Record<Conflict["refused"], Malformed["at"]> = {
+const AT: Record<Conflict["refused"], Pointer> = {
   "already-subscribed": "/attributes/feed_url",
   "id-in-use": "/id",
 };
 
-/** `pointer` turns the place within the resource into the place within the document. */
-export function explain(refusal: Refusal, pointer: (at: Malformed["at"]) => string): ErrorObject {
-  if ("change" in refusal) {
-    const { change } = refusal;
-    const meta = { feed_url: change.feedUrl, guid: change.kind === "add" ? change.guid : change.id };
-    return createError(refusal.refused, { source: { pointer: pointer(AT[refusal.refused]) }, meta });
-  }
-  if (refusal.refused === "quota-exceeded") {
-    const { max } = refusal;
-    return createError("quota-exceeded", { max, source: { pointer: pointer("") }, meta: { max } });
-  }
-  if (refusal.refused === "not-found")
-    return createError("not-found", { resource: "Subscription", source: { pointer: pointer("/id") } });
-  const { refused, reason = "", at } = refusal;
+/** `pointer` makes a pointer into the document from one into the resource object. */
+export function explainMalformed(
+  { refused, reason = "", at }: Malformed,
+  pointer: (at: Pointer) => string,
+): ErrorObject {
   return createError(refused, { type: TYPE, reason, source: { pointer: pointer(at) } });
+}
+
+/** A conflict repeats what the client asked for. */
+export function explainRefusal(
+  refusal: Refusal,
+  { feedUrl, guid }: RequestedDraft,
+  pointer: (at: Pointer) => string,
+): ErrorObject {
+  switch (refusal.refused) {
+    case "already-subscribed":
+    case "id-in-use": {
+      const { refused, existingId } = refusal;
+      const existing = refused === "already-subscribed" ? { existing_id: existingId } : {};
+      const meta = { feed_url: feedUrl, guid, ...existing };
+      return createError(refused, { source: { pointer: pointer(AT[refused]) }, meta });
+    }
+    case "quota-exceeded": {
+      const { max } = refusal;
+      return createError("quota-exceeded", { max, source: { pointer: pointer("") }, meta: { max } });
+    }
+    case "not-found":
+      return createError("not-found", { resource: "Subscription", source: { pointer: pointer("/id") } });
+  }
 }
 
 export const COLLECTION = "/v1/subscriptions";
 
-/** `base` is the path under which the server is reached; it stands before every link. */
 export function selfLink(id: string, base: string): string {
   return `${base}${COLLECTION}/${id}`;
 }
 
-/** The text of a resource object, built directly: it is most of what the server sends. */
+/** Built by hand, since it is most of what the server sends. */
 export function writeResource(
   { id, feedUrl, subscribedAt }: Subscription,
   base: string,
@@ -80,17 +120,17 @@ export function writeResource(
     attributes +=
       field === "feed_url"
         ? `"feed_url":${JSON.stringify(feedUrl)}`
-        : `"user_subscribed_at":"${writeMoment(subscribedAt)}"`;
+        : `"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
   }
   if (attributes !== "") attributes += "}";
   return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
-let lastMoment = { time: Number.NaN, text: "" };
+let last = { time: Number.NaN, text: "" };
 
-/** Items that came in one request share their moment, so the last one is often the next one too. */
-function writeMoment(moment: Date): string {
-  const time = moment.getTime();
-  if (lastMoment.time !== time) lastMoment = { time, text: moment.toISOString() };
-  return lastMoment.text;
+/** Items that were added by one request share a timestamp, so the last one is worth keeping. */
+function writeTimestamp(timestamp: Date): string {
+  const time = timestamp.getTime();
+  if (last.time !== time) last = { time, text: timestamp.toISOString() };
+  return last.text;
 }

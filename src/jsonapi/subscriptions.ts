@@ -1,14 +1,25 @@
 import { failure, RequestFailure } from "../errors.ts";
-import { type Draft, isRefusal, type Page, type Refusal, type Subscription } from "../subscriptions.ts";
+import type { Page, Refusal, Subscription } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { ListQuery } from "./query.ts";
-import { COLLECTION, explain, type Field, isObject, notAnObject, readResource, writeResource } from "./resource.ts";
+import {
+  COLLECTION,
+  explainMalformed,
+  explainRefusal,
+  type Field,
+  isMalformed,
+  isObject,
+  notAnObject,
+  type RequestedDraft,
+  readResource,
+  writeResource,
+} from "./resource.ts";
 
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
-/** Reads a document that holds one resource object; throws what is wrong with it. */
-export function readSubscription(document: unknown): Draft {
+/** Reads a document with one resource object. */
+export function readSubscription(document: unknown): RequestedDraft {
   if (!isObject(document)) throw notAnObject();
   for (const member of ["errors", "atomic:operations", "atomic:results"]) {
     if (member in document) {
@@ -23,13 +34,13 @@ export function readSubscription(document: unknown): Draft {
     throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
   const reading = readResource(data);
-  if (isRefusal(reading)) throw refusedSubscription(reading);
+  if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, (at) => `/data${at}`));
   return reading;
 }
 
-export function refusedSubscription(refusal: Refusal): RequestFailure {
-  const error = explain(refusal, (at) => `/data${at}`);
-  // The document is valid: as the answer to a whole request, a full list is 403.
+export function refusedSubscription(refusal: Refusal, draft: RequestedDraft): RequestFailure {
+  const error = explainRefusal(refusal, draft, (at) => `/data${at}`);
+  // The document is valid, so a full list is 403 here and not 422.
   return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 

@@ -12,7 +12,6 @@ function draft(id: number, feed: number | string): Draft {
   return {
     kind: "add",
     id: text,
-    guid: text.toUpperCase(),
     feedUrl: `https://feeds.example/${feed}/`,
     feed: `feeds.example/${feed}`,
   };

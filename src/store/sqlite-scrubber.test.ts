@@ -18,7 +18,7 @@ const ACCOUNT = { issuer: "", isOwner: false, invitation: undefined };
 function newDraft(marker: string): Draft {
   const id = randomUUID();
   const feedUrl = `https://u:${marker}@x.example/${"p".repeat(Math.random() * 200)}`;
-  return { kind: "add", id, guid: id, feedUrl, feed: feedUrl };
+  return { kind: "add", id, feedUrl, feed: feedUrl };
 }
 
 /** Every marker that the database's files contain. */

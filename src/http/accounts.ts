@@ -1,0 +1,210 @@
+import { type Credential, isAlive } from "../account-store.ts";
+import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
+import { failure, type RequestFailure } from "../errors.ts";
+import {
+  accountResource,
+  credentialResource,
+  invalidAttribute,
+  readNewPassword,
+  readNewToken,
+  readSignIn,
+  readSignUp,
+  writeEverything,
+  writeMany,
+  writeOne,
+} from "../jsonapi/accounts.ts";
+import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
+import { everySubscription, type UserId } from "../subscriptions.ts";
+import { admitTransfer } from "./admission.ts";
+import { type Principal, retryAfter } from "./authenticate.ts";
+import { readJson } from "./body.ts";
+import { writeCookie } from "./cookies.ts";
+import { JSON_API } from "./dialect.ts";
+import type { Request } from "./exchange.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
+import { type Call, idOf } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** Deleting an account requires a sign-in within this time, in case the browser was left open. */
+const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
+const MAX_USER_AGENT = 200;
+
+type Kind = "session" | "token";
+
+/** Handlers of `/v1/me`, which exists without accounts too. */
+export function createMeHandlers({ config, store, accounts, clock }: Services) {
+  const { limits, basePath } = config;
+  return {
+    async get({ response, caller }: Call): Promise<void> {
+      const [account, { total }, tokens, sessions] = await Promise.all([
+        accountOf(accounts, caller.user),
+        store.page(caller.user, { offset: 0, size: 1 }),
+        validCredentials(accounts, caller.user, "token", clock()),
+        validCredentials(accounts, caller.user, "session", clock()),
+      ]);
+      const { credential } = caller;
+      const document = writeOne(accountResource(account, basePath), {
+        credential:
+          credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
+        counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },
+        limits: {
+          operations_per_request: limits.maxOperations,
+          body_bytes: limits.maxBodyBytes,
+          page_size: MAX_PAGE_SIZE,
+          requests_per_minute: config.accounts?.requestsPerMinute ?? null,
+          operations_per_minute: config.accounts?.operationsPerMinute ?? null,
+          subscriptions: config.accounts?.maxSubscriptions ?? null,
+        },
+      });
+      respond(response, 200, JSON_API, document);
+    },
+
+    async export({ request, response, caller }: Call): Promise<void> {
+      admitTransfer(request);
+      const now = clock();
+      const credentials = [
+        ...(await validCredentials(accounts, caller.user, "token", now)),
+        ...(await validCredentials(accounts, caller.user, "session", now)),
+      ];
+      const list = everySubscription(store, caller.user, caller.requireAccess);
+      const everything = writeEverything(await accountOf(accounts, caller.user), credentials, list, basePath);
+      await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
+    },
+  };
+}
+
+/** Handlers that exist only on a server with accounts. */
+export function createAccountHandlers(accounts: Accounts, { config: { basePath }, readClient, clock }: Services) {
+  const setCookie = ({ raw }: Request, secret: string) => ({
+    "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
+  });
+  const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
+  const networksOf = ({ raw }: Request) => readClient(raw).networks;
+
+  return {
+    async signUp({ request, response, maxBytes }: Call): Promise<void> {
+      const wanted = readSignUp(await readJson(request, response, maxBytes));
+      const client = { networks: networksOf(request), label: userAgentOf(request) };
+      const opened = await accounts.signUp({ ...wanted, ...client }, clock());
+      if (isRefused(opened)) throw toFailure(opened, "password");
+      const data = accountResource(await accountOf(accounts, opened.credential.user), basePath);
+      const headers = { location: data.links.self, ...setCookie(request, opened.secret) };
+      respond(response, 201, JSON_API, writeOne(data), headers);
+    },
+
+    async changePassword({ request, response, caller, maxBytes }: Call): Promise<void> {
+      const { current, wished } = readNewPassword(await readJson(request, response, maxBytes));
+      if (caller.credential === undefined) throw failure("no-password");
+      const change = { current, wished, session: caller.credential.id, networks: networksOf(request) };
+      const refused = await accounts.changePassword(caller, change, clock());
+      if (refused !== undefined) {
+        // An expired session must not learn whether the password is right.
+        await caller.requireAccess();
+        throw toFailure(refused, "current_password");
+      }
+      respondEmpty(response);
+    },
+
+    async deleteAccount({ request, response, caller }: Call): Promise<void> {
+      if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
+        throw failure("recent-sign-in-required");
+      if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
+      respondEmpty(response, clearCookie(request));
+    },
+
+    async signIn({ request, response, maxBytes }: Call): Promise<void> {
+      const { name, password } = readSignIn(await readJson(request, response, maxBytes));
+      const { address, networks } = readClient(request.raw);
+      const issued = await accounts.signIn({ name, password, networks, label: userAgentOf(request) }, clock());
+      if (isRefused(issued)) {
+        if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
+        throw toFailure(issued, "password");
+      }
+      const data = credentialResource(issued.credential, basePath, { current: true });
+      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
+      respond(response, 201, JSON_API, writeOne(data), headers);
+    },
+
+    async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
+      const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
+      const opened = await accounts.createToken(caller, wanted, clock());
+      if (isRefused(opened)) throw toFailure(opened, "password");
+      const data = credentialResource(opened.credential, basePath, { token: opened.secret });
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+
+    listCredentials: (kind: Kind) => async (call: Call<PageQuery>) => {
+      const { response, caller, query } = call;
+      const all = await validCredentials(accounts, caller.user, kind, clock());
+      const resources = all.map((credential) => show(credential, caller, basePath));
+      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${kind}s`, query));
+    },
+
+    getCredential: (kind: Kind) => async (call: Call) => {
+      const { response, caller, params } = call;
+      const id = idOf(params);
+      const all = await validCredentials(accounts, caller.user, kind, clock());
+      const found = all.find((credential) => credential.id === id);
+      if (found === undefined) throw notFound(kind);
+      respond(response, 200, JSON_API, writeOne(show(found, caller, basePath)));
+    },
+
+    revokeCredential: (kind: Kind) => async (call: Call) => {
+      const { request, response, caller, params } = call;
+      const id = idOf(params);
+      if (!(await accounts.removeCredential(caller, kind, id, clock()))) throw notFound(kind);
+      respondEmpty(response, id === caller.credential?.id ? clearCookie(request) : {});
+    },
+  };
+}
+
+async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: Kind, now: Date) {
+  const all = (await accounts?.listCredentials(user, kind)) ?? [];
+  return all.filter((credential) => isAlive(credential, now));
+}
+
+async function accountOf(accounts: Accounts | undefined, user: UserId) {
+  const account = await accounts?.get(user);
+  if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
+  return account ?? { user, name: "local", issuer: "", createdAt: undefined };
+}
+
+function show(credential: Credential, caller: Principal, basePath: string) {
+  const isSession = credential.kind === "session";
+  return credentialResource(
+    credential,
+    basePath,
+    isSession ? { current: credential.id === caller.credential?.id } : {},
+  );
+}
+
+function userAgentOf({ headers }: Request): string {
+  return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+}
+
+/** `secret` is the attribute with the password. */
+function toFailure(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
+  switch (refusal.refused) {
+    case "too-often":
+      return failure("too-many-attempts", retryAfter(refusal.wait));
+    case "invalid":
+      return invalidAttribute(refusal.member, refusal.detail);
+    case "wrong-password":
+      if (secret === "password") return failure("sign-in-failed");
+      return failure("wrong-password", { source: { pointer: `/data/attributes/${secret}` } });
+    case "name-taken":
+      return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
+    case "not-invited":
+      return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
+    case "sign-up-closed":
+      return failure("sign-up-closed");
+    case "full":
+      return failure("too-many-tokens", { max: MAX_TOKENS, meta: { max: MAX_TOKENS } });
+    case "gone":
+      return failure("invalid-credentials");
+  }
+}
+
+function notFound(kind: Kind): RequestFailure {
+  return failure("not-found", { resource: kind === "session" ? "Session" : "Token" });
+}

@@ -1,0 +1,70 @@
+import { failure, type RequestFailure } from "../errors.ts";
+import { BATCH_SIZE, importFeeds } from "../imports.ts";
+import { writeImported } from "../jsonapi/imports.ts";
+import { type Entry, NotOpml } from "../opml/entry.ts";
+import { writeOpml } from "../opml/write.ts";
+import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
+import { admitOperations, admitTransfer } from "./admission.ts";
+import { readBody } from "./body.ts";
+import { JSON_API } from "./dialect.ts";
+import type { Request } from "./exchange.ts";
+import type { Parser } from "./parser.ts";
+import { downloadOf, respondInPieces } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+const OPML_TYPE = "text/x-opml; charset=utf-8";
+/** Media types that browsers and programs use for OPML files. */
+const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
+
+export function requireOpmlType(header: string | undefined): void {
+  if (OPML_TYPES.test(header ?? "")) return;
+  throw failure("unsupported-media-type", {
+    contentType: "text/x-opml (an OPML file)",
+    source: { header: "Content-Type" },
+  });
+}
+
+/** Handlers of `/v1/imports` and `/v1/subscriptions.opml`. */
+export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
+  return {
+    async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
+      admitTransfer(request);
+      const file = writeOpml(everySubscription(store, user, requireAccess), clock());
+      await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
+    },
+
+    async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
+      const { request, response, caller, maxBytes } = call;
+      const { dryRun } = call.query;
+      admitTransfer(request);
+      if (!dryRun) admitOperations(request, BATCH_SIZE);
+      const bytes = await readBody(request, response, maxBytes);
+      const isWanted = () => !response.destroyed;
+      const job = { kind: "opml", bytes } as const;
+      const read = parser.parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries);
+      const feeds = await read.catch((error) => {
+        throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
+      });
+      // A dry run writes nothing, so no write would notice that access was revoked during the upload.
+      if (dryRun) await caller.requireAccess();
+      let done = 0;
+      const onProgress = (count: number) => {
+        done = count;
+      };
+      const options = { dryRun, onProgress, isWanted };
+      const imported = await importFeeds(store, caller, feeds, clock(), options).catch((error) => {
+        throw error instanceof StoreUnavailable && done > 0 && !dryRun ? interrupted(done, request, error) : error;
+      });
+      if (!isWanted()) return;
+      const headers = { "content-type": JSON_API.contentType };
+      await respondInPieces(request, response, writeImported(imported, dryRun), headers);
+    },
+  };
+}
+
+/** When the store fails, other requests have changed nothing; an import may have added some feeds. */
+function interrupted(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
+  log.error({ reqId: id, err: cause }, "import interrupted");
+  return failure("import-interrupted", { count: done });
+}

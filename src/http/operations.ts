@@ -1,0 +1,62 @@
+import { parseJson } from "../jsonapi/json.ts";
+import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
+import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
+import { answerInOrder, type Outcome } from "../subscriptions.ts";
+import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
+import { readBody } from "./body.ts";
+import { JSON_API_ATOMIC } from "./dialect.ts";
+import type { Parser } from "./parser.ts";
+import { respond, respondInPieces } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
+const SHORT_BYTES = 32 * 1024;
+/** More results than this are sent in pieces, with other requests in between. */
+const MAX_RESULTS_AT_ONCE = 1_000;
+
+interface Applied {
+  readonly operations: readonly Operation[];
+  readonly outcomes: readonly (Outcome | Malformed)[];
+}
+
+/** `POST /v1/operations` */
+export function createOperationsHandler(
+  { config, store, metrics, clock }: Services,
+  parser: Parser,
+): (call: Call) => Promise<void> {
+  const { limits, basePath } = config;
+
+  /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
+  const execute = async ({ request, response, caller, maxBytes }: Call): Promise<Applied> => {
+    assertCapacity(request, Number(request.headers["content-length"] ?? 0));
+    const bytes = await readBody(request, response, maxBytes);
+    admitOperations(request, operationsIn(bytes.length));
+    const { maxOperations } = limits;
+    const apply = async (operations: readonly Operation[]) => {
+      const outcomes = await answerInOrder(operations, isMalformed, async (drafts) => {
+        return (await store.change(caller, drafts, clock())).outcomes;
+      });
+      return { operations, outcomes };
+    };
+    if (bytes.length <= SHORT_BYTES) {
+      const operations = readOperations(parseJson(bytes), maxOperations, basePath);
+      await caller.spend(operations.length);
+      return apply(operations);
+    }
+    const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
+    return parser.parse(job, request.owner, caller.spend, () => !response.destroyed, apply);
+  };
+
+  return async (call) => {
+    const { request, response } = call;
+    const { operations, outcomes } = await execute(call);
+    metrics?.countOutcomes(outcomes);
+    if (operations.length <= MAX_RESULTS_AT_ONCE)
+      respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath));
+    else {
+      const headers = { "content-type": JSON_API_ATOMIC.contentType };
+      await respondInPieces(request, response, writeResultParts(operations, outcomes, basePath), headers);
+    }
+  };
+}

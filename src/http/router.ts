@@ -1,0 +1,146 @@
+import type { IncomingMessage } from "node:http";
+import createTree from "find-my-way";
+import { failure } from "../errors.ts";
+import { requireNoQuery } from "../jsonapi/query.ts";
+import { isUuidLike } from "../jsonapi/resource.ts";
+import type { Access, Principal } from "./authenticate.ts";
+import { type Dialect, JSON_API } from "./dialect.ts";
+import type { Request, Response } from "./exchange.ts";
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+export type Method = (typeof METHODS)[number];
+export type Params = Readonly<Record<string, string | undefined>>;
+
+/** A request as its handler sees it. Everything its route declares has been checked. */
+export interface Call<Query = void> {
+  readonly request: Request;
+  readonly response: Response;
+  readonly caller: Principal;
+  readonly params: Params;
+  readonly query: Query;
+  /** The limit of the request body. */
+  readonly maxBytes: number;
+}
+
+/** What a route declares, so that no handler has to check it. */
+interface Declaration<Query> {
+  readonly access: Access;
+  /** JSON:API unless given. Errors are in this dialect too. */
+  readonly dialect?: Dialect;
+  /** A document is subject to content negotiation (Accept); a file is not. */
+  readonly response?: "document" | "file";
+  /** Reads the query string. Unless given, no parameters are allowed. */
+  readonly query?: (query: string) => Query;
+  /** The limit of the request body, and a check of its Content-Type if it is not that of the dialect. */
+  readonly body?: { readonly maxBytes: number; readonly requireContentType?: Dialect["requireContentType"] };
+  readonly run: (call: Call<Query>) => Promise<void>;
+}
+
+export interface Route {
+  readonly method: Method;
+  /** A segment that starts with a colon is a parameter. */
+  readonly path: string;
+  readonly access: Access;
+  readonly dialect: Dialect;
+  readonly handle: (request: Request, response: Response, caller: Principal, params: Params) => Promise<void>;
+}
+
+export function route<Query = void>(method: Method, path: string, declaration: Declaration<Query>): Route {
+  const { access, dialect = JSON_API, response: kind = "document", body, run } = declaration;
+  const readQuery = declaration.query ?? (requireNoQuery as (query: string) => Query);
+  const requireContentType = body && (body.requireContentType ?? dialect.requireContentType);
+  return {
+    method,
+    path,
+    access,
+    dialect,
+    async handle(request, response, caller, params) {
+      requireContentType?.(request.headers["content-type"]);
+      if (kind === "document") dialect.requireAccept(request.headers.accept);
+      const query = readQuery(queryOf(request.raw));
+      await run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
+    },
+  };
+}
+
+/** For routes that take any query string and ignore it. */
+export const anyQuery = () => undefined;
+
+/** All routes of one path. */
+export interface Resource {
+  readonly path: string;
+  readonly routes: ReadonlyMap<string, Route>;
+  /** The value of the Allow header. */
+  readonly allow: string;
+  readonly dialect: Dialect;
+}
+
+export interface Match {
+  readonly resource: Resource;
+  readonly params: Params;
+}
+
+/** Longer than any request target. */
+const MAX_PARAM_LENGTH = 64 * 1024;
+
+export class Router {
+  /** Finds resources by path. Methods are handled by `routeOf`, so all paths are registered under GET. */
+  readonly #tree = createTree({ maxParamLength: MAX_PARAM_LENGTH });
+
+  constructor(routes: readonly Route[]) {
+    for (const [path, own] of Map.groupBy(routes, (each) => each.path))
+      this.#tree.on("GET", path, () => undefined, createResource(path, own));
+  }
+
+  find(path: string): Match | undefined {
+    const found = this.#tree.find("GET", path);
+    if (found === null || Object.values(found.params).includes("")) return undefined;
+    return { resource: found.store as Resource, params: found.params };
+  }
+}
+
+function createResource(path: string, routes: readonly Route[]): Resource {
+  const methods = routes.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  const dialect = routes[0]?.dialect ?? JSON_API;
+  return { path, routes: new Map(routes.map((each) => [each.method, each])), allow: methods.join(", "), dialect };
+}
+
+/** Throws unless the path exists and has a route for the method. HEAD is GET without the body of the response. */
+export function routeOf(match: Match | undefined, { method, url = "/" }: IncomingMessage): Route {
+  if (match === undefined) throw failure(isPercentEncoded(url) ? "unknown-path" : "malformed-target");
+  const { routes, allow } = match.resource;
+  const found = routes.get(method === "HEAD" ? "GET" : (method ?? ""));
+  if (found === undefined) throw failure("method-not-allowed", { methods: allow, headers: { allow } });
+  return found;
+}
+
+function isPercentEncoded(url: string): boolean {
+  try {
+    decodeURIComponent(pathOf(url));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A target in absolute form is the same as its path (RFC 9112, 3.2.2); without a path it is the root. */
+export function relativeTo(target: string): string {
+  if (target.startsWith("/")) return target;
+  return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "").replace(/^(?!\/)/, "/");
+}
+
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
+  return end === -1 ? url : url.slice(0, end);
+}
+
+function queryOf({ url = "" }: IncomingMessage): string {
+  const start = url.indexOf("?");
+  return start === -1 ? "" : url.slice(start + 1);
+}
+
+/** The `:id` of a path, in lower case. */
+export function idOf({ id = "" }: Params): string {
+  if (!isUuidLike(id)) throw failure("invalid-id");
+  return id.toLowerCase();
+}

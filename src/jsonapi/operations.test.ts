@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createError, ERRORS, RequestFailure } from "../errors.ts";
+import type { Conflict, Subscription } from "../subscriptions.ts";
+import { type Operation, readOperations, writeResults } from "./operations.ts";
+import { explainMalformed, isMalformed, type Malformed, type RequestedDraft } from "./resource.ts";
+import { refusedSubscription } from "./subscriptions.ts";
+
+const ID = "00000000-0000-4000-8000-00000000000a";
+const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
+const FEED = "https://feeds.example/one";
+const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
+const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
+const AT = new Date("2026-01-02T03:04:05.678Z");
+const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
+
+function failureOf(work: () => unknown): RequestFailure["error"] {
+  try {
+    work();
+  } catch (failure) {
+    assert.ok(failure instanceof RequestFailure, String(failure));
+    assert.deepEqual(failure.headers, {});
+    return failure.error;
+  }
+  assert.fail("it should be refused");
+}
+
+const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
+const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
+
+function refusalOf(reading: Operation | undefined): Malformed {
+  assert.ok(reading !== undefined && isMalformed(reading), JSON.stringify(reading));
+  return reading;
+}
+
+test("operations: a valid operation → a draft with its id in lower case and as written", () => {
+  assert.deepEqual(add(RESOURCE), DRAFT);
+  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, guid: ID.toUpperCase() });
+});
+
+test("operations: an invalid document → 400 with a pointer to the invalid value", () => {
+  const read = (document: unknown) => failureOf(() => readOperations(document, 10, ""));
+  const blame = (detail: string, pointer: string) => ({
+    status: 400,
+    code: "malformed-document",
+    title: "Malformed Document",
+    detail,
+    source: { pointer },
+  });
+  for (const document of [null, [], "x", 1]) {
+    assert.deepEqual(read(document), blame("The document must be a JSON object.", ""));
+  }
+  for (const member of ["data", "errors", "included", "atomic:results"]) {
+    assert.deepEqual(
+      read({ "atomic:operations": [], [member]: null }),
+      blame(`A document with operations must not have the member \`${member}\`.`, `/${member}`),
+    );
+  }
+  const missing = "The document must have the member `atomic:operations`, an array.";
+  assert.deepEqual(read({}), blame(missing, ""));
+  assert.deepEqual(read({ "atomic:operations": {} }), blame(missing, "/atomic:operations"));
+});
+
+test("operations: the maximum → read; one more → 413 with the limit", () => {
+  const read = (count: number) => readOperations({ "atomic:operations": Array(count).fill(null) }, 3, "");
+  assert.equal(read(3).length, 3);
+  assert.deepEqual(read(0), []);
+  assert.deepEqual(
+    failureOf(() => read(4)),
+    {
+      status: 413,
+      code: "too-many-operations",
+      title: "Too Many Operations",
+      detail: "The request has 4 operations; the maximum is 3. Split it into several requests.",
+      source: { pointer: "/atomic:operations" },
+      meta: { max: 3 },
+    },
+  );
+});
+
+test("operations: an invalid operation → the reason", () => {
+  const invalid = (reason: string) => ({ refused: "invalid-operation", reason, at: "" });
+  for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
+  for (const op of [undefined, null, 1]) assert.deepEqual(operate({ op }), invalid('`op` must be "add"'));
+  for (const op of ["", "remove", "Add"]) {
+    assert.deepEqual(operate({ op, data: RESOURCE }), {
+      refused: "unsupported-operation",
+      at: "",
+    });
+  }
+  for (const data of [undefined, null, [RESOURCE], "x"])
+    assert.deepEqual(add(data), invalid("`data` must be exactly one resource object"));
+});
+
+test("operations: `ref` → must have the type and id of `data`", () => {
+  const { type, id } = RESOURCE;
+  for (const ref of [
+    { type, id },
+    { type, id: id.toUpperCase() },
+  ])
+    assert.deepEqual(add(RESOURCE, { ref }), DRAFT);
+  const invalid = {
+    refused: "invalid-operation",
+    reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
+    at: "",
+  };
+  for (const ref of [
+    null,
+    undefined,
+    {},
+    { type },
+    { id },
+    { type, id: null },
+    { type: "podcast", id },
+    { type, id, relationship: "x" },
+    { type, id: id.replace("a", "b") },
+  ]) {
+    assert.deepEqual(add(RESOURCE, { ref }), invalid, JSON.stringify(ref));
+  }
+  // Letters stand for the same in either case only where they are digits of an id.
+  assert.equal(refusalOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).refused, "invalid-id");
+  assert.deepEqual(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "X" } }), invalid);
+  assert.deepEqual(add({ ...RESOURCE, id: 1 }, { ref: { type, id: 1 } }), invalid);
+  assert.deepEqual(add({ ...RESOURCE, id: undefined }, { ref: { type, id } }), invalid);
+});
+
+test("operations: `href` → must be the path of the collection", () => {
+  const given = (href: unknown) => operate({ op: "add", data: RESOURCE, href }, "/pods");
+  assert.deepEqual(given("/pods/v1/subscriptions"), DRAFT);
+  for (const href of ["/v1/subscriptions", "", null, undefined]) {
+    assert.deepEqual(given(href), {
+      refused: "invalid-operation",
+      reason: '`href` must be "/pods/v1/subscriptions", or be omitted',
+      at: "",
+    });
+  }
+});
+
+test("operations: an invalid resource → its first error, with a pointer to an existing value", () => {
+  const cases: readonly (readonly [object, Malformed["refused"], Malformed["at"]])[] = [
+    [{}, "type-missing", ""],
+    [{ type: 1 }, "type-missing", "/type"],
+    [{ type: "podcast" }, "type-mismatch", "/type"],
+    [{ type: "subscription" }, "invalid-id", ""],
+    [{ ...RESOURCE, id: "1" }, "invalid-id", "/id"],
+    [{ type: "subscription", id: ID }, "feed-url-missing", ""],
+    [{ ...RESOURCE, attributes: [] }, "feed-url-missing", "/attributes"],
+    [{ ...RESOURCE, attributes: {} }, "feed-url-missing", "/attributes"],
+    [{ ...RESOURCE, attributes: { feed_url: 1 } }, "feed-url-missing", "/attributes/feed_url"],
+    [{ ...RESOURCE, attributes: { feed_url: "" } }, "feed-url-missing", "/attributes/feed_url"],
+    [{ ...RESOURCE, attributes: { feed_url: "ftp://a" } }, "feed-url-not-http", "/attributes/feed_url"],
+  ];
+  for (const [resource, refused, at] of cases) assert.deepEqual(add(resource), { refused, at });
+});
+
+test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => {
+  for (const id of [`x${ID}`, `${ID}x`, ID.replaceAll("-", ""), ID.replace("a", "g"), ` ${ID}`, [ID], ""])
+    assert.equal(refusalOf(add({ ...RESOURCE, id })).refused, "invalid-id", String(id));
+  for (const id of ["ffffffff-ffff-ffff-ffff-ffffffffffff", "ABCDEF01-2345-6789-abcd-ef0123456789"])
+    assert.equal((add({ ...RESOURCE, id }) as RequestedDraft).id, id.toLowerCase());
+});
+
+const CONFLICTS: readonly (readonly [Conflict["refused"], string, string, string])[] = [
+  ["already-subscribed", "Already Subscribed", "The user is already subscribed to this feed.", "/attributes/feed_url"],
+  ["id-in-use", "Identifier In Use", "The user has another subscription with this id.", "/id"],
+];
+
+const conflict = (refused: Conflict["refused"]): Conflict => ({ refused, existingId: OTHER_ID, change: DRAFT });
+
+test("results: additions, conflicts and invalid operations → result N for operation N", () => {
+  const guid = ID.toUpperCase();
+  const written = JSON.parse(
+    writeResults(
+      [...Array(4).fill({ ...DRAFT, guid }), { refused: "invalid-id", at: "" }],
+      [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", at: "" }],
+      "/p",
+    ),
+  );
+  const data = {
+    type: "subscription",
+    id: ID,
+    attributes: { feed_url: FEED, user_subscribed_at: "2026-01-02T03:04:05.678Z" },
+    links: { self: `/p/v1/subscriptions/${ID}` },
+  };
+  assert.deepEqual(written, {
+    jsonapi: { version: "1.1", ext: ["https://jsonapi.org/ext/atomic"] },
+    "atomic:results": [
+      { data },
+      ...CONFLICTS.map(([code, title, detail], index) => ({
+        errors: [
+          {
+            status: "409",
+            code,
+            title,
+            detail,
+            source: { pointer: `/atomic:operations/${index + 1}` },
+            meta: { feed_url: FEED, guid, ...(code === "already-subscribed" ? { existing_id: OTHER_ID } : {}) },
+          },
+        ],
+      })),
+      { data },
+      { errors: [{ ...createError("invalid-id"), status: "400", source: { pointer: "/atomic:operations/4" } }] },
+    ],
+  });
+  assert.deepEqual(JSON.parse(writeResults([], [], ""))["atomic:results"], []);
+});
+
+test("results: every refusal → its status, code, title and detail", () => {
+  const expected: readonly (readonly [Malformed["refused"], number, string, string])[] = [
+    ["unsupported-operation", 422, "Unsupported Operation", ERRORS["unsupported-operation"].detail],
+    ["invalid-operation", 422, "Invalid Operation", "Invalid operation: why."],
+    ["type-mismatch", 409, "Type Mismatch", 'Invalid `type`: it must be "subscription".'],
+    ["type-missing", 400, "Type Mismatch", 'Missing `type`: it must be "subscription".'],
+    ["invalid-id", 400, "Invalid Resource Identifier", ERRORS["invalid-id"].detail],
+    ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
+  ];
+  for (const [code, status, title, detail] of expected) {
+    const error = explainMalformed({ refused: code, reason: "why", at: "/id" }, (at) => `/data${at}`);
+    assert.deepEqual(error, {
+      status,
+      code,
+      title,
+      detail,
+      source: { pointer: "/data/id" },
+    });
+  }
+  for (const [refused, title, detail, at] of CONFLICTS) {
+    assert.deepEqual(refusedSubscription(conflict(refused), DRAFT).error, {
+      status: 409,
+      code: refused,
+      title,
+      detail,
+      source: { pointer: `/data${at}` },
+      meta: { feed_url: FEED, guid: ID, ...(refused === "already-subscribed" ? { existing_id: OTHER_ID } : {}) },
+    });
+  }
+});
