@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import {
   type AppStore,
   type Client,
@@ -11,6 +12,7 @@ import {
 } from "./app-store.ts";
 import {
   type EpisodeAction,
+  isWebUrl,
   type KeyedAction,
   looseFeed,
   readAction,
@@ -83,7 +85,7 @@ export class AppSync {
     return { add, remove, timestamp: await this.#settle(caller, settlement, state, at) };
   }
 
-  async #readChanges(user: UserId, from: number, upTo: number, withRemovals: boolean): Promise<Changes> {
+  async #readChanges(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     const add: string[] = [];
     const removals: Removed[] = [];
     for (let after = from; after < upTo; ) {
@@ -95,6 +97,7 @@ export class AppSync {
         else removals.push(row);
       }
       after = all.length > BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+      if (after < upTo) await setImmediate();
     }
     return { add, removals };
   }
@@ -144,27 +147,26 @@ export class AppSync {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, 0);
     const rewritten = new Map<string, string>();
-    const uploads = add.filter((sent) => sent.trim() !== "").map((sent) => ({ sent, draft: readDraft(sent.trim()) }));
-    const drafts = new Map<string, Draft>();
-    for (const { sent, draft } of uploads) {
-      if ("error" in draft) rewritten.set(sent, "");
-      else {
-        if (draft.feedUrl !== sent) rewritten.set(sent, draft.feedUrl);
-        if (!drafts.has(draft.feed)) drafts.set(draft.feed, draft);
-      }
+    const uploads = add.filter((sent) => sent.trim() !== "").map(readUpload);
+    for (const { sent, url, feed } of uploads) {
+      if (feed === undefined) rewritten.set(sent, "");
+      else if (url !== sent) rewritten.set(sent, url);
     }
-    const listed = await this.#find(user, [...drafts.keys()]);
+    const wanted = new Map(uploads.toReversed().flatMap(({ feed, url }) => (feed === undefined ? [] : [[feed, url]])));
+    const listed = await this.#find(user, [...wanted.keys()]);
     const removed = await this.#feedsToRemove(user, remove, uploads, rewritten);
     const changes = [
-      ...[...drafts.values()].filter(({ feed }) => !listed.has(feed)),
+      ...uploads.flatMap(({ feed, url }) =>
+        feed !== undefined && !listed.has(feed) && wanted.get(feed) === url ? [readDraft(url) as Draft] : [],
+      ),
       ...removed.map((feed) => ({ kind: "remove", feed }) as const),
     ];
     const { refused, progress } = await this.#change(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
-    for (const { sent, draft } of uploads) {
-      if ("error" in draft) continue;
-      if (refused.has(draft.feed)) rewritten.set(sent, "");
-      else spellings.push({ feed: draft.feed, url: draft.feedUrl, client: client.key });
+    for (const { sent, url, feed } of uploads) {
+      if (feed === undefined) continue;
+      if (refused.has(feed)) rewritten.set(sent, "");
+      else spellings.push({ feed, url, client: client.key });
     }
     const settlement = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
     return { timestamp: await this.#settle(caller, settlement, state, at), rewritten: [...rewritten] };
@@ -184,13 +186,11 @@ export class AppSync {
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
-    uploads: readonly { readonly sent: string; readonly draft: ReturnType<typeof readDraft> }[],
+    uploads: readonly FeedUpload[],
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
-    const added = new Map(
-      uploads.flatMap(({ sent, draft }) => ("error" in draft ? [] : [[draft.feed, sent] as const])),
-    );
-    const wishes = remove.filter((sent) => sent.trim() !== "").map((sent) => ({ sent, ...readWish(sent) }));
+    const added = new Map(uploads.flatMap(({ sent, feed }) => (feed === undefined ? [] : [[feed, sent]])));
+    const wishes = remove.filter((sent) => sent.trim() !== "").map(readUpload);
     const listed = await this.#find(
       user,
       wishes.flatMap(({ feed }) => feed ?? []),
@@ -198,9 +198,9 @@ export class AppSync {
     const isListed = (feed: string | undefined) => feed !== undefined && (listed.has(feed) || added.has(feed));
     const unknown = wishes.filter(({ feed }) => !isListed(feed));
     const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
-    const feeds = wishes.flatMap(({ sent, feed, loose }) => {
+    const feeds = wishes.flatMap(({ sent, feed }) => {
       if (feed !== undefined && isListed(feed)) return (added.get(feed) ?? sent) === sent ? [feed] : [];
-      const found = loose === undefined ? undefined : decoded.get(loose);
+      const found = decoded.get(looseFeed(sent) ?? "");
       if (found === undefined && feed === undefined) rewritten.set(sent, "");
       return found === undefined || added.has(found) ? [] : [found];
     });
@@ -280,6 +280,8 @@ export class AppSync {
       if (last === undefined) return;
       yield some;
       after = last.sequence;
+      // A store that answers at once must not keep other requests waiting.
+      await setImmediate();
     }
   }
 
@@ -375,22 +377,21 @@ export class AppSync {
   }
 }
 
-interface Changes {
-  readonly add: readonly string[];
-  readonly removals: readonly Removed[];
-}
-
 type Removed = ChangeRows["removals"][number];
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
 const NO_CLIENT: Client = { key: "", device: undefined };
 
-function readWish(sent: string): { readonly feed: string | undefined; readonly loose: string | undefined } {
-  const reading = readFeedUrl(sent.trim());
-  return { feed: "feed" in reading ? reading.feed : undefined, loose: looseFeed(sent) };
+/** A feed URL that an app has sent; without a feed if it is invalid. */
+interface FeedUpload {
+  readonly sent: string;
+  readonly url: string;
+  readonly feed: string | undefined;
 }
 
-function isWebUrl(text: string): boolean {
-  return /^\s*https?:\/\/[^/?#]/i.test(text);
+function readUpload(sent: string): FeedUpload {
+  const url = sent.trim();
+  const reading = readFeedUrl(url);
+  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
 }

@@ -1,4 +1,4 @@
-import { MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
+import { readFeedUrl } from "./feed-url.ts";
 
 export const ACTION_KINDS = ["play", "download", "delete", "new", "flattr"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
@@ -157,7 +157,11 @@ function percentDecode(text: string): string {
 }
 
 function isMediaUrl(url: string): boolean {
-  return url.length <= Math.min(MAX_MEDIA_URL, MAX_FEED_URL) && /^https?:\/\/[^/?#]/i.test(url) && isStorable(url);
+  return url.length <= MAX_MEDIA_URL && isWebUrl(url) && isStorable(url);
+}
+
+export function isWebUrl(text: string): boolean {
+  return /^\s*https?:\/\/[^/?#]/i.test(text);
 }
 
 /** PostgreSQL stores neither NUL nor lone surrogates. */

@@ -198,8 +198,15 @@ export class AppWriter {
 
   #addActions(user: UserId, actions: readonly KeyedAction[]): Progress {
     const before = lastAction(this.#statements, user);
-    const stored = actions.map(({ feed, episode, kind }) => {
-      const keys = [feedKey(feed), episodeKey(episode), kind];
+    const [feedKeys, episodeKeys] = [new Map<string, Buffer>(), new Map<string, Buffer>()];
+    for (const { feed, episode } of actions) {
+      if (!feedKeys.has(feed)) feedKeys.set(feed, feedKey(feed));
+      episodeKeys.set(episode, episodeKey(episode));
+    }
+    const keysOf = ({ feed, episode, kind }: Pick<KeyedAction, "feed" | "episode" | "kind">) =>
+      [feedKeys.get(feed) ?? null, episodeKeys.get(episode) ?? null, kind] as const;
+    const stored = actions.map((action) => {
+      const keys = keysOf(action);
       const row = this.#statements.get<ActionRow>(`${ACTION} and feed = ? and episode = ? and kind = ?`, user, ...keys);
       return row && toAction(row);
     });
@@ -208,11 +215,11 @@ export class AppWriter {
       this.#statements.run("delete from episode_actions where user_id = ? and sequence = ?", user, sequence);
     for (const action of written) {
       this.#statements.run(
-        `insert into episode_actions (user_id, sequence, feed, episode, podcast, media_url, guid, device, kind,
+        `insert into episode_actions (user_id, sequence, feed, episode, kind, podcast, media_url, guid, device,
            position, started, total, acted_at, beaten_at, beaten_position)
          values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        ...[user, action.sequence, feedKey(action.feed), episodeKey(action.episode), action.podcast, action.episode],
-        ...[action.guid ?? "", action.device ?? "", action.kind],
+        ...[user, action.sequence, ...keysOf(action), action.podcast, action.episode],
+        ...[action.guid ?? "", action.device ?? ""],
         ...[action.position ?? NONE, action.started ?? NONE, action.total ?? NONE, action.actedAt.getTime()],
         ...[action.beaten?.actedAt.getTime() ?? NONE, action.beaten?.position ?? NONE],
       );
@@ -307,12 +314,9 @@ export class SqliteApps implements AppStore {
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
     const sql = "select url, client from feed_spellings where user_id = ? and feed = ? order by sequence";
+    const read = (feed: string) => this.#statements.all<[string, string]>(sql, user, feedKey(feed));
     return reading(() =>
-      feeds.flatMap((feed) =>
-        this.#statements
-          .all<[string, string]>(sql, user, feedKey(feed))
-          .map(([url, client]) => ({ feed, url, client })),
-      ),
+      this.#snapshot(() => feeds.flatMap((feed) => read(feed).map(([url, client]) => ({ feed, url, client })))),
     );
   }
 

@@ -193,10 +193,13 @@ class Reader {
   }
 
   find(user: UserId, keys: Parameters<Store["find"]>[1]): (Subscription | undefined)[] {
-    return keys.map((key) => {
-      const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
-      return row && toSubscription(row as unknown as ItemRow);
-    });
+    // One transaction, because each statement by itself would have to lock the file.
+    return this.snapshot(() =>
+      keys.map((key) => {
+        const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
+        return row && toSubscription(row as unknown as ItemRow);
+      }),
+    );
   }
 
   page(user: UserId, { offset, size }: Window): Page {
