@@ -16,6 +16,7 @@ import {
   targetsOf,
   WAYS,
   wayOf,
+  withoutApps,
 } from "./access.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./harness.ts";
@@ -28,7 +29,7 @@ const accounts = new Accounts(server.store.accounts, { signUp: false });
 const matrix = await AccessMatrix.open(clocked, ["ann", "bob"]);
 
 test("every path of the server and every method of it has its class of access, and is known to these tests", () => {
-  const found = server.server.routes.map(({ method, path, access }) => `${method} ${path}: ${access}`);
+  const found = withoutApps(server.server.routes).map(({ method, path, access }) => `${method} ${path}: ${access}`);
   const known = Object.entries(WAYS).flatMap(([path, ways]) =>
     Object.entries(ways).map(([method, { access }]) => `${method} ${path}: ${access}`),
   );
@@ -186,7 +187,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
 
 test("a server for one person has no accounts, and whoever asks is that person", async () => {
   const local = await startServer({ EARMARK_METRICS: "true" });
-  const here = new Set(local.server.routes.map(({ path }) => path));
+  const here = new Set(withoutApps(local.server.routes).map(({ path }) => path));
   const missing = Object.keys(WAYS).filter((url) => !here.has(url));
   assert.deepEqual(missing, [
     "/v1/accounts",
@@ -194,6 +195,7 @@ test("a server for one person has no accounts, and whoever asks is that person",
     "/v1/sessions/:id",
     "/v1/tokens",
     "/v1/tokens/:id",
+    "/v1/app-logins/:token",
     "/join",
   ]);
   assert.deepEqual(
@@ -202,7 +204,7 @@ test("a server for one person has no accounts, and whoever asks is that person",
   );
   for (const url of missing) {
     for (const [method, way] of Object.entries(WAYS[url] ?? {})) {
-      const path = url.replace(":id", newId());
+      const path = url.replace(/:(id|token)/, newId());
       const body = way.body?.(matrix.personOf("ann"));
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);

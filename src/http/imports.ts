@@ -13,7 +13,7 @@ import { downloadOf, respondInPieces } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
-const OPML_TYPE = "text/x-opml; charset=utf-8";
+export const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** Media types that browsers and programs use for OPML files. */
 const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
 
@@ -35,17 +35,12 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
     },
 
     async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
-      const { request, response, caller, maxBytes } = call;
+      const { request, response, caller } = call;
       const { dryRun } = call.query;
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
-      const bytes = await readBody(request, response, maxBytes);
+      const feeds = await readOpmlFile(call, parser);
       const isWanted = () => !response.destroyed;
-      const job = { kind: "opml", bytes } as const;
-      const read = parser.parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries);
-      const feeds = await read.catch((error) => {
-        throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
-      });
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
       let done = 0;
@@ -61,6 +56,18 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       await respondInPieces(request, response, writeImported(imported, dryRun), headers);
     },
   };
+}
+
+export async function readOpmlFile(call: Call<unknown>, parser: Parser): Promise<Entry[]> {
+  const { request, response, caller, maxBytes } = call;
+  const bytes = await readBody(request, response, maxBytes);
+  const isWanted = () => !response.destroyed;
+  const job = { kind: "opml", bytes } as const;
+  return parser
+    .parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries)
+    .catch((error) => {
+      throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
+    });
 }
 
 /** When the store fails, other requests have changed nothing; an import may have added some feeds. */

@@ -4,12 +4,13 @@ import { parseJson } from "../jsonapi/json.ts";
 import { readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
+import { APP_READERS, type AppDocument } from "./app-documents.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
 
 export type ParseJob =
   | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
-  | { readonly kind: "opml"; readonly bytes: Uint8Array };
+  | { readonly kind: "opml" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
   | { readonly items: readonly unknown[]; readonly isLast: boolean }
@@ -34,7 +35,7 @@ parentPort?.on("message", (message: ParseJob | typeof MORE) => {
 function start(job: ParseJob): ParsedPiece {
   returned = 0;
   try {
-    items = job.kind === "opml" ? readOpml(job.bytes) : parseOperations(job);
+    items = parse(job);
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
@@ -43,8 +44,11 @@ function start(job: ParseJob): ParsedPiece {
   }
 }
 
-function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "operations" }): readonly unknown[] {
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+function parse(job: ParseJob): readonly unknown[] {
+  if (job.kind === "opml") return readOpml(job.bytes);
+  const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
+  if (job.kind !== "operations") return APP_READERS[job.kind](body);
+  const { maxOperations, base } = job;
   return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base);
 }
 
