@@ -37,6 +37,8 @@ import { requireCredential } from "./postgres-credentials.ts";
 
 /** Stored when a number of seconds is not known. */
 const NONE = -1;
+/** How many sequence numbers are read at a time. */
+const WINDOW = 10_000;
 const MARK = "select stamp, sequence from earmark.sync_marks where user_id = $1 and kind = $2";
 const SEEN = "select sequence from earmark.sync_clients where user_id = $1 and kind = $2 and client = $3";
 const LAST_ACTION = "select coalesce(max(sequence), 0) as last from earmark.episode_actions where user_id = $1";
@@ -136,14 +138,19 @@ export class PostgresApps implements AppStore {
     return rows.map(({ feed, url, client }) => ({ feed: byKey.get(feed) ?? "", url, client }));
   }
 
+  /** In windows of sequence numbers: without fresh statistics, the planner would sort all that follow for each call. */
   async actions(user: UserId, { after, upTo, limit, feed }: ActionRange): Promise<readonly StoredAction[]> {
-    const rows = await this.#read<ActionRow>(
-      `${ACTION} where user_id = $1 and sequence > $2 and sequence <= $3 ${feed === undefined ? "" : "and feed = $5"}
-       order by sequence limit $4`,
-      ...[user, after, upTo, limit],
-      ...(feed === undefined ? [] : [feedDigits(feed)]),
-    );
-    return rows.map(toAction);
+    const found: StoredAction[] = [];
+    for (let start = after; start < upTo && found.length < limit; start += WINDOW) {
+      const rows = await this.#read<ActionRow>(
+        `${ACTION} where user_id = $1 and sequence > $2 and sequence <= $3 ${feed === undefined ? "" : "and feed = $5"}
+         order by sequence limit $4`,
+        ...[user, start, Math.min(upTo, start + WINDOW), limit - found.length],
+        ...(feed === undefined ? [] : [feedDigits(feed)]),
+      );
+      found.push(...rows.map(toAction));
+    }
+    return found;
   }
 
   async devices(user: UserId): Promise<readonly Device[]> {
@@ -218,16 +225,10 @@ function toMark({ stamp, sequence }: MarkRow): Mark {
 }
 
 async function addMark(connection: Connection, user: UserId, kind: SyncKind, mark: Mark): Promise<void> {
-  await connection.query("insert into earmark.sync_marks (user_id, kind, stamp, sequence) values ($1, $2, $3, $4)", [
-    user,
-    kind,
-    mark.stamp,
-    mark.sequence,
-  ]);
-  const { rows } = await connection.query<MarkRow>(`${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`, [
-    user,
-    kind,
-  ]);
+  const insert = "insert into earmark.sync_marks (user_id, kind, stamp, sequence) values ($1, $2, $3, $4)";
+  await connection.query(insert, [user, kind, mark.stamp, mark.sequence]);
+  const beyond = `${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`;
+  const { rows } = await connection.query<MarkRow>(beyond, [user, kind]);
   const [old, older] = rows.map(toMark);
   if (old !== undefined && isDropped(old, older)) {
     const sql = "delete from earmark.sync_marks where user_id = $1 and kind = $2 and stamp = $3";
