@@ -9,27 +9,27 @@ import { withDefect } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
 const WRITERS = 4;
-/** Requests of a round whose last byte is held back. */
-const HELD_BACK = 4;
-/** A command takes as long to start as a round does. */
+/** Requests per round whose last byte is sent only after the revocation. */
+const DELAYED_WRITES = 4;
+/** Rarely, because starting a command takes as long as a whole round. */
 const COMMAND_EVERY = 8;
 
-/** One request that would change something, under the credential of its round. */
+/** One write request with the credential of its round. */
 export interface Write {
-  /** What it adds, or removes. */
-  readonly what: string;
+  /** The id of the subscription, or the label of the token. */
+  readonly target: string;
   readonly kind: "add" | "remove";
-  /** When its last byte was sent. */
+  /** Time at which the last byte was sent. */
   readonly sentAt: number;
-  /** Of the answer; undefined when none came. */
+  /** Undefined without a response. */
   readonly status: number | undefined;
 }
 
-/** What was written under one credential, and what its user had when the revocation was answered and in the end. */
+/** The writes with one credential, and what its user had right after the revocation and at the end. */
 export interface Round {
   readonly revokedAt: number;
   readonly writes: readonly Write[];
-  readonly atAnswer: ReadonlySet<string>;
+  readonly afterRevocation: ReadonlySet<string>;
   readonly atEnd: ReadonlySet<string>;
 }
 
@@ -41,17 +41,17 @@ export const accessEnds: Proof = {
   async prove(run) {
     const rounds: Round[] = [];
     const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
-    rounds.push(...(await revokeAgainAndAgain(run, file, 1, run.isQuick ? 6 : 100)));
+    rounds.push(...(await revokeRepeatedly(run, file, 1, run.isQuick ? 6 : 100)));
     const postgres = await startPostgres([], run.later);
     const shared = { DATABASE_URL: await postgres.database() };
-    rounds.push(...(await revokeAgainAndAgain(run, shared, 2, run.isQuick ? 4 : 60)));
+    rounds.push(...(await revokeRepeatedly(run, shared, 2, run.isQuick ? 4 : 60)));
     return judge(rounds);
   },
   control: {
-    name: "the credential is not checked again",
+    name: "a server that does not check the credential again before it commits",
     async prove(run) {
       const settings = { DATABASE_URL: `file:${run.folder}/earmark.db`, ...withDefect("stale credential") };
-      return judge(await revokeAgainAndAgain(run, settings, 1, 4));
+      return judge(await revokeRepeatedly(run, settings, 1, 4));
     },
   },
 };
@@ -61,33 +61,35 @@ export function judge(rounds: readonly Round[]): Findings {
   const writes = rounds.flatMap((round) => round.writes);
   const count = (test: (write: Write) => boolean) => writes.filter(test).length.toLocaleString("en");
   return {
-    figures: `${rounds.length} revocations, ${count(isDone)} writes before, ${count(({ status }) => status === 401)} refused after: ${violations.length} violations`,
+    figures: `${rounds.length} revocations, ${count(succeeded)} writes before, ${count(({ status }) => status === 401)} refused after: ${violations.length} violations`,
     violations,
   };
 }
 
-function isDone({ status }: Write): boolean {
+function succeeded({ status }: Write): boolean {
   return status !== undefined && status >= 200 && status < 300;
 }
 
-function violationsOf({ revokedAt, writes, atAnswer, atEnd }: Round): string[] {
-  const removed = new Set(writes.flatMap((write) => (write.kind === "remove" && isDone(write) ? [write.what] : [])));
+function violationsOf({ revokedAt, writes, afterRevocation, atEnd }: Round): string[] {
+  const removed = new Set(
+    writes.flatMap((write) => (write.kind === "remove" && succeeded(write) ? [write.target] : [])),
+  );
   return [
-    ...[...atEnd].flatMap((what) => (atAnswer.has(what) ? [] : [`${what} appeared after the revocation was answered`])),
-    ...[...atAnswer].flatMap((what) => (atEnd.has(what) ? [] : [`${what} vanished after the revocation was answered`])),
+    ...[...atEnd].flatMap((id) => (afterRevocation.has(id) ? [] : [`${id} appeared after the revocation`])),
+    ...[...afterRevocation].flatMap((id) => (atEnd.has(id) ? [] : [`${id} disappeared after the revocation`])),
     ...writes.flatMap((write) => {
-      const { what, kind, sentAt, status } = write;
-      if (sentAt > revokedAt && status !== 401)
-        return [`${kind} ${what}: sent after the revocation, answered ${status}`];
-      if (kind === "remove") return isDone(write) && atEnd.has(what) ? [`${what}: told removed, and it is there`] : [];
-      if (isDone(write) && !atEnd.has(what) && !removed.has(what)) return [`${what}: told done, and it is not there`];
-      return status === 401 && atEnd.has(what) ? [`${what}: refused, and it is there`] : [];
+      const { target, kind, sentAt, status } = write;
+      const exists = atEnd.has(target);
+      if (sentAt > revokedAt && status !== 401) return [`${kind} ${target}: sent after the revocation, got ${status}`];
+      if (kind === "remove") return succeeded(write) && exists ? [`${target}: removal confirmed, but it exists`] : [];
+      if (succeeded(write) && !exists && !removed.has(target)) return [`${target}: add confirmed, but it is missing`];
+      return status === 401 && exists ? [`${target}: add refused, but it exists`] : [];
     }),
   ];
 }
 
-/** Lets clients write with tokens and sessions, and revokes these at moments of chance. */
-async function revokeAgainAndAgain(run: Run, settings: Settings, processes: number, count: number): Promise<Round[]> {
+/** Clients write with tokens and sessions, which are revoked at random times. */
+async function revokeRepeatedly(run: Run, settings: Settings, processes: number, count: number): Promise<Round[]> {
   const open = {
     EARMARK_ACCOUNTS: "true",
     EARMARK_SIGN_UP: "true",
@@ -112,7 +114,7 @@ async function oneRound(
   number: number,
 ): Promise<Round> {
   const name = `user-${processNumber}-${number}`;
-  const observer = await signUp(other, name, "the password of somebody", fromElsewhere());
+  const observer = await signUp(other, name, "correct horse battery staple", fromElsewhere());
   const isSession = number % 3 === 2;
   const session = isSession ? await signIn(port, observer, fromElsewhere()) : undefined;
   const token = isSession ? undefined : await newToken(port, observer, { label: "app", scope: "write" });
@@ -132,40 +134,40 @@ async function oneRound(
       session !== undefined && number % 2 === 0
         ? ["PATCH", "/v1/me", document("account", password)]
         : ["DELETE", session === undefined ? `/v1/tokens/${token?.id}` : `/v1/sessions/${session.id}`, undefined];
-    const answer = await callServer(other, method, path, { headers: own, ...(body === undefined ? {} : { body }) });
-    if (answer.status !== 204) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
+    const response = await callServer(other, method, path, { headers: own, ...(body === undefined ? {} : { body }) });
+    if (response.status !== 204) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
   };
 
   const writes: Write[] = [];
   const ports = [port, other];
   const writer = new Writer(headers, isSession, run.random);
-  let isOver = false;
+  let isStopped = false;
   const writing = Array.from({ length: WRITERS }, async (_, index) => {
-    while (!isOver) writes.push(await writer.write(ports[index % 2] ?? port));
+    while (!isStopped) writes.push(await writer.write(ports[index % 2] ?? port));
   });
   const released = Promise.withResolvers<void>();
-  const held = Array.from({ length: HELD_BACK }, (_, index) =>
+  const delayed = Array.from({ length: DELAYED_WRITES }, (_, index) =>
     writer.writeSlowly(ports[index % 2] ?? port, released.promise),
   );
   await sleep(20 + run.random() * 80);
   await revoke();
   const revokedAt = performance.now();
   released.resolve();
-  const atAnswer = await possessions(other, observer.cookie);
+  const afterRevocation = await readState(other, observer.cookie);
   await sleep(30);
-  isOver = true;
+  isStopped = true;
   await Promise.all(writing);
-  writes.push(...(await Promise.all(held)));
-  return { revokedAt, writes, atAnswer, atEnd: await possessions(port, observer.cookie) };
+  writes.push(...(await Promise.all(delayed)));
+  return { revokedAt, writes, afterRevocation, atEnd: await readState(port, observer.cookie) };
 }
 
-/** So that no two controls and proofs in one database share a name. */
+/** Part of user names, so that a proof and its control never share one. */
 const processNumber = process.pid;
 
-/** Everything of a user that a write can add or remove. */
-async function possessions(port: number, cookie: string): Promise<ReadonlySet<string>> {
+/** The ids and labels of everything that a write can add or remove. */
+async function readState(port: number, cookie: string): Promise<ReadonlySet<string>> {
   const { status, json } = await callServer(port, "GET", "/v1/me/export", { headers: { Cookie: cookie } });
-  if (status !== 200) throw new Error(`the export was answered ${status}`);
+  if (status !== 200) throw new Error(`the export returned ${status}`);
   const items = json.data as { type: string; id: string; attributes: { label?: string } }[];
   return new Set(
     items.flatMap(({ type, id, attributes }) =>
@@ -174,7 +176,7 @@ async function possessions(port: number, cookie: string): Promise<ReadonlySet<st
   );
 }
 
-/** Sends requests of all kinds under one credential. */
+/** Sends write requests of all kinds with one credential. */
 class Writer {
   readonly #headers: Settings;
   readonly #mayAddTokens: boolean;
@@ -189,18 +191,18 @@ class Writer {
   }
 
   async write(port: number): Promise<Write> {
-    const { method, path, what, kind, type, body } = this.#next();
+    const { method, path, target, kind, type, body } = this.#next();
     const sentAt = performance.now();
     const headers = { ...this.#headers, "Content-Type": type };
-    const answer = await callServer(port, method, path, { headers, ...(body === undefined ? {} : { body }) });
-    const isRefused = answer.json?.["atomic:results"]?.[0].errors !== undefined;
-    if (kind === "add" && answer.status < 300 && path !== "/v1/tokens") this.#added.push(what);
-    return { what, kind, sentAt, status: isRefused ? 422 : answer.status };
+    const response = await callServer(port, method, path, { headers, ...(body === undefined ? {} : { body }) });
+    const isRefused = response.json?.["atomic:results"]?.[0].errors !== undefined;
+    if (kind === "add" && response.status < 300 && path !== "/v1/tokens") this.#added.push(target);
+    return { target, kind, sentAt, status: isRefused ? 422 : response.status };
   }
 
-  /** Sends a request but for its last byte, and that one when it is released. */
+  /** Sends the last byte of the request only after `released` resolves. */
   async writeSlowly(port: number, released: Promise<void>): Promise<Write> {
-    const { method, path, what, kind, type, body } = this.#next(true);
+    const { method, path, target, kind, type, body } = this.#next(true);
     const bytes = writeRequest(method, path, { ...this.#headers, "Content-Type": type }, body);
     const socket = connect(port, "127.0.0.1");
     let text = "";
@@ -212,31 +214,31 @@ class Writer {
     socket.write(bytes.slice(-1));
     await closed;
     const status = /^HTTP\/1\.1 (\d{3}) /.exec(text)?.[1];
-    return { what, kind, sentAt, status: status === undefined ? undefined : Number(status) };
+    return { target, kind, sentAt, status: status === undefined ? undefined : Number(status) };
   }
 
-  #next(isAdding = false): Planned {
+  #next(isAdding = false): PlannedWrite {
     const [chance, id] = [this.#random(), newId()];
     const removed = isAdding || chance >= 0.2 ? undefined : this.#added.pop();
     if (removed !== undefined)
-      return { method: "DELETE", path: `/v1/subscriptions/${removed}`, what: removed, kind: "remove", type: PLAIN };
-    // An account may have a hundred tokens.
+      return { method: "DELETE", path: `/v1/subscriptions/${removed}`, target: removed, kind: "remove", type: PLAIN };
+    // The limit is 100 tokens per account.
     if (this.#mayAddTokens && chance < 0.5 && this.#tokens < 80) {
       this.#tokens += 1;
       const body = document("token", { label: id, scope: "write" });
-      return { method: "POST", path: "/v1/tokens", what: id, kind: "add", type: PLAIN, body };
+      return { method: "POST", path: "/v1/tokens", target: id, kind: "add", type: PLAIN, body };
     }
     const operation = add(id, `https://feeds.example/${id}`);
     if (chance < 0.75) {
       const body = JSON.stringify({ "atomic:operations": [operation] });
-      return { method: "POST", path: "/v1/operations", what: id, kind: "add", type: ATOMIC, body };
+      return { method: "POST", path: "/v1/operations", target: id, kind: "add", type: ATOMIC, body };
     }
     const body = JSON.stringify({ data: (operation as { data: unknown }).data });
-    return { method: "POST", path: "/v1/subscriptions", what: id, kind: "add", type: PLAIN, body };
+    return { method: "POST", path: "/v1/subscriptions", target: id, kind: "add", type: PLAIN, body };
   }
 }
 
-interface Planned extends Pick<Write, "what" | "kind"> {
+interface PlannedWrite extends Pick<Write, "target" | "kind"> {
   readonly method: string;
   readonly path: string;
   readonly type: string;

@@ -15,19 +15,19 @@ export interface Request {
 /** One kind of hostile request. */
 export interface Attack {
   readonly name: string;
-  /** Its variants. Every request closes its connection, unless the connection is to stay idle. */
+  /** Its variants. Every request asks the server to close the connection, except for idle connections. */
   readonly requests: (account: Account) => readonly Request[];
-  /** The variants are built again for every request, since each has to add new feeds. */
+  /** The variants are rebuilt for every request, because each must be different. */
   readonly isFresh?: true;
   /** The account needs a long list. */
   readonly needsList?: true;
-  /** Part of the short form. */
+  /** Part of the quick form. */
   readonly isQuick?: true;
 }
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Leaves room for the request line and the other headers below the limit of 16 KiB. */
+/** With the request line and the other headers, still below the limit of 16 KiB. */
 const LONG = 15 * KIB;
 const URL_LENGTH = 2_000;
 /** Servers may parse bodies above 256 KiB in another thread: one just below that, one just above. */
@@ -73,7 +73,7 @@ const FILES = {
   "50,000 feeds": () => opml(numbered(50_000, (n) => outline(n, "t".repeat(250)))),
 } as const satisfies Record<string, Shape>;
 
-/** Headers that the server reads, with the start of a value and a request in which it does. */
+/** Headers that the server reads, each with the start of a value and a request in which the server reads it. */
 const HEADERS: Readonly<Record<string, readonly [start: string, request: (account: Account) => string]>> = {
   Accept: [`${PLAIN};q=`, ({ token }) => start("GET", "/v1/subscriptions", bearer(token))],
   "Content-Type": [`${PLAIN};ext=`, ({ token }) => start("POST", "/v1/operations", bearer(token))],
@@ -88,7 +88,7 @@ const CHARACTERS = [" ", "\t", ",", ";", "=", ":", ".", "/", "%", "[", '"', "\\"
 const PATH_PARTS = ["/", "a/", "../", "%", "%41", "%C3", ";", ".", "a"];
 const QUERY_PARTS = ["&", "=", "a=&", "page[", "page[size]=1&", "%5B", "%", "+", ",", "1"];
 
-/** Every attack on the event loop; those on memory and on fair shares are made of them too. */
+/** Attacks on the event loop. The attacks on memory and fair shares reuse them. */
 export const ATTACKS: readonly Attack[] = [
   {
     name: "Cookie of 8 kB",
@@ -151,7 +151,7 @@ export const ATTACKS: readonly Attack[] = [
   ),
 ];
 
-/** Attacks that hold nothing up by themselves, but take a share of something. */
+/** Attacks that block nothing by themselves, but use up a shared resource. */
 const HOGS: readonly Attack[] = [
   {
     name: "10,000 new feeds",
@@ -175,7 +175,7 @@ const HOGS: readonly Attack[] = [
 
 export function findAttack(name: string): Attack {
   const found = [...ATTACKS, ...HOGS].find((attack) => attack.name === name);
-  if (found === undefined) throw new Error(`there is no attack "${name}"`);
+  if (found === undefined) throw new Error(`unknown attack "${name}"`);
   return found;
 }
 
@@ -198,7 +198,7 @@ function start(method: string, target: string, headers = ""): string {
 }
 
 function bare(head: string): Request {
-  return { head: bytesOf(`${head}\r\n`), body: NOTHING };
+  return { head: bytesOf(`${head}\r\n`), body: EMPTY };
 }
 
 function post(path: string, type: string, token: string | undefined, body: Buffer, headers = ""): Request {
@@ -206,7 +206,7 @@ function post(path: string, type: string, token: string | undefined, body: Buffe
   return { head: bytesOf(`${start("POST", path, all)}\r\n`), body };
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 const built = new Map<Shape, Map<number, Buffer>>();
 
 function build(shape: Shape, bytes: number): Buffer {
@@ -224,7 +224,7 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-/** A document of new subscriptions, with something between them. */
+/** A document of new subscriptions, separated by `padding`. */
 export function operations(count: number, url: () => string, padding = ""): string {
   const all = Array.from({ length: count }, () => {
     const data = { type: "subscription", id: newId(), attributes: { feed_url: url() } };
@@ -244,7 +244,7 @@ export function outline(path: string, title: string): string {
 const PROCESS = Math.floor(Math.random() * 2 ** 32);
 let count = 0;
 
-/** An id that no other call gives, in this process or another. */
+/** A unique id, across processes too. */
 export function newId(): string {
   count += 1;
   return `${PROCESS.toString(16).padStart(8, "0")}-0000-4000-8000-${count.toString(16).padStart(12, "0")}`;
@@ -254,7 +254,7 @@ export function feedUrl(): string {
   return `https://feeds.example/${newId()}`;
 }
 
-/** XML needs five bytes for every `&`, and a single character beyond Latin-1 makes every other one take two in memory. */
+/** XML needs five bytes for each `&`; one character beyond Latin-1 makes the string use two bytes per character. */
 export function longFeedUrl(): string {
   return `${feedUrl()}?\u6f22`.padEnd(URL_LENGTH, "&");
 }

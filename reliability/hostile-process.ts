@@ -17,17 +17,17 @@ import {
   type Request,
 } from "./hostile-attacks.ts";
 
-/** A process of its own with one role: the hostile client, a client that only watches, or ordinary clients. */
+/** A task for a separate process: attack, send health checks, or act like ordinary clients. */
 export type Order =
   | {
       readonly role: "attack";
       readonly port: number;
-      /** 0 for loads that are over by themselves. */
+      /** 0 for loads that end by themselves. */
       readonly ms: number;
       readonly loads: readonly Load[];
-      /** Goes on while the memory of this process grows. */
+      /** Continues while the memory of this process grows. */
       readonly fillsPid: number | undefined;
-      /** Leaves the processors to the server, as a client on another machine would. */
+      /** Leaves the CPU to the server, as a client on another machine would. */
       readonly isLowPriority: boolean;
     }
   | { readonly role: "watch"; readonly port: number; readonly pid: number }
@@ -36,7 +36,7 @@ export type Order =
 
 export interface Load {
   readonly attack: string;
-  /** Connections take turns with them. */
+  /** Connections use them in turn. */
   readonly accounts: readonly Account[];
   readonly connections: number;
   /**
@@ -47,13 +47,13 @@ export interface Load {
   readonly how: "repeat" | "hold" | "drip" | { readonly once: number };
 }
 
-/** Answers by their status; `closed` without any. */
+/** Number of responses by status; `closed` means no response. */
 export type Answers = Record<string, number>;
 
 export interface HealthChecks {
-  /** How long `/healthz` took, in milliseconds; requests that could not be sent meanwhile are counted too. */
+  /** Latency of `/healthz` in milliseconds, including the checks that were due while one was in flight. */
   readonly ms: readonly number[];
-  /** How much of that the main thread of the server was computing; the same where the system does not tell. */
+  /** The part of it during which the main thread of the server was computing; equal to `ms` if unknown. */
   readonly busyMs: readonly number[];
   readonly failures: readonly string[];
 }
@@ -63,15 +63,15 @@ export interface Usage {
   readonly accounts: readonly (Account & { readonly name: string; readonly password: string })[];
 }
 
-/** For each task: how long requests took, in milliseconds, and what went wrong. */
+/** For each task: latencies in milliseconds, and failures. */
 export type TaskResults = Partial<Record<Task, { readonly ms: number[]; readonly failures: string[] }>>;
 
 const WATCH_EVERY_MS = 20;
-const PATIENCE_MS = 20_000;
-/** Memory that has grown by less for so long does not grow any more; so much longer than asked it may grow at most. */
+const TIMEOUT_MS = 20_000;
+/** Memory is steady if it has grown by less than GROWTH_MIB for STEADY_MS. */
 const GROWTH_MIB = 5;
 const STEADY_MS = 1_500;
-const MOST_GROWING_MS = 20_000;
+const MAX_EXTRA_MS = 20_000;
 const TRIES = 10;
 const RETRY_MS = 200;
 const DRIP_BYTES = 64 * 1024;
@@ -80,30 +80,30 @@ const DRIP_EVERY_MS = 50;
 async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "attack" }>): Promise<Answers> {
   const answers: Answers = {};
   const open = new Set<Socket>();
-  let isOver = false;
+  let isStopped = false;
   const clients = loads.flatMap(({ attack: name, accounts, connections, how }) => {
     const { requests, isFresh } = findAttack(name);
     const variants = accounts.map((account) => requests(account));
     /** The accounts take turns, and the variants of each. */
     const send = async (turn: number) => {
-      const whose = turn % accounts.length;
-      const account = accounts[whose];
-      const list = (isFresh && account !== undefined ? requests(account) : variants[whose]) ?? [];
+      const index = turn % accounts.length;
+      const account = accounts[index];
+      const list = (isFresh && account !== undefined ? requests(account) : variants[index]) ?? [];
       const socket = connect({ port, host: "127.0.0.1", noDelay: true });
       open.add(socket);
       const status = await exchange(socket, list[Math.floor(turn / accounts.length) % list.length], how);
       open.delete(socket);
-      if (!isOver) answers[status] = (answers[status] ?? 0) + 1;
+      if (!isStopped) answers[status] = (answers[status] ?? 0) + 1;
       return status;
     };
     const repeat = async (first: number) => {
-      for (let turn = first; !isOver; turn += connections) {
-        // Nothing listens, or not for this client: no reason to spin.
+      for (let turn = first; !isStopped; turn += connections) {
+        // The server does not accept this connection: wait instead of spinning.
         if ((await send(turn)) === "closed") await sleep(50);
       }
     };
     const once = async (times: number) => {
-      // An attack that was only refused was none: the server may still be busy with an earlier one.
+      // Retries refused requests: the server may still be busy with an earlier attack.
       for (let [turn, tries] = [0, 1]; turn < times; tries += 1) {
         if (/429|503/.test(await send(turn)) && tries % TRIES !== 0) await sleep(RETRY_MS);
         else turn += 1;
@@ -112,19 +112,19 @@ async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "att
     if (typeof how === "object") return [() => once(how.once * (variants[0] ?? []).length)];
     return Array.from({ length: connections }, (_, index) => () => repeat(index));
   });
-  // All is built when the time begins.
+  // All requests have been built at this point.
   const all = Promise.all(clients.map((start) => start()));
-  await (ms === 0 ? all : fillsPid === undefined ? sleep(ms) : fill(fillsPid, ms));
-  isOver = true;
+  await (ms === 0 ? all : fillsPid === undefined ? sleep(ms) : waitUntilSteady(fillsPid, ms));
+  isStopped = true;
   for (const socket of open) socket.destroy();
   return answers;
 }
 
-/** Resolves after `ms`, and when the memory of a process has not grown for a while. */
-async function fill(pid: number, ms: number): Promise<void> {
+/** Waits for `ms`, and until the memory of the process is steady. */
+async function waitUntilSteady(pid: number, ms: number): Promise<void> {
   const earliest = performance.now() + ms;
   let [peak, since] = [0, earliest - ms];
-  for (let now = since; now < earliest || (now < since + STEADY_MS && now < earliest + MOST_GROWING_MS); ) {
+  for (let now = since; now < earliest || (now < since + STEADY_MS && now < earliest + MAX_EXTRA_MS); ) {
     await sleep(100);
     now = performance.now();
     const peakMiB = readPeakMiB(pid);
@@ -132,13 +132,13 @@ async function fill(pid: number, ms: number): Promise<void> {
   }
 }
 
-/** The status of the answer, when the connection is closed. */
+/** Resolves to the response status when the connection is closed. */
 function exchange(socket: Socket, request: Request | undefined, how: Load["how"]): Promise<string> {
   return new Promise((resolve) => {
     let status = "";
     socket.on("error", () => undefined);
     if (typeof how === "object")
-      socket.setTimeout(PATIENCE_MS, () => {
+      socket.setTimeout(TIMEOUT_MS, () => {
         status ||= "timeout";
         socket.destroy();
       });
@@ -175,13 +175,13 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
     try {
       const answer = await new Promise<Buffer>((resolve, reject) => {
         fail = reject;
-        setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS).unref();
-        const ask = (open: Connection) => {
+        setTimeout(() => reject(new Error(`no response within ${TIMEOUT_MS} ms`)), TIMEOUT_MS).unref();
+        const check = (open: Connection) => {
           connection = open;
           open.exchange("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", resolve);
         };
-        if (connection === undefined) Connection.open(port, (error) => fail(error)).then(ask, reject);
-        else ask(connection);
+        if (connection === undefined) Connection.open(port, (error) => fail(error)).then(check, reject);
+        else check(connection);
       });
       requireStatus(answer, 200);
     } catch (error) {
@@ -191,7 +191,7 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
     }
     const ms = performance.now() - sent;
     const busyMs = Math.min(ms, readBusyMs(pid) - busy || ms);
-    // A client that asks every 20 ms whatever happens would have asked meanwhile, and would have waited as well.
+    // Checks that were due every 20 ms in the meantime would have waited as well.
     for (let late = 0; late < ms || late === 0; late += WATCH_EVERY_MS) {
       checks.ms.push(ms - late);
       checks.busyMs.push(Math.max(0, busyMs - late));
@@ -202,7 +202,7 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
   return checks;
 }
 
-/** How long the main thread of a process has been on a processor. */
+/** CPU time of the main thread of a process. */
 function readBusyMs(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "latin1").split(" ")[0]) / 1e6;
@@ -219,11 +219,11 @@ interface Call {
   readonly type?: string;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The address that the request comes from, if not the usual one. */
+  /** Local address of the connection, if not the default. */
   readonly from?: string;
 }
 
-/** What ordinary clients do: how often, and how it is asked for. */
+/** What ordinary clients do: interval and request. */
 const TASKS = {
   "single adds": [
     50,
@@ -283,12 +283,12 @@ async function use({ port, ms, tasks, accounts }: Extract<Order, { role: "use" }
   return results;
 }
 
-/** Undefined when it worked, otherwise what went wrong. */
+/** Undefined on success, otherwise the failure. */
 function call(port: number, agent: Agent, token: string, what: Call): Promise<string | undefined> {
   const { method, path, type, body = "", headers, from } = what;
   return new Promise((resolve, reject) => {
     const outgoing = request({
-      ...{ host: "127.0.0.1", port, agent, method, path, timeout: PATIENCE_MS },
+      ...{ host: "127.0.0.1", port, agent, method, path, timeout: TIMEOUT_MS },
       ...(from === undefined ? {} : { localAddress: from }),
       headers: {
         ...(path === "/v1/sessions" ? {} : { Authorization: `Bearer ${token}` }),
@@ -300,10 +300,10 @@ function call(port: number, agent: Agent, token: string, what: Call): Promise<st
     outgoing.on("response", (incoming) => {
       const { statusCode = 0 } = incoming;
       incoming.resume().on("error", reject);
-      incoming.on("end", () => resolve(statusCode < 300 ? undefined : `answered ${statusCode}`));
-      incoming.on("close", () => incoming.complete || reject(new Error("the answer broke off")));
+      incoming.on("end", () => resolve(statusCode < 300 ? undefined : `status ${statusCode}`));
+      incoming.on("close", () => incoming.complete || reject(new Error("the response was cut off")));
     });
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer within ${PATIENCE_MS} ms`)));
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no response within ${TIMEOUT_MS} ms`)));
     outgoing.on("error", reject);
     outgoing.end(body);
   });

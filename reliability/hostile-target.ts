@@ -8,14 +8,14 @@ import { ATOMIC, callServer } from "../test/harness.ts";
 import { type RunningServer, SERVE } from "../test/process.ts";
 import { type Account, longFeedUrl, operations } from "./hostile-attacks.ts";
 import type { Answers, HealthChecks, Load, Order, Task, TaskResults, Usage } from "./hostile-process.ts";
-import { type Run, serve } from "./proof.ts";
+import { preloading, type Run, serve } from "./proof.ts";
 
 type Settings = Readonly<Record<string, string>>;
 type User = Usage["accounts"][number];
 
 /** How long the server gets to recover after an attack before it is restarted. */
 const RECOVERY_MS = 10_000;
-/** What an attack leaves behind is watched for so long. */
+/** Health checks continue for this long after an attack. */
 const AFTERWARDS_MS = 300;
 const ADDED_AT_ONCE = 1_000;
 let accounts = 0;
@@ -28,7 +28,7 @@ export class Target {
   readonly #watcher: ClientProcess;
   readonly #ordinary: ClientProcess;
   #server: RunningServer;
-  /** How the process ended by itself; undefined while it runs. */
+  /** Exit code or signal of the process; undefined while it runs. */
   ended: number | string | undefined;
 
   static async open(run: Run, settings: Settings = {}, command?: readonly string[]): Promise<Target> {
@@ -79,7 +79,7 @@ export class Target {
   async addAccount(length = 0): Promise<User> {
     const { port } = this.#server;
     accounts += 1;
-    const [name, password] = [`user${accounts}`, `a password of ${accounts} users`];
+    const [name, password] = [`user${accounts}`, `password of user ${accounts}`];
     const { cookie } = await signUp(port, name, password, fromElsewhere());
     const { token } = await newToken(port, { cookie }, { label: "app", scope: "write" });
     for (let left = length; left > 0; left -= ADDED_AT_ONCE) await this.#fillList(token, Math.min(left, ADDED_AT_ONCE));
@@ -103,20 +103,20 @@ export class Target {
     }
   }
 
-  /** Until the time is over; with `untilFull` while the memory of the server grows, too. */
+  /** Attacks for `ms`; with `untilFull` also for as long as the memory of the server grows. */
   attack(loads: readonly Load[], ms = 0, untilFull = false): Promise<Answers> {
     const { port, child } = this.#server;
     const fillsPid = untilFull ? child.pid : undefined;
     return this.#hostile.ask({ role: "attack", port, ms, loads, fillsPid, isLowPriority: !this.#run.isQuick });
   }
 
-  /** What a client that only watches sees during `work`. */
+  /** Sends health checks during `work`. */
   async watch<Result>(
     work: () => Promise<Result>,
   ): Promise<{ readonly checks: HealthChecks; readonly result: Result }> {
     const { port, child } = this.#server;
     const watching = this.#watcher.ask<HealthChecks>({ role: "watch", port, pid: child.pid ?? 0 });
-    // Whatever fails first is what to report.
+    // An earlier failure is the one to report.
     watching.catch(() => undefined);
     try {
       const result = await work();
@@ -148,7 +148,7 @@ export class Target {
         for (const answer of answers) await answer.arrayBuffer();
         if (answers.every(({ ok }) => ok)) return true;
       } catch {
-        // The signal, or a server that is gone.
+        // Timed out, or the server is down.
       }
       await sleep(100);
     }
@@ -156,14 +156,14 @@ export class Target {
   }
 }
 
-/** A process of hostile-process.ts. */
+/** A child process that runs hostile-process.ts. */
 class ClientProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<never>;
 
   constructor(run: Run) {
     this.#child = fork(new URL("./hostile-process.ts", import.meta.url));
-    this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a process of clients ended early")));
+    this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a client process exited early")));
     this.#ended.catch(() => undefined);
     run.later(() => this.#child.kill("SIGKILL"));
   }
@@ -180,10 +180,40 @@ class ClientProcess {
   }
 }
 
-/** A limit to the memory of a process that is started by `command`. */
+/** Settings of a server that runs `code` at the start of every request except POST and `/healthz`. */
+export function withCode(code: string): Settings {
+  return {
+    NODE_OPTIONS: preloading(`
+      import { Server } from "node:http";
+      const { emit } = Server.prototype;
+      Server.prototype.emit = function (event, request, response) {
+        if (event === "request" && request.url !== "/healthz" && request.method !== "POST") { ${code} }
+        return emit.apply(this, arguments);
+      };`),
+  };
+}
+
+export const hold = (attack: string, connections: number) => ({ attack, connections, how: "hold" }) as const;
+export const repeat = (attack: string, connections: number) => ({ attack, connections, how: "repeat" }) as const;
+
+export interface Times {
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export function summarize(times: readonly number[]): Times {
+  const sorted = times.toSorted((one, other) => one - other);
+  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, maxMs: sorted.at(-1) ?? Number.NaN };
+}
+
+export function formatTimes({ p99Ms, maxMs }: Times): string {
+  return `p99 ${p99Ms.toFixed(0)} ms, max ${maxMs.toFixed(0)} ms`;
+}
+
+/** A memory limit for a process started by `command`. */
 export interface MemoryLimit {
   readonly command: readonly string[];
-  /** The most that was used so far. */
+  /** Peak memory so far. */
   readonly peakMiB: () => number;
 }
 
@@ -191,7 +221,7 @@ const V1 = "/sys/fs/cgroup/memory";
 const V2 = "/sys/fs/cgroup";
 let groups = 0;
 
-/** Makes a control group of this size; a sentence that says why, where that cannot be done. */
+/** Creates a control group of this size, or returns the reason why that is impossible. */
 export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
   const isV1 = existsSync(`${V1}/memory.limit_in_bytes`);
   groups += 1;
@@ -201,12 +231,12 @@ export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
     run.later(() => removeGroup(group));
     const limits = isV1 ? ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] : ["memory.max", "memory.swap.max"];
     for (const [index, file] of limits.entries()) {
-      // Without swap there is no second one.
+      // The second file exists only with swap accounting.
       if (index === 0 || existsSync(`${group}/${file}`))
         writeFileSync(`${group}/${file}`, String(isV1 || index === 0 ? bytes : 0));
     }
   } catch (error) {
-    return `no control group can be made (${(error as NodeJS.ErrnoException).code ?? error})`;
+    return `cannot create a control group (${(error as NodeJS.ErrnoException).code ?? error})`;
   }
   const peak = `${group}/${isV1 ? "memory.max_usage_in_bytes" : "memory.peak"}`;
   return {
@@ -215,7 +245,7 @@ export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
   };
 }
 
-/** A group can be removed when its last process is gone, which takes a moment. */
+/** A group can only be removed after its last process has exited. */
 async function removeGroup(group: string): Promise<void> {
   for (let left = 50; left > 0; left -= 1) {
     try {

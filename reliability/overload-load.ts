@@ -2,47 +2,47 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions } from "../bench/requests.ts";
 
-/** A process of its own that asks for more than a server can do, and comes back when it is refused. */
+/** Load for a separate process: more requests than a server can handle, retried when refused. */
 export interface Order {
   readonly port: number;
   readonly connections: number;
-  /** Additions in each request. */
+  /** Adds per request. */
   readonly operations: number;
-  /** They come one after another in this time, which does not count. */
+  /** Connections open gradually during this time, which is not measured. */
   readonly rampMs: number;
   readonly ms: number;
 }
 
 export interface Report {
   readonly requests: number;
-  /** Operations that were carried out within the time. */
+  /** Operations completed within `ms`. */
   readonly completed: number;
   /**
-   * How long each refusal took, from the sending of its request to the end of the answer, less what this process itself
-   * was late to notice it.
+   * Latency of each refusal, from sending the request to the end of the response, minus the event-loop delay of this
+   * process.
    */
   readonly refusalMs: readonly number[];
-  /** What was neither carried out nor refused as it should be. */
-  readonly wrong: readonly string[];
+  /** Responses that are neither 200 nor a proper refusal, and connection errors. */
+  readonly unexpected: readonly string[];
 }
 
-const BEAT_MS = 5;
+const HEARTBEAT_MS = 5;
 
 async function load({ port, connections, operations, rampMs, ms }: Order): Promise<Report> {
-  const wrong: string[] = [];
+  const unexpected: string[] = [];
   const refusalMs: number[] = [];
   let [requests, completed] = [0, 0];
-  // Before anything is timed: to make one takes as long as to send some.
+  // Built before anything is timed, because building a request takes as long as sending several.
   const workloads = Array.from({ length: connections }, () => createAdditions(operations, []));
   const started = performance.now() + rampMs;
   const end = started + ms;
 
-  const beat = { last: performance.now() };
-  const beating = setInterval(() => {
-    beat.last = performance.now();
-  }, BEAT_MS);
+  let lastBeat = performance.now();
+  const heartbeat = setInterval(() => {
+    lastBeat = performance.now();
+  }, HEARTBEAT_MS);
   const open = new Set<Connection>();
-  const leave = (connection: Connection) => {
+  const close = (connection: Connection) => {
     connection.close();
     open.delete(connection);
   };
@@ -59,37 +59,37 @@ async function load({ port, connections, operations, rampMs, ms }: Order): Promi
         const current = connection;
         const request = next();
         const sent = performance.now();
-        const answer = await new Promise<Buffer>((resolve, reject) => {
+        const response = await new Promise<Buffer>((resolve, reject) => {
           fail = reject;
           current.exchange(request, resolve);
         });
         const now = performance.now();
-        const late = Math.max(0, now - beat.last - BEAT_MS);
-        const head = answer.toString("latin1", 0, 600);
+        const delay = Math.max(0, now - lastBeat - HEARTBEAT_MS);
+        const head = response.toString("latin1", 0, 600);
         if (now >= started) requests += 1;
         if (/\r\nconnection: close\r\n/i.test(head)) {
-          leave(connection);
+          close(connection);
           connection = undefined;
         }
         const seconds = /\r\nretry-after: (\d+)\r\n/i.exec(head)?.[1];
         if (head.startsWith("HTTP/1.1 503 ") && seconds !== undefined) {
-          refusalMs.push(now - sent - late);
-          // Not all of them at the same moment.
+          refusalMs.push(now - sent - delay);
+          // Spread out, so that they do not all retry at the same time.
           await sleep(Number(seconds) * 1_000 * (1 + Math.random()));
-        } else if (!head.startsWith("HTTP/1.1 200 ")) wrong.push(head.slice(0, head.indexOf("\r\n")));
+        } else if (!head.startsWith("HTTP/1.1 200 ")) unexpected.push(head.slice(0, head.indexOf("\r\n")));
         else if (now >= started) completed += operations;
       } catch (error) {
-        wrong.push(String(error));
-        if (connection !== undefined) leave(connection);
+        unexpected.push(String(error));
+        if (connection !== undefined) close(connection);
         connection = undefined;
       }
     }
   });
   await Promise.race([Promise.all(clients), sleep(rampMs + ms)]);
-  clearInterval(beating);
-  // What is still under way is nobody's any more.
+  clearInterval(heartbeat);
+  // Abandons the requests in flight.
   for (const connection of open) connection.close();
-  return { requests, completed, refusalMs, wrong };
+  return { requests, completed, refusalMs, unexpected };
 }
 
 process.on("message", (order: Order) => {

@@ -7,50 +7,53 @@ import { withDefect } from "./faults/settings.ts";
 import type { Order, Report } from "./overload-load.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
-/** As many as do not wait for one another. */
-const FEW = 8;
-/** Additions in each request. */
+/** Few enough that no request waits in the queue. */
+const NORMAL_CONNECTIONS = 8;
+/** Adds per request. */
 const OPERATIONS = 1_000;
-const TIMES = 10;
-/** Somebody who is refused comes again after one and a half seconds, on average. */
-const RETURN_SECONDS = 1.5;
-/** At least twice of what may wait; at most what this machine can open. */
-const [LEAST, MOST] = [100, 2_000];
+/** Offered load, as a multiple of what the server can handle. */
+const OVERLOAD_FACTOR = 10;
+/** A refused client retries after this long on average. */
+const RETRY_SECONDS = 1.5;
+/** At least twice as many as the queue holds; at most as many as this machine can open. */
+const [MIN_CONNECTIONS, MAX_CONNECTIONS] = [100, 2_000];
 
-/** Whoever comes first sends for this long before it counts. */
+/** Connections open gradually during this time, which is not measured. */
 const RAMP_MS = 1_000;
 
-/**
- * How long the list grows first, for how long it is measured what the server can do, how long it is asked for more, and
- * when it is measured again. To an empty list additions are faster than to the one that the others find.
- */
-interface Plan {
+/** The phases, in order. */
+interface Phases {
+  /** Fills the list, because adds to an empty list are faster. */
   readonly fillMs: number;
-  readonly calmMs: number;
-  readonly stormMs: number;
+  /** Measures normal throughput. */
+  readonly beforeMs: number;
+  readonly overloadMs: number;
+  /** Lets the queue drain. */
   readonly recoveryMs: number;
+  /** Measures normal throughput again. */
   readonly afterMs: number;
 }
-const FULL: Plan = { fillMs: 20_000, calmMs: 10_000, stormMs: 30_000, recoveryMs: 3_000, afterMs: 2_000 };
-const QUICK: Plan = { fillMs: 500, calmMs: 1_000, stormMs: 2_000, recoveryMs: 1_500, afterMs: 500 };
-const BRIEFLY: Plan = { fillMs: 100, calmMs: 200, stormMs: 500, recoveryMs: 0, afterMs: 100 };
+const FULL: Phases = { fillMs: 20_000, beforeMs: 10_000, overloadMs: 30_000, recoveryMs: 3_000, afterMs: 2_000 };
+const QUICK: Phases = { fillMs: 500, beforeMs: 1_000, overloadMs: 2_000, recoveryMs: 1_500, afterMs: 500 };
+const BRIEF: Phases = { fillMs: 100, beforeMs: 200, overloadMs: 500, recoveryMs: 0, afterMs: 100 };
 
-const SHARE = 0.8;
-const REFUSAL_MS = 250;
+const MIN_THROUGHPUT = 0.8;
+const MAX_REFUSAL_MS = 250;
 const MAX_MIB = 256;
 
-/** What a server did at its best, far beyond that, and afterwards. */
-export interface Weather {
+/** Measurements of one server before, during and after the overload. */
+export interface Measurement {
   readonly engine: string;
-  /** Operations a second. */
+  /** Operations per second. */
   readonly before: number;
-  readonly overloaded: number;
-  readonly afterwards: number;
-  /** Who was refused when all should be normal again. */
-  readonly refusedAfterwards: number;
-  readonly times: number;
+  readonly during: number;
+  readonly after: number;
+  /** Requests refused after the recovery. */
+  readonly refusedAfter: number;
+  /** Offered load, as a multiple of the load before. */
+  readonly loadFactor: number;
   readonly refusalMs: readonly number[];
-  readonly wrong: readonly string[];
+  readonly unexpected: readonly string[];
   readonly lagMs: number;
   readonly peakMiB: number;
 }
@@ -59,26 +62,27 @@ export const overload: Proof = {
   name: "overload",
   promises: ["P6"],
   async prove(run) {
-    const places = [{ engine: "SQLite", url: `file:${run.folder}/earmark.db` }];
-    if (!run.isQuick) places.push({ engine: "PostgreSQL", url: await (await startPostgres([], run.later)).database() });
-    const weathers: Weather[] = [];
-    for (const { engine, url } of places) {
+    const databases = [{ engine: "SQLite", url: `file:${run.folder}/earmark.db` }];
+    if (!run.isQuick)
+      databases.push({ engine: "PostgreSQL", url: await (await startPostgres([], run.later)).database() });
+    const measurements: Measurement[] = [];
+    for (const { engine, url } of databases) {
       run.say(engine);
-      weathers.push(
+      measurements.push(
         run.isQuick
           ? await overloadServer(run, engine, url, QUICK, { EARMARK_MAX_QUEUED_OPERATIONS: "5000" })
           : await overloadServer(run, engine, url, FULL),
       );
     }
-    return judge(weathers, !run.isQuick);
+    return judge(measurements, !run.isQuick);
   },
   control: {
-    name: "a server that answers 500 when it is overloaded",
+    name: "a server that returns 500 when it is overloaded",
     async prove(run) {
       const settings = { ...withDefect("500 for 503"), EARMARK_MAX_QUEUED_OPERATIONS: "5000" };
       const url = `file:${run.folder}/earmark.db`;
-      const weather = await overloadServer(run, "SQLite", url, BRIEFLY, settings);
-      return { ...judge([weather], false), figures: `${weather.refusalMs.length} refused` };
+      const measurement = await overloadServer(run, "SQLite", url, BRIEF, settings);
+      return { ...judge([measurement], false), figures: `${measurement.refusalMs.length} refused` };
     },
   },
 };
@@ -87,89 +91,89 @@ async function overloadServer(
   run: Run,
   engine: string,
   url: string,
-  { fillMs, calmMs, stormMs, recoveryMs, afterMs }: Plan,
+  { fillMs, beforeMs, overloadMs, recoveryMs, afterMs }: Phases,
   settings: Readonly<Record<string, string>> = {},
-): Promise<Weather> {
+): Promise<Measurement> {
   const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "true", ...settings });
   const child = fork(new URL("./overload-load.ts", import.meta.url));
   run.later(() => child.kill("SIGKILL"));
   const load = (connections: number, rampMs: number, ms: number) =>
-    ask(child, { port: server.port, operations: OPERATIONS, connections, rampMs, ms });
+    sendLoad(child, { port: server.port, operations: OPERATIONS, connections, rampMs, ms });
 
-  await load(FEW, 0, fillMs);
-  const calm = await load(FEW, 0, calmMs);
+  await load(NORMAL_CONNECTIONS, 0, fillMs);
+  const before = await load(NORMAL_CONNECTIONS, 0, beforeMs);
   const perSecond = (count: number, ms: number) => (1_000 * count) / ms;
-  const requests = perSecond(calm.requests, calmMs);
-  const connections = Math.ceil(Math.min(MOST, Math.max(LEAST, TIMES * RETURN_SECONDS * requests)));
+  const requests = perSecond(before.requests, beforeMs);
+  const wanted = Math.ceil(OVERLOAD_FACTOR * RETRY_SECONDS * requests);
+  const connections = Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, wanted));
   await readLagMs(server.port);
-  const storm = await load(connections, RAMP_MS, stormMs);
+  const during = await load(connections, RAMP_MS, overloadMs);
   const lagMs = await readLagMs(server.port);
-  // What still waits from the storm may be in their way for so long.
-  await load(FEW, 0, recoveryMs);
-  const after = await load(FEW, 0, afterMs);
+  await load(NORMAL_CONNECTIONS, 0, recoveryMs);
+  const after = await load(NORMAL_CONNECTIONS, 0, afterMs);
   child.disconnect();
   return {
     engine,
-    before: perSecond(calm.completed, calmMs),
-    overloaded: perSecond(storm.completed, stormMs),
-    afterwards: perSecond(after.completed, afterMs),
-    refusedAfterwards: after.refusalMs.length,
-    times: perSecond(storm.requests, stormMs) / requests,
-    refusalMs: storm.refusalMs,
-    wrong: [...calm.wrong, ...storm.wrong, ...after.wrong],
+    before: perSecond(before.completed, beforeMs),
+    during: perSecond(during.completed, overloadMs),
+    after: perSecond(after.completed, afterMs),
+    refusedAfter: after.refusalMs.length,
+    loadFactor: perSecond(during.requests, overloadMs) / requests,
+    refusalMs: during.refusalMs,
+    unexpected: [...before.unexpected, ...during.unexpected, ...after.unexpected],
     lagMs,
     peakMiB: readPeakMiB(server.child.pid ?? 0),
   };
 }
 
-async function ask(child: ChildProcess, order: Order): Promise<Report> {
+async function sendLoad(child: ChildProcess, order: Order): Promise<Report> {
   child.send(order);
   const early = once(child, "exit").then(() => {
-    throw new Error("the load ended early");
+    throw new Error("the load process exited early");
   });
   const [report] = await Promise.race([once(child, "message"), early]);
   return report;
 }
 
-/** Speed is judged where there is time enough to measure it; that the load was refused at all, always. */
-export function judge(weathers: readonly Weather[], isSpeedJudged: boolean): Findings {
-  const violations = weathers.flatMap((weather) => {
-    const { engine, before, overloaded, afterwards, refusedAfterwards, refusalMs, wrong, peakMiB } = weather;
-    const found = wrong.map((words) => `neither done nor refused: ${words}`);
-    if (refusalMs.length === 0) found.push("nobody was refused");
+/** Speed is judged only in the full form, which runs long enough to measure it. */
+export function judge(measurements: readonly Measurement[], isSpeedJudged: boolean): Findings {
+  const violations = measurements.flatMap((measurement) => {
+    const { engine, before, during, after, refusedAfter, refusalMs, unexpected, peakMiB } = measurement;
+    const found = unexpected.map((text) => `unexpected response: ${text}`);
+    if (refusalMs.length === 0) found.push("no request was refused");
     if (isSpeedJudged) {
-      const late = refusalMs.filter((ms) => ms > REFUSAL_MS).length;
-      if (late > 0) found.push(`${late} of ${refusalMs.length} refusals took more than ${REFUSAL_MS} ms`);
-      if (overloaded < SHARE * bestOf(weather))
-        found.push(`did ${percent(overloaded, bestOf(weather))} of what it can`);
-      if (refusedAfterwards > 0) found.push(`${refusedAfterwards} were refused when all was over`);
-      if (afterwards < before / 2) found.push(`did ${percent(afterwards, before)} of before when all was over`);
-      if (peakMiB > MAX_MIB) found.push(`took ${peakMiB.toFixed(0)} MiB`);
+      const late = refusalMs.filter((ms) => ms > MAX_REFUSAL_MS).length;
+      if (late > 0) found.push(`${late} of ${refusalMs.length} refusals took more than ${MAX_REFUSAL_MS} ms`);
+      const normal = normalRate(measurement);
+      if (during < MIN_THROUGHPUT * normal) found.push(`throughput fell to ${percent(during, normal)} under overload`);
+      if (refusedAfter > 0) found.push(`${refusedAfter} requests were refused after the recovery`);
+      if (after < before / 2) found.push(`throughput was ${percent(after, before)} of before after the recovery`);
+      if (peakMiB > MAX_MIB) found.push(`used ${peakMiB.toFixed(0)} MiB`);
     }
-    return found.map((words) => `${engine}: ${words}`);
+    return found.map((text) => `${engine}: ${text}`);
   });
-  return { figures: weathers.map(tell).join("; "), violations };
+  return { figures: measurements.map(format).join("; "), violations };
 }
 
-/** The mean of before and afterwards: the lists have grown by some hundred thousand in between. */
-function bestOf({ before, afterwards }: Weather): number {
-  return (before + afterwards) / 2;
+/** The mean of before and after, because the list grows by several hundred thousand entries in between. */
+function normalRate({ before, after }: Measurement): number {
+  return (before + after) / 2;
 }
 
-function tell(weather: Weather): string {
-  const { engine, before, overloaded, afterwards, times, refusalMs, lagMs, peakMiB } = weather;
+function format(measurement: Measurement): string {
+  const { engine, before, during, after, loadFactor, refusalMs, lagMs, peakMiB } = measurement;
   const sorted = refusalMs.toSorted((one, other) => one - other);
   const at = (share: number) => (sorted[Math.floor(sorted.length * share)] ?? sorted.at(-1) ?? 0).toFixed(0);
-  const rates = `${Math.round(before)} operations/s before, asked for ${times.toFixed(1)} × as much ${Math.round(overloaded)} (${percent(overloaded, bestOf(weather))}), ${Math.round(afterwards)} afterwards`;
-  const refusals = `${refusalMs.length} refused: half in ${at(0.5)} ms, 99 % in ${at(0.99)}, all in ${at(1)}`;
-  return `${engine}: ${rates}; ${refusals}; event loop late by ${lagMs.toFixed(0)} ms at most, ${peakMiB.toFixed(0)} MiB at most`;
+  const rates = `${Math.round(before)} operations/s before, ${Math.round(during)} at ${loadFactor.toFixed(1)} × the load (${percent(during, normalRate(measurement))}), ${Math.round(after)} after`;
+  const refusals = `${refusalMs.length} refused: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`;
+  return `${engine}: ${rates}; ${refusals}; max event-loop lag ${lagMs.toFixed(0)} ms, peak memory ${peakMiB.toFixed(0)} MiB`;
 }
 
 function percent(part: number, whole: number): string {
   return `${((100 * part) / whole).toFixed(0)} %`;
 }
 
-/** By how much the event loop of the server was late at most since this was last asked. */
+/** The maximum event-loop lag of the server since the last call. */
 export async function readLagMs(port: number): Promise<number> {
   const { text } = await callServer(port, "GET", "/metrics");
   return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN);

@@ -8,15 +8,16 @@ import { readLagMs } from "./overload.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";
 
-/** How long the server gives to headers and to whole requests, and how many come of each kind. */
-interface Visit {
+interface Scenario {
+  /** Timeouts of the server. */
   readonly headersMs: number;
   readonly requestMs: number;
+  /** Clients of each kind. */
   readonly counts: Readonly<Record<Kind, number>>;
 }
 
-/** More time than by default, so that they are all there together without having come all at once. */
-const FULL: Visit = {
+/** Longer timeouts than the defaults, so that all clients are connected at the same time. */
+const FULL: Scenario = {
   headersMs: 15_000,
   requestMs: 20_000,
   counts: {
@@ -29,66 +30,67 @@ const FULL: Visit = {
   },
 };
 
-/** Those who never read have half a minute, which no setting changes. */
-const QUICK: Visit = {
+/** Without clients that never read: their timeout of half a minute is fixed. */
+const QUICK: Scenario = {
   headersMs: 500,
   requestMs: 1_000,
   counts: { "slow headers": 40, "slow bodies": 40, silent: 200, "never reading": 0, "endless bodies": 4, floods: 4 },
 };
 
-/** Until nothing more goes into a connection; then it may stand still for half a minute, which is looked at twice. */
+/** Time to fill the socket buffers, then twice the fixed timeout of half a minute, because of how often it is checked. */
 const STALLED_MS = 70_000;
-/** How long those who never read are served, until nothing more goes into their connections. */
+/** How long clients that never read are served before their socket buffers are full. */
 const FILLING_MS = 10_000;
-/** What a busy machine gets besides. */
+/** Extra time for a busy machine. */
 const GRACE_MS = 10_000;
-const UNANSWERED_MS = 60_000;
+const RESPONSE_TIMEOUT_MS = 60_000;
 
-/** Those who do little, and among whom others must not notice anything; and those who do a lot. */
+/** Clients that must not slow down others. */
 const SLOW = ["slow headers", "slow bodies", "silent"] as const satisfies Kind[];
+/** Clients that cause real load. */
 const BUSY = ["endless bodies", "floods"] as const satisfies Kind[];
 
 export const slowClients: Proof = {
   name: "slow clients",
   promises: ["P6"],
   async prove(run) {
-    const visit = run.isQuick ? QUICK : FULL;
-    const { port, child } = await serve(run, settingsOf(run, visit));
-    await addLongOnes(port);
+    const scenario = run.isQuick ? QUICK : FULL;
+    const { port, child } = await serve(run, settingsOf(run, scenario));
+    await fillList(port);
     const client = await openClient(port);
     await client.use(run.isQuick ? 300 : 3_000);
     const alone = p99Of(await client.use(run.isQuick ? 300 : 10_000));
     await readLagMs(port);
-    const [rude, unread] = [startRude(run), startRude(run)];
-    const stalled = ask(unread, port, visit, ["never reading"], GRACE_MS);
-    // Whatever fails before it is waited for is what to tell.
+    const [slowProcess, unreadProcess] = [startClients(run), startClients(run)];
+    const stalled = connectClients(unreadProcess, port, scenario, ["never reading"], GRACE_MS);
+    // An earlier failure is the one to report.
     stalled.catch(() => undefined);
     if (!run.isQuick) await client.use(FILLING_MS);
-    const slow = await client.useUntil(ask(rude, port, visit, SLOW, GRACE_MS));
-    const among = p99Of(slow.times);
+    const slow = await client.useUntil(connectClients(slowProcess, port, scenario, SLOW, GRACE_MS));
+    const withSlow = p99Of(slow.times);
     const lagMs = await readLagMs(port);
-    const busy = await client.useUntil(ask(rude, port, visit, BUSY, GRACE_MS));
+    const busy = await client.useUntil(connectClients(slowProcess, port, scenario, BUSY, GRACE_MS));
     const { reports } = await client.useUntil(stalled);
     client.close();
     const found = judge([...slow.reports, ...reports, ...busy.reports]);
     const peakMiB = readPeakMiB(child.pid ?? 0);
     const tooSlow =
-      !run.isQuick && among > 2 * alone ? [`p99 of a normal client went from ${alone} to ${among} ms`] : [];
+      !run.isQuick && withSlow > 2 * alone ? [`p99 of a normal client rose from ${alone} to ${withSlow} ms`] : [];
     return {
-      figures: `${found.figures}; p99 of a normal client ${among.toFixed(1)} ms (${alone.toFixed(1)} alone, ${p99Of(busy.times).toFixed(1)} among floods), event loop late by ${lagMs.toFixed(0)} ms at most, ${peakMiB.toFixed(0)} MiB at most`,
+      figures: `${found.figures}; p99 of a normal client ${withSlow.toFixed(1)} ms (${alone.toFixed(1)} alone, ${p99Of(busy.times).toFixed(1)} during floods), max event-loop lag ${lagMs.toFixed(0)} ms, peak memory ${peakMiB.toFixed(0)} MiB`,
       violations: [...found.violations, ...tooSlow],
     };
   },
   control: {
-    name: "a server that gives them ten minutes",
+    name: "a server with timeouts of ten minutes",
     async prove(run) {
       const { port } = await serve(run, settingsOf(run, { headersMs: 600_000, requestMs: 600_000 }));
-      return judge(await ask(startRude(run), port, QUICK, SLOW, 500));
+      return judge(await connectClients(startClients(run), port, QUICK, SLOW, 500));
     },
   },
 };
 
-function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Visit, "headersMs" | "requestMs">) {
+function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Scenario, "headersMs" | "requestMs">) {
   return {
     DATABASE_URL: `file:${folder}/earmark.db`,
     EARMARK_METRICS: "true",
@@ -97,32 +99,32 @@ function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Visit, "head
   };
 }
 
-/** So that a page is long: some 200 KB. */
-async function addLongOnes(port: number): Promise<void> {
+/** Adds feeds with long URLs, so that a page is about 200 KB. */
+async function fillList(port: number): Promise<void> {
   const operations = Array.from({ length: 100 }, () => {
     const id = newId();
     return add(id, `https://feeds.example/${id}/${"x".repeat(1_950)}`);
   });
   const body = JSON.stringify({ "atomic:operations": operations });
   const { status } = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-  if (status !== 200) throw new Error(`long addresses were answered ${status}`);
+  if (status !== 200) throw new Error(`adding long URLs returned ${status}`);
 }
 
-function startRude(run: Run): ChildProcess {
+function startClients(run: Run): ChildProcess {
   const child = fork(new URL("./rude-clients.ts", import.meta.url));
   run.later(() => child.kill("SIGKILL"));
   return child;
 }
 
-/** Has clients of some kinds visit the server, each as long as it is given, and the grace. */
-async function ask(
-  rude: ChildProcess,
+/** Connects clients of the given kinds, and waits for each as long as its timeout plus `graceMs`. */
+async function connectClients(
+  child: ChildProcess,
   port: number,
-  { headersMs, requestMs, counts }: Visit,
+  { headersMs, requestMs, counts }: Scenario,
   wanted: readonly Kind[],
   graceMs: number,
 ): Promise<Report[]> {
-  const given: Readonly<Record<Kind, number>> = {
+  const timeouts: Readonly<Record<Kind, number>> = {
     "slow headers": headersMs,
     silent: headersMs,
     "slow bodies": requestMs,
@@ -131,13 +133,13 @@ async function ask(
     floods: requestMs,
   };
   const kinds = wanted.flatMap((kind) =>
-    counts[kind] === 0 ? [] : [{ kind, count: counts[kind], patienceMs: given[kind] + graceMs }],
+    counts[kind] === 0 ? [] : [{ kind, count: counts[kind], patienceMs: timeouts[kind] + graceMs }],
   );
-  rude.send({ port, kinds } satisfies Order);
-  const early = once(rude, "exit").then(() => {
-    throw new Error("the clients ended early");
+  child.send({ port, kinds } satisfies Order);
+  const early = once(child, "exit").then(() => {
+    throw new Error("the client process exited early");
   });
-  const [reports] = await Promise.race([once(rude, "message"), early]);
+  const [reports] = await Promise.race([once(child, "message"), early]);
   return reports;
 }
 
@@ -151,22 +153,22 @@ export function judge(reports: readonly Report[]): Findings {
 }
 
 interface Client {
-  /** How long each request took, in milliseconds. */
+  /** Returns the latency of each request, in milliseconds. */
   use(ms: number): Promise<number[]>;
   useUntil(reports: Promise<Report[]>): Promise<{ readonly times: readonly number[]; readonly reports: Report[] }>;
   close(): void;
 }
 
-/** Somebody who does what people do: reads a page, adds something, and so on. Anything but its answer is thrown. */
+/** A normal client that alternates between reading a page and adding a feed. It throws on any unexpected response. */
 async function openClient(port: number): Promise<Client> {
   let fail: (error: Error) => void = () => undefined;
   const connection = await Connection.open(port, (error) => fail(error));
   const { next, check } = createAdditions(1, []);
-  const patience = setTimeout(() => fail(new Error("a request has no answer after a minute")), UNANSWERED_MS).unref();
+  const timeout = setTimeout(() => fail(new Error("no response within a minute")), RESPONSE_TIMEOUT_MS).unref();
   const exchange = (request: Buffer | string) =>
     new Promise<Buffer>((resolve, reject) => {
       fail = reject;
-      patience.refresh();
+      timeout.refresh();
       connection.exchange(request, resolve);
     });
   const use = async (ms: number) => {
@@ -184,17 +186,17 @@ async function openClient(port: number): Promise<Client> {
   return {
     use,
     async useUntil(reports) {
-      let isOver = false;
-      const over = reports.finally(() => {
-        isOver = true;
+      let isDone = false;
+      const done = reports.finally(() => {
+        isDone = true;
       });
-      over.catch(() => undefined);
+      done.catch(() => undefined);
       const times: number[] = [];
-      while (!isOver) times.push(...(await use(50)));
-      return { times, reports: await over };
+      while (!isDone) times.push(...(await use(50)));
+      return { times, reports: await done };
     },
     close: () => {
-      clearTimeout(patience);
+      clearTimeout(timeout);
       connection.close();
     },
   };

@@ -7,8 +7,10 @@ import { createReadableLog, formatLine } from "./log-lines.ts";
 /** What a logger writes through the stream. */
 function logged(write: (log: ReturnType<typeof pino>) => void): string {
   const output = new PassThrough();
+  const chunks: string[] = [];
+  output.on("data", (chunk) => chunks.push(String(chunk)));
   write(pino({ level: "debug" }, createReadableLog(output)));
-  return String(output.read() ?? "");
+  return chunks.join("");
 }
 
 test("log lines: a message with fields → time, level, message and fields", () => {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { suite, test } from "node:test";
 import { createClientReader, networksOf } from "./client-address.ts";
 
-/** What is made of a request from `peer` with these headers, by a server that trusts these proxies. */
+/** The client of a request from `peer` with these headers, as read by a server that trusts these proxies. */
 function read(trusted: readonly string[], peer: string | undefined, headers: IncomingMessage["headers"] = {}) {
   return createClientReader(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage);
 }
@@ -17,22 +17,30 @@ const EVERYTHING = {
   "x-forwarded-proto": "https",
   "x-forwarded-host": "pods.example",
 };
-const BELIEVED = { networks: networksOf("203.0.113.9"), isHttps: true, scheme: "https", host: "pods.example" };
-const notBelieved = (address: string) => ({
+const FORWARDED = {
+  address: "203.0.113.9",
+  networks: networksOf("203.0.113.9"),
+  isHttps: true,
+  scheme: "https",
+  host: "pods.example",
+};
+/** The peer is the client, and the forwarded headers are ignored. */
+const direct = (address: string) => ({
+  address,
   networks: networksOf(address),
   isHttps: false,
   scheme: undefined,
   host: undefined,
 });
 
-suite("whose word counts", () => {
-  test("without trusted proxies whoever connects is the client, whatever the headers say", () => {
-    assert.deepEqual(read([], "127.0.0.1", EVERYTHING), notBelieved("127.0.0.1"));
-    assert.deepEqual(read([], "198.51.100.7", EVERYTHING), notBelieved("198.51.100.7"));
-    assert.deepEqual(read([], "2001:db8:1:2:3:4:5:6", EVERYTHING), notBelieved("2001:db8:1:2::"));
+suite("trusted proxies", () => {
+  test("trusted proxies: none → the peer is the client, and forwarded headers are ignored", () => {
+    assert.deepEqual(read([], "127.0.0.1", EVERYTHING), direct("127.0.0.1"));
+    assert.deepEqual(read([], "198.51.100.7", EVERYTHING), direct("198.51.100.7"));
+    assert.deepEqual(read([], "2001:db8:1:2:3:4:5:6", EVERYTHING), direct("2001:db8:1:2:3:4:5:6"));
   });
 
-  test("a trusted proxy is believed, and its neighbour is not", () => {
+  test("trusted proxies: a peer inside or outside the network → its headers are used or ignored", () => {
     for (const [network, inside, outside] of [
       ["127.0.0.1", "127.0.0.1", "127.0.0.2"],
       ["10.0.0.0/8", "10.255.255.255", "11.0.0.0"],
@@ -47,38 +55,38 @@ suite("whose word counts", () => {
       ["fd00::/8", "fd12:3456::1", "fe80::1"],
       ["0.0.0.0/0", "203.0.113.200", "2001:db8::1"],
     ] as const) {
-      assert.deepEqual(read([network], inside, EVERYTHING), BELIEVED, `${inside} is in ${network}`);
-      assert.deepEqual(read([network], outside, EVERYTHING), notBelieved(outside), `${outside}, ${network}`);
+      assert.deepEqual(read([network], inside, EVERYTHING), FORWARDED, `${inside} is in ${network}`);
+      assert.deepEqual(read([network], outside, EVERYTHING), direct(outside), `${outside}, ${network}`);
     }
   });
 
-  test("of several trusted networks each counts", () => {
+  test("trusted proxies: several networks → each of them is trusted", () => {
     const trusted = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"];
     for (const peer of ["127.0.0.1", "10.9.8.7", "fd00::5"])
-      assert.deepEqual(read(trusted, peer, EVERYTHING), BELIEVED);
-    assert.deepEqual(read(trusted, "192.0.2.1", EVERYTHING), notBelieved("192.0.2.1"));
+      assert.deepEqual(read(trusted, peer, EVERYTHING), FORWARDED);
+    assert.deepEqual(read(trusted, "192.0.2.1", EVERYTHING), direct("192.0.2.1"));
   });
 
-  test("an IPv4 address is the same one when a socket of IPv6 brings it", () => {
-    assert.deepEqual(read(["127.0.0.1"], "::ffff:127.0.0.1", EVERYTHING), BELIEVED);
-    assert.deepEqual(read(["10.0.0.0/8"], "::FFFF:10.1.2.3", EVERYTHING), BELIEVED);
-    assert.deepEqual(read(["::ffff:127.0.0.1"], "127.0.0.1", EVERYTHING), BELIEVED);
-    assert.deepEqual(read(["::ffff:10.0.0.0/104"], "10.1.2.3", EVERYTHING), BELIEVED);
-    assert.deepEqual(read([], "::ffff:198.51.100.7"), notBelieved("198.51.100.7"));
+  test("trusted proxies: an IPv4-mapped IPv6 address → treated as IPv4", () => {
+    assert.deepEqual(read(["127.0.0.1"], "::ffff:127.0.0.1", EVERYTHING), FORWARDED);
+    assert.deepEqual(read(["10.0.0.0/8"], "::FFFF:10.1.2.3", EVERYTHING), FORWARDED);
+    assert.deepEqual(read(["::ffff:127.0.0.1"], "127.0.0.1", EVERYTHING), FORWARDED);
+    assert.deepEqual(read(["::ffff:10.0.0.0/104"], "10.1.2.3", EVERYTHING), FORWARDED);
+    assert.deepEqual(read([], "::ffff:198.51.100.7"), direct("198.51.100.7"));
   });
 
-  test("the zone of a link-local address does not matter", () => {
-    assert.deepEqual(read(["fe80::1"], "fe80::1%eth0", EVERYTHING), BELIEVED);
-    assert.deepEqual(read([], "fe80::1%eth0"), notBelieved("fe80::"));
+  test("trusted proxies: a link-local address with a zone → the zone is ignored", () => {
+    assert.deepEqual(read(["fe80::1"], "fe80::1%eth0", EVERYTHING), FORWARDED);
+    assert.deepEqual(read([], "fe80::1%eth0"), direct("fe80::1"));
   });
 
-  test("a connection that is already gone is nobody's, and nobody is trusted", () => {
-    assert.deepEqual(read(["127.0.0.1", "::/0", "0.0.0.0/0"], undefined, EVERYTHING), notBelieved(""));
+  test("trusted proxies: a closed connection without an address → not trusted", () => {
+    assert.deepEqual(read(["127.0.0.1", "::/0", "0.0.0.0/0"], undefined, EVERYTHING), direct(""));
   });
 });
 
-suite("who the client is", () => {
-  test("the address that the proxy names, in any of the ways in which proxies write it", () => {
+suite("X-Forwarded-For", () => {
+  test("X-Forwarded-For: an address in any common notation → the client's network", () => {
     for (const written of [
       "203.0.113.9",
       " 203.0.113.9 ",
@@ -102,7 +110,7 @@ suite("who the client is", () => {
     }
   });
 
-  test("what a client claims before the proxy adds its address has no effect", () => {
+  test("X-Forwarded-For: addresses sent by the client itself → ignored", () => {
     assert.equal(networkAfter("1.2.3.4, 203.0.113.9"), "203.0.113.9");
     assert.equal(networkAfter("127.0.0.1, 203.0.113.9"), "203.0.113.9");
     assert.equal(networkAfter("127.0.0.1, 127.0.0.1, 1.2.3.4, 203.0.113.9"), "203.0.113.9");
@@ -110,7 +118,7 @@ suite("who the client is", () => {
     assert.equal(networkAfter('<script>, "1.2.3.4", 203.0.113.9'), "203.0.113.9");
   });
 
-  test("several proxies in a row are passed over, as far as they are trusted", () => {
+  test("X-Forwarded-For: several proxies in a row → the first untrusted address from the right", () => {
     assert.equal(networkAfter("203.0.113.9, 10.0.0.1, 10.0.0.2", "10.0.0.0/8"), "203.0.113.9");
     assert.equal(networkAfter("1.2.3.4, 203.0.113.9, 10.0.0.1", "10.0.0.0/8"), "203.0.113.9");
     assert.equal(networkAfter("203.0.113.9, 10.0.0.1, 192.0.2.1, 10.0.0.2", "10.0.0.0/8"), "192.0.2.1");
@@ -118,12 +126,12 @@ suite("who the client is", () => {
     assert.equal(networkAfter("203.0.113.9, 10.0.0.1", "10.0.0.2"), "10.0.0.1");
   });
 
-  test("when every address is that of a proxy, the first of them is the client", () => {
+  test("X-Forwarded-For: only trusted proxies → the leftmost address", () => {
     assert.equal(networkAfter("10.0.0.9, 10.0.0.1", "10.0.0.0/8"), "10.0.0.9");
   });
 
-  test("what is no address ends the search: the client is the last that was one", () => {
-    for (const nothing of [
+  test("X-Forwarded-For: something that is not an address → the last address before it, from the right", () => {
+    for (const invalid of [
       "unknown",
       "_hidden",
       "pods.example",
@@ -144,47 +152,47 @@ suite("who the client is", () => {
       "-",
       "\u0661.2.3.4",
     ]) {
-      assert.equal(networkAfter(nothing), "127.0.0.1", nothing);
-      assert.equal(networkAfter(`203.0.113.9, ${nothing}`), "127.0.0.1", `before ${nothing}`);
-      assert.equal(networkAfter(`203.0.113.9, ${nothing}, 10.0.0.1`, "10.0.0.0/8"), "10.0.0.1", `around ${nothing}`);
+      assert.equal(networkAfter(invalid), "127.0.0.1", invalid);
+      assert.equal(networkAfter(`203.0.113.9, ${invalid}`), "127.0.0.1", `before ${invalid}`);
+      assert.equal(networkAfter(`203.0.113.9, ${invalid}, 10.0.0.1`, "10.0.0.0/8"), "10.0.0.1", `around ${invalid}`);
     }
   });
 
-  test("a trusted proxy that names nobody is the client itself", () => {
+  test("X-Forwarded-For: missing or empty → the proxy is the client", () => {
     for (const headers of [{}, { "x-forwarded-for": "" }, { "x-forwarded-for": " , ," }])
-      assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), notBelieved("127.0.0.1"));
+      assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), direct("127.0.0.1"));
   });
 
-  test("other headers that name an address are not read", () => {
+  test("X-Forwarded-For: Forwarded, X-Real-IP and Via instead → ignored", () => {
     const headers = { forwarded: "for=1.2.3.4;proto=https;host=a.example", "x-real-ip": "1.2.3.4", via: "1.1 a" };
-    assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), notBelieved("127.0.0.1"));
+    assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), direct("127.0.0.1"));
   });
 });
 
-suite("how the client came", () => {
+suite("scheme and host", () => {
   const isHttps = (proto: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-proto": proto }).isHttps;
   const host = (name: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-host": name }).host;
 
-  test("over https only if the nearest proxy says so", () => {
+  test("X-Forwarded-Proto: https from the nearest proxy → https; anything else → not", () => {
     for (const proto of ["https", "HTTPS", " https ", "http, https", "x,https"])
       assert.equal(isHttps(proto), true, proto);
     for (const proto of ["", "http", "https, http", "httpss", "https:", "on", "1", "wss"])
       assert.equal(isHttps(proto), false, proto);
   });
 
-  test("under the name that the nearest proxy says", () => {
+  test("X-Forwarded-Host: several → the one from the nearest proxy", () => {
     assert.equal(host("pods.example:8443"), "pods.example:8443");
     assert.equal(host("evil.example, pods.example"), "pods.example");
     assert.equal(host(""), undefined);
   });
 });
 
-suite("what counts as one network", () => {
-  test("networks of IPv4: an address → itself and its /24", () => {
+suite("networks", () => {
+  test("networks: an IPv4 address → itself and its /24", () => {
     assert.deepEqual(networksOf("203.0.113.9"), ["203.0.113.9", "203.0.113.0/24"]);
   });
 
-  test("networks of IPv6: an address → its /64, /56 and /48", () => {
+  test("networks: an IPv6 address → its /64, /56 and /48", () => {
     assert.deepEqual(networksOf("2001:db8:1:1234:5::6"), [
       "2001:db8:1:1234::/64",
       "2001:db8:1:1200::/56",
@@ -197,7 +205,7 @@ suite("what counts as one network", () => {
     ]);
   });
 
-  test("the first 64 bits of an IPv6 address are one, however it is written", () => {
+  test("networks: an IPv6 address in any notation → its /64", () => {
     for (const [address, network] of [
       ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
       ["2001:db8:1:2::", "2001:db8:1:2::/64"],
@@ -218,12 +226,12 @@ suite("what counts as one network", () => {
     }
   });
 
-  test("neighbours in other networks are told apart", () => {
+  test("networks: IPv6 addresses in different /64s → different networks", () => {
     assert.notEqual(networksOf("2001:db8:0:1::1")[0], networksOf("2001:db8:0:2::1")[0]);
     assert.equal(networksOf("2001:db8:0:1::1")[0], networksOf("2001:db8:0:1:ffff::1")[0]);
   });
 
-  test("what is no address is left as it is", () => {
+  test("networks: not an address → returned unchanged", () => {
     for (const text of ["", "unknown"]) assert.deepEqual(networksOf(text), [text]);
   });
 });

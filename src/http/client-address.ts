@@ -1,29 +1,29 @@
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv4, type Socket } from "node:net";
 
-/** Where a request came from, as far as it can be told. */
+/** The client that a request came from. */
 export interface Client {
   readonly address: string;
-  /** The networks that the address is in, which limits are counted for: narrow to wide. */
+  /** The networks that contain the address, narrow to wide. Rate limits apply to each. */
   readonly networks: readonly string[];
   readonly isHttps: boolean;
-  /** What the client used to reach us, if a trusted proxy says so. */
+  /** The scheme of the original request, if a trusted proxy forwards it. */
   readonly scheme: "http" | "https" | undefined;
-  /** The name under which the client reached us, if a trusted proxy says that it was another than in Host. */
+  /** The Host of the original request, if a trusted proxy forwards it. */
   readonly host: string | undefined;
 }
 
 export type ReadClient = (request: IncomingMessage) => Client;
 
 /**
- * Whoever connects to us is the client, unless that is a proxy that we trust: then the client is the last address of
- * X-Forwarded-For that is not a proxy of ours. What anyone else says of where a request came from has no effect;
- * `onIgnored` is told once, since it is often a proxy that nobody has told us of.
+ * The peer is the client unless it is a trusted proxy. Then the client is the last address in X-Forwarded-For that is not
+ * a trusted proxy. Forwarded headers from any other peer are ignored; `onIgnored` is called the first time, because the
+ * peer is often a proxy that is missing from the settings.
  */
 export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
   const isTrusted = createProxyCheck(trustedProxies);
-  let hasToldOfIgnored = false;
-  /** The last client that is no proxy: most requests come from few addresses. */
+  let hasReportedIgnored = false;
+  /** Caches the last direct client: most requests come from few addresses. */
   let last: { address: string | undefined; client: Client } | undefined;
 
   return ({ socket, headers }) => {
@@ -31,8 +31,8 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
       return last.client;
     const peer = peerOf(socket);
     if (!isTrusted(peer)) {
-      if (!hasToldOfIgnored && headers["x-forwarded-for"] !== undefined) {
-        hasToldOfIgnored = true;
+      if (!hasReportedIgnored && headers["x-forwarded-for"] !== undefined) {
+        hasReportedIgnored = true;
         onIgnored?.();
       }
       last = {
@@ -43,7 +43,7 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
     }
     let client = peer;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {
-      const address = plainAddress(hop);
+      const address = normalizeAddress(hop);
       if (address === undefined) break;
       client = address;
       if (!isTrusted(address)) break;
@@ -59,7 +59,7 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
   };
 }
 
-/** Tells whether an address is that of a trusted proxy. */
+/** Returns a function that checks whether an address belongs to a trusted proxy. */
 export function createProxyCheck(trustedProxies: readonly string[]): (address: string) => boolean {
   const trusted = new BlockList();
   for (const network of trustedProxies) {
@@ -72,9 +72,9 @@ export function createProxyCheck(trustedProxies: readonly string[]): (address: s
   return (address) => address !== "" && trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }
 
-/** The address at the other end of a connection; empty when the connection is already gone. */
+/** The remote address of a connection; empty if it is already closed. */
 export function peerOf(socket: Socket): string {
-  return plainAddress(socket.remoteAddress ?? "") ?? "";
+  return normalizeAddress(socket.remoteAddress ?? "") ?? "";
 }
 
 function listOf(header: string | string[] | undefined): string[] {
@@ -84,24 +84,24 @@ function listOf(header: string | string[] | undefined): string[] {
     .filter((item) => item !== "");
 }
 
-/** An address without brackets, port and zone, and of IPv4 in its own form; undefined for what is none. */
-function plainAddress(text: string): string | undefined {
+/** The canonical form of an address, without brackets, port and zone; undefined if it is not an IP address. */
+function normalizeAddress(text: string): string | undefined {
   const address = text
     .replace(/^\[([^\]]*)\](:\d+)?$/, "$1")
     .replace(/^([\d.]+):\d+$/, "$1")
     .replace(/%.*/s, "");
   if (isIP(address) !== 6) return isIP(address) === 4 ? address : undefined;
-  // There are many ways to write one address; a URL has one of them.
-  const plain = URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) ?? address;
-  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(plain) ?? [];
-  if (high === undefined || low === undefined) return plain;
+  // The URL parser writes every IPv6 address in one canonical form.
+  const canonical = URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) ?? address;
+  const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(canonical) ?? [];
+  if (high === undefined || low === undefined) return canonical;
   const bits = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
   return bits.flatMap((pair) => [pair >> 8, pair & 255]).join(".");
 }
 
 /**
- * The networks of an address, narrow to wide. IPv4: the address itself and its /24. IPv6: the /64 that a household uses,
- * the /56 that a provider usually gives it, and the /48 that a company or a hosting customer gets.
+ * The networks of an address, narrow to wide. IPv4: the address itself and its /24. IPv6: the /64 of one household, the
+ * /56 that a provider usually assigns to it, and the /48 that a company or a hosting customer gets.
  */
 export function networksOf(address: string): string[] {
   if (isIPv4(address)) return [address, `${address.slice(0, address.lastIndexOf("."))}.0/24`];
@@ -110,7 +110,7 @@ export function networksOf(address: string): string[] {
   const groups = (part: string) => (part === "" ? [] : part.split(":"));
   const before = groups(start);
   const after = end === undefined ? [] : groups(end);
-  // An IPv4 address at the end of one of IPv6 takes the place of two groups.
+  // An embedded IPv4 address takes the place of two groups.
   const length = before.length + after.length + (/\./.test(address) ? 1 : 0);
   const all = [...before, ...new Array<string>(end === undefined ? 0 : 8 - length).fill("0"), ...after];
   const [a, b, c, d = 0] = all.slice(0, 4).map((group) => Number.parseInt(group, 16));

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cookieName, readCookies, writeCookie } from "./cookies.ts";
 
-const HTTP = { networks: ["127.0.0.1"], isHttps: false, scheme: undefined, host: undefined };
-const HTTPS = { ...HTTP, isHttps: true };
+const HTTP = { isHttps: false };
+const HTTPS = { isHttps: true };
 
-test("the name of the cookie holds the browser to what can be promised", () => {
+test("cookie name: http, https, base path → no prefix, __Host-, __Secure-", () => {
   assert.equal(cookieName(HTTP, ""), "earmark");
   assert.equal(cookieName(HTTP, "/pod"), "earmark");
   assert.equal(cookieName(HTTPS, ""), "__Host-earmark");
   assert.equal(cookieName(HTTPS, "/pod"), "__Secure-earmark");
 });
 
-test("a cookie is for this host and path alone, out of reach of scripts, and not for other sites", () => {
+test("write cookie: a session → HttpOnly, SameSite, limited to this host and path", () => {
   const written = [
     writeCookie("secret", 90_000, HTTP, ""),
     writeCookie("secret", 90_000, HTTP, "/pod/casts"),
@@ -25,24 +25,24 @@ test("a cookie is for this host and path alone, out of reach of scripts, and not
     "__Host-earmark=secret; Path=/; Max-Age=90; HttpOnly; SameSite=Lax; Secure",
     "__Secure-earmark=secret; Path=/pod/casts/; Max-Age=90; HttpOnly; SameSite=Lax; Secure",
   ]);
-  // A browser drops a cookie of such a name if it has a domain, or __Host- another path than /.
+  // Browsers reject __Host- cookies that have a domain, or a path other than /.
   for (const cookie of written) assert.doesNotMatch(cookie, /domain/i);
 });
 
-test("a cookie is forgotten under the name, path and attributes under which it was kept", () => {
+test("write cookie: no secret → deletes the cookie with the same name, path and attributes", () => {
   for (const client of [HTTP, HTTPS]) {
     for (const base of ["", "/pod"]) {
-      const kept = writeCookie("secret", 90_000, client, base).replace("secret", "").replace("Max-Age=90", "Max-Age=0");
-      assert.equal(writeCookie(undefined, 90_000, client, base), kept);
+      const set = writeCookie("secret", 90_000, client, base).replace("secret", "").replace("Max-Age=90", "Max-Age=0");
+      assert.equal(writeCookie(undefined, 90_000, client, base), set);
     }
   }
 });
 
-test("the age of a cookie is in whole seconds, never longer than the session", () => {
+test("write cookie: a fraction of a second → Max-Age is rounded down", () => {
   assert.match(writeCookie("secret", 1_999, HTTP, ""), /; Max-Age=1;/);
 });
 
-test("a cookie is found among others, wherever it stands", () => {
+test("read cookies: other cookies and spaces around it → found", () => {
   for (const header of [
     "earmark=abc",
     "a=1; earmark=abc",
@@ -56,7 +56,7 @@ test("a cookie is found among others, wherever it stands", () => {
   }
 });
 
-test("a cookie of a similar name is another one", () => {
+test("read cookies: a similar name → not found", () => {
   for (const header of [
     undefined,
     "",
@@ -75,13 +75,13 @@ test("a cookie of a similar name is another one", () => {
   assert.deepEqual(readCookies("earmark=a; __Host-earmark=b; __Secure-earmark=c", "__Host-earmark"), ["b"]);
 });
 
-test("every value under the name is found, so that one that was slipped in can be noticed", () => {
+test("read cookies: the same name twice → both values", () => {
   assert.deepEqual(readCookies("earmark=abc; a=1; earmark=def", "earmark"), ["abc", "def"]);
   assert.deepEqual(readCookies("earmark=abc; earmark=abc", "earmark"), ["abc", "abc"]);
   assert.deepEqual(readCookies("earmark=; earmark=abc", "earmark"), ["", "abc"]);
 });
 
-test("a value is taken as it is, up to the next semicolon", () => {
+test("read cookies: quotes, equals signs or escapes in the value → kept as they are, up to the next semicolon", () => {
   assert.deepEqual(readCookies("earmark=a=b==; x=1", "earmark"), ["a=b=="]);
   assert.deepEqual(readCookies('earmark="quoted"', "earmark"), ['"quoted"']);
   assert.deepEqual(readCookies("earmark=%61, earmark=b", "earmark"), ["%61, earmark=b"]);

@@ -1,18 +1,18 @@
 import type { Client } from "./client-address.ts";
 
-/** Longest Cookie header that is looked at. */
+/** Maximum length of the Cookie header. */
 export const MAX_COOKIE_BYTES = 8 * 1024;
 
 /**
- * The cookie of a session. Its name makes the browser hold us to what it promises: `__Host-` that it comes from this host
- * alone and goes over https, `__Secure-` the latter alone, which is all that can be had below a base path.
+ * The name of the session cookie. Its prefix makes browsers enforce restrictions: `__Host-` means set by this host over
+ * https with path `/`, `__Secure-` only https. With a base path the path is not `/`, so only `__Secure-` is possible.
  */
 export function cookieName({ isHttps }: Pick<Client, "isHttps">, basePath: string): string {
   if (!isHttps) return "earmark";
   return basePath === "" ? "__Host-earmark" : "__Secure-earmark";
 }
 
-/** Every value that the header has under this name. */
+/** All values of the cookies with this name. */
 export function readCookies(header: string | undefined, name: string): string[] {
   if (header === undefined) return [];
   const values: string[] = [];
@@ -28,7 +28,7 @@ export function readCookies(header: string | undefined, name: string): string[] 
   return values;
 }
 
-/** Spaces and tabs only: a browser that guards `__Host-` takes any other character for part of the name. */
+/** Spaces and tabs only: to a browser that enforces `__Host-`, any other character is part of the name. */
 function isBlank(character: string | undefined): boolean {
   return character === " " || character === "\t";
 }
@@ -46,7 +46,7 @@ function sliceTrimmed(text: string, from: number, to: number): string {
   return text.slice(start, end);
 }
 
-/** `Set-Cookie` that keeps the secret of a session, or forgets it when there is none. */
+/** The `Set-Cookie` header that stores a session secret, or deletes the cookie if there is none. */
 export function writeCookie(
   secret: string | undefined,
   maxAgeMs: number,

@@ -7,7 +7,7 @@ export interface Metrics {
   /** An outcome without `refused` is a success. */
   countOutcomes(outcomes: readonly (object | { readonly refused: string })[]): void;
   observeCommit(operations: number, seconds: number): void;
-  /** What to read the length of the queue from when metrics are collected. */
+  /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
 }
 
@@ -19,26 +19,26 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({
     name: "earmark_http_request_duration_seconds",
-    help: "Time from the request's headers to the end of its answer.",
+    help: "Time from the request headers to the end of the response, in seconds.",
     labelNames: ["method", "route", "status"],
     buckets: SECONDS,
     registers,
   });
   const operations = new Counter({
     name: "earmark_operations_total",
-    help: "Operations by their outcome.",
+    help: "Operations by outcome.",
     labelNames: ["outcome"],
     registers,
   });
   const commits = new Histogram({
     name: "earmark_store_commit_duration_seconds",
-    help: "Time that one transaction of the store took, with its sync to disk.",
+    help: "Duration of one database transaction including fsync, in seconds.",
     buckets: SECONDS,
     registers,
   });
   const committed = new Counter({
     name: "earmark_store_committed_operations_total",
-    help: "Operations that went through a transaction.",
+    help: "Operations in committed transactions.",
     registers,
   });
 
@@ -56,7 +56,7 @@ export function createMetrics(): Metrics {
     watchQueue(waiting) {
       new Gauge({
         name: "earmark_store_queue_operations",
-        help: "Operations that wait to be written.",
+        help: "Operations in the write queue.",
         registers,
         collect() {
           this.set(waiting());

@@ -9,14 +9,14 @@ import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { claimFile, examineFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
-import { isNewest } from "./sqlite-schema.ts";
+import { findForeignSchema, isNewest, NEWEST_VERSION } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 
-test("a file is made with its folders, and belongs to one until it is let go, whatever link leads to it", () => {
+test("claim: a missing file → created with its folders; claimed again through a link → refused until released", () => {
   const file = join(temporaryFolder(), "a", "b", "earmark.db");
   const release = claimFile(file);
   assert.ok(isOurs(file));
@@ -30,7 +30,7 @@ test("a file is made with its folders, and belongs to one until it is let go, wh
   claimFile(link)();
 });
 
-test("one who holds a file for a moment is waited for", async () => {
+test("claim: another process holds the lock briefly → waits for it", async () => {
   const file = newFile();
   claimFile(file)();
   // In a thread of its own: whoever waits does nothing else meanwhile.
@@ -48,7 +48,7 @@ test("one who holds a file for a moment is waited for", async () => {
   await once(holder, "exit");
 });
 
-test("every connection keeps what is committed, and says so", () => {
+test("open: any connection → durable settings", () => {
   const file = newFile();
   claimFile(file)();
   for (const readOnly of [false, true]) {
@@ -75,33 +75,33 @@ test("where there can be no log, nothing starts", () => {
   );
 });
 
-test("a file of an earlier version is brought to this one, and keeps what is in it", () => {
-  const file = newFile();
-  claimFile(file)();
-  const schema = (database: DatabaseSync) =>
-    database.prepare("select name, sql from sqlite_schema order by name").all();
-  const database = new DatabaseSync(file);
-  const whole = schema(database);
-  database.exec(
-    `insert into lists values (1, 2, 3); drop table erasures;
-     drop table accounts; drop table identities; drop table credentials`,
-  );
-  database.exec("pragma user_version = 1");
-  assert.equal(isNewest(database), false);
-  claimFile(file)();
-  assert.deepEqual(schema(database), whole);
-  assert.deepEqual({ ...database.prepare("select * from lists").get() }, { user_id: 1, sequence: 2, total: 3 });
-  assert.equal(isNewest(database), true);
-  database.close();
+test("claim: a file of any earlier schema → migrated, data kept", () => {
+  for (let version = 1; version < NEWEST_VERSION; version += 1) {
+    const file = newFile();
+    const database = new DatabaseSync(file);
+    const fixture = new URL(`../../test/fixtures/schemas/sqlite-${version}.sql`, import.meta.url);
+    database.exec(readFileSync(fixture, "utf8"));
+    assert.equal(isNewest(database), false);
+    const read = () => database.prepare("select user_id, sequence, id, feed, feed_url from subscriptions").all();
+    const before = read();
+    assert.ok(before.length > 0);
+    claimFile(file)();
+    assert.equal(isNewest(database), true);
+    assert.equal(findForeignSchema(database, NEWEST_VERSION), undefined, `schema ${version}`);
+    assert.deepEqual(read(), before);
+    database.close();
+  }
 });
 
-test("no two subscriptions of a user can have one id or one feed, whoever writes them", () => {
+test("schema: a duplicate id, feed or sequence of a user → refused by an index", () => {
   const file = newFile();
   claimFile(file)();
   const database = new DatabaseSync(file);
   const insert = (user: number, sequence: number, id: string, feed: string) =>
     database
-      .prepare("insert into subscriptions values (?, ?, ?, ?, '', 0)")
+      .prepare(
+        "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, '', 0)",
+      )
       .run(user, sequence, Buffer.from(id), Buffer.from(feed));
   insert(1, 1, "a", "x");
   insert(2, 1, "a", "x");
@@ -111,7 +111,7 @@ test("no two subscriptions of a user can have one id or one feed, whoever writes
   database.close();
 });
 
-test("what is not ours, or newer, is refused and left as it is", () => {
+test("claim: a foreign file or a newer schema → refused and unchanged", () => {
   const foreign = newFile();
   const database = new DatabaseSync(foreign);
   database.exec("create table x (y)");
@@ -127,16 +127,18 @@ test("what is not ours, or newer, is refused and left as it is", () => {
   const newer = newFile();
   claimFile(newer)();
   const other = new DatabaseSync(newer);
-  other.exec("pragma user_version = 4");
+  other.exec(`pragma user_version = ${NEWEST_VERSION + 1}`);
   other.close();
   assert.throws(
     () => claimFile(newer),
-    refuses(`${newer} was written by a newer Earmark (schema 4, this one knows 3).`),
+    refuses(
+      `${newer} was written by a newer Earmark (schema ${NEWEST_VERSION + 1}, this one knows ${NEWEST_VERSION}).`,
+    ),
   );
   assert.throws(() => claimFile(newer), refuses("newer"), "and it is let go again");
 });
 
-test("a damaged file is refused, and a place where none can be is named", () => {
+test("claim: a damaged file or a folder in its place → refused with advice", () => {
   const file = newFile();
   claimFile(file)();
   const bytes = readFileSync(file);
@@ -152,7 +154,7 @@ test("a damaged file is refused, and a place where none can be is named", () => 
   assert.throws(() => claimFile(join(folder, "earmark.db")), refuses("Check that it is a whole file of Earmark"));
 });
 
-test("one who works beside a server shares its file, unless that is of another version", () => {
+test("share: a running server → allowed, unless it has another schema version", () => {
   const file = newFile();
   shareFile(file)();
   assert.ok(isOurs(file));
@@ -164,7 +166,7 @@ test("one who works beside a server shares its file, unless that is of another v
     () => shareFile(file),
     refuses(`The Earmark that is running on ${file} is of another version. Stop it first.`),
   );
-  database.exec("pragma user_version = 3");
+  database.exec(`pragma user_version = ${NEWEST_VERSION}`);
   database.close();
   release();
   const foreign = newFile();
@@ -172,7 +174,7 @@ test("one who works beside a server shares its file, unless that is of another v
   assert.throws(() => shareFile(foreign), refuses("is not a database of Earmark"));
 });
 
-test("what cannot be read is a store that is not there for now", () => {
+test("read: fails → StoreUnavailable with the cause", () => {
   assert.equal(
     reading(() => 1),
     1,
