@@ -32,7 +32,7 @@ export class Scrubber {
 
   note(job: Job, answer: JobAnswer): void {
     if (job.kind === "probe" || answer === "access-revoked") return;
-    if (job.kind === "change") this.#hasRemoved ||= job.changes.some(({ kind }) => kind !== "add");
+    if (job.kind === "change") this.#hasRemoved ||= job.changes.kinds.some((kind) => kind !== "add");
     else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
     else {
       const { change } = job;
