@@ -39,7 +39,7 @@ interface LockedList {
   readonly list: MemoryList;
   readonly gaps: Gaps | undefined;
   readonly forgottenSequence: number;
-  readonly isRevoked: (credentialHash: string, at: number) => boolean;
+  readonly isRevoked: IsRevoked;
 }
 
 /** Writes to users' lists: each group in one transaction of two round trips, whatever the number of its jobs. */
@@ -58,7 +58,7 @@ export class ListWriter {
           if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.answers;
           group.unconfirmed = undefined;
         }
-        return readAndWrite(connection, group);
+        return (await addUnread(connection, group)) ?? (await readAndWrite(connection, group));
       });
     } catch (error) {
       if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
@@ -101,18 +101,74 @@ function begin(connection: Connection) {
   return [connection.query("begin"), connection.query(`set local lock_timeout = ${LOCK_MS}`)] as const;
 }
 
+type IsRevoked = Awaited<ReturnType<typeof lockCredentials>>;
+
+function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobAnswer[] {
+  return jobs.map(({ changes, at, credentialHash, maxTotal }) => {
+    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
+    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
+  });
+}
+
+/**
+ * Adds without reading the list, as if it were empty: most additions are new, and what is not inserted shows that some are
+ * not. Undefined, with nothing written, if the answers depend on the list after all.
+ */
+async function addUnread(connection: Connection, group: Group): Promise<readonly JobAnswer[] | undefined> {
+  const { user, jobs } = group;
+  const list = new MemoryList(0, 0);
+  const answers = applyJobs(list, jobs, () => false).flatMap((answer) => (answer === "access-revoked" ? [] : answer));
+  if (list.total === 0 || answers.some((answer) => answer.answers.some((each) => each !== "added"))) return undefined;
+  const [, , lists, isRevoked, { rowCount }] = await Promise.all([
+    ...begin(connection),
+    lock(connection, user),
+    lockCredentials(connection, jobs),
+    insert(connection, group, [...list.inserted.values()], 0, `and ${IN_TRANSACTION} on conflict do nothing`),
+  ]);
+  const before = Number(lists.rows[0]?.sequence);
+  const total = Number(lists.rows[0]?.total) + list.total;
+  const isAllowed = ({ credentialHash, at, maxTotal }: Job) =>
+    total <= maxTotal && (credentialHash === undefined || !isRevoked(credentialHash, at));
+  if (rowCount !== list.total || !jobs.every(isAllowed)) {
+    await connection.query("rollback");
+    return undefined;
+  }
+  const written = {
+    answers: answers.map((answer) => ({ ...answer, sequence: before + answer.sequence })),
+    numbers: [...list.inserted.keys()].map((number) => before + number),
+  };
+  await commit(connection, group, written, [
+    connection.query("update earmark.lists set sequence = $2, total = $3 where user_id = $1", [
+      user,
+      before + list.sequence,
+      total,
+    ]),
+  ]);
+  return written.answers;
+}
+
+/**
+ * False for a statement that follows a `begin` that failed, and so is a transaction by itself: within ours, the lock of the
+ * list has assigned a transaction id.
+ */
+const IN_TRANSACTION = "pg_current_xact_id_if_assigned() is not null";
+
 /** Reads what the jobs are about, applies them in memory, and writes the difference. */
 async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
   const locked = await lockList(connection, group.user, group.jobs);
   const { list, isRevoked } = locked;
   const before = list.sequence;
-  const answers = group.jobs.map(({ changes, at, credentialHash, maxTotal }): JobAnswer => {
-    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
-    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
-  });
+  const answers = applyJobs(list, group.jobs, isRevoked);
   if (list.sequence === before) await connection.query("rollback");
-  else await write(connection, group, locked, answers);
+  else await write(connection, group, locked, before, answers);
   return answers;
+}
+
+function lock(connection: Connection, user: UserId) {
+  return connection.query(
+    "select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update",
+    [user],
+  );
 }
 
 /**
@@ -130,9 +186,7 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
   for (;;) {
     const [, , lists, items, gaps, isRevoked] = await Promise.all([
       ...begin(connection),
-      connection.query("select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update", [
-        user,
-      ]),
+      lock(connection, user),
       connection.query(
         `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
            ${ITEM} where user_id = $1 and id = given.id limit 1) as s
@@ -174,13 +228,43 @@ function toItem(row: Record<string, string>): Item<string> {
 }
 
 /**
- * Inserts select from the user's row of `lists`: so a Citus coordinator sends them to the one node that has the list,
- * where it would otherwise pull the rows together and copy them.
+ * Inserts items by their distance from the list's sequence number, which was `before` when they got theirs. It selects from
+ * the user's row of `lists`: so a Citus coordinator sends it to the one node that has the list, and its row count and errors
+ * are those of that node; otherwise it would pull the rows together and copy them.
  */
+function insert(
+  connection: Connection,
+  { user, writer }: Group,
+  items: readonly Item<string>[],
+  before: number,
+  rest = "",
+) {
+  return connection.query(
+    `insert into earmark.subscriptions
+       (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
+     select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at
+     from earmark.lists as l cross join
+       unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[])
+         as given (distance, update_sequence, id, feed, feed_url, subscribed_at)
+     where l.user_id = $1 and l.sequence <> ${DELETED} ${rest}`,
+    [
+      user,
+      writer,
+      items.map(({ sequence }) => sequence - before),
+      items.map(({ updateSequence }) => updateSequence),
+      items.map(({ id }) => id),
+      items.map(({ feed }) => feed),
+      items.map(({ feedUrl }) => feedUrl),
+      items.map(({ subscribedAt }) => subscribedAt),
+    ],
+  );
+}
+
 async function write(
   connection: Connection,
   group: Group,
   { list, gaps, forgottenSequence }: LockedList,
+  before: number,
   answers: readonly JobAnswer[],
 ): Promise<void> {
   const { user, writer } = group;
@@ -189,22 +273,7 @@ async function write(
   const inserted = [...list.inserted.values()];
   const { deleted, removals, unused } = list;
   if (deleted.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deleted);
-  if (inserted.length > 0) {
-    send(
-      `insert into earmark.subscriptions
-         (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
-       select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[]) as given
-       where l.user_id = $1`,
-      writer,
-      inserted.map(({ sequence }) => sequence),
-      inserted.map(({ updateSequence }) => updateSequence),
-      inserted.map(({ id }) => id),
-      inserted.map(({ feed }) => feed),
-      inserted.map(({ feedUrl }) => feedUrl),
-      inserted.map(({ subscribedAt }) => subscribedAt),
-    );
-  }
+  if (inserted.length > 0) queries.push(insert(connection, group, inserted, before));
   if (removals.length > 0) {
     send(
       `insert into earmark.removals (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url)
