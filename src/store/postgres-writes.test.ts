@@ -10,11 +10,11 @@ import { openStore } from "./engines.ts";
 const server = await startPostgres(["max_connections=40"]);
 
 /** Statements that lock and read a list; of a group that reads and then writes; of one that adds without reading. */
-const READ = 5;
+const READ = 4;
 const READ_AND_WRITE = READ + 3;
-const ADD = 6;
+const ADD = 5;
 /** Statements of a group that tried to add without reading. */
-const TRIED = 5;
+const TRIED = 4;
 
 test("change: a batch → as many statements as a single addition", async () => {
   const { store, proxy } = await openOverProxy(server);
