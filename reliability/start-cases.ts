@@ -58,7 +58,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a database of another program",
       code: 1,
-      words: [/is not a database of Earmark/, /left as it is/, /set DATABASE_URL to another file/],
+      words: [/is not an Earmark database/, /not changed/, /set DATABASE_URL to another file/],
       prepare(folder) {
         const foreign = new DatabaseSync(file(folder));
         foreign.exec("create table songs (name text); insert into songs values ('x')");
@@ -69,7 +69,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a file that is no database",
       code: 1,
-      words: [/is not a database of Earmark/, /set DATABASE_URL to another file/],
+      words: [/is not an Earmark database/, /set DATABASE_URL to another file/],
       prepare(folder) {
         writeFileSync(file(folder), "Dear diary,\n".repeat(100));
         return onFile(folder);
@@ -78,7 +78,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a file of a newer version",
       code: 1,
-      words: [/newer Earmark \(schema 99/, /install that version/],
+      words: [/newer Earmark \(schema version 99/, /install that version/],
       prepare(folder) {
         change(file(folder), "pragma user_version = 99");
         return onFile(folder);
@@ -87,7 +87,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a damaged file",
       code: 1,
-      words: [/is damaged|Cannot open the database/, /put a backup in its place|Check that it is a whole file/],
+      words: [/is damaged|Cannot open the database/, /restore a backup|Check that it is an intact/],
       prepare(folder) {
         const bytes = readFileSync(database);
         writeFileSync(file(folder), bytes.fill(0xa5, bytes.length / 2));

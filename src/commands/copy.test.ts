@@ -72,7 +72,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
-      "and goes on as before",
+      "it continues as before",
     );
   });
 });

@@ -6,7 +6,7 @@ import { DELETED } from "./keys.ts";
 import { CommitUnknown, type Connection, isRefusedCommit, LOCK_MS, type Postgres } from "./postgres-connection.ts";
 import { lockCredentials } from "./postgres-credentials.ts";
 
-/** Changes of one request. Feeds are given as the digits of their key. */
+/** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
 export interface Job {
   readonly changes: readonly KeyedChange<string>[];
   readonly at: number;
@@ -16,16 +16,16 @@ export interface Job {
 
 export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly sequence: number } | "access-revoked";
 
-/** How many removals are looked up at a time to be erased. */
+/** Number of removals to erase at a time. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
 /** Jobs of one user that share a transaction, through all attempts at it. */
 interface Group {
   readonly user: UserId;
   readonly jobs: readonly Job[];
-  /** Marks the rows that it writes. */
+  /** Stored in `written_by` of the rows that it writes. */
   readonly writer: number;
-  /** What an earlier attempt wrote whose commit was not confirmed. */
+  /** What an earlier attempt with an unconfirmed commit wrote. */
   unconfirmed: Written | undefined;
 }
 
@@ -174,8 +174,8 @@ function toItem(row: Record<string, string>): Item<string> {
 }
 
 /**
- * Inserts select from the user's row of `lists`: so a Citus coordinator sends them to the one node that has the list,
- * where it would otherwise pull the rows together and copy them.
+ * Inserts select from the user's row of `lists`, so that a Citus coordinator routes them to the one node that has the list
+ * instead of copying the rows itself.
  */
 async function write(
   connection: Connection,
@@ -256,8 +256,8 @@ async function commit(
 }
 
 /**
- * Whether a commit happened whose reply was lost: then a row under one of its numbers has its writer's mark. The lock
- * waits for a server that has not noticed yet that the connection is gone.
+ * Whether a commit succeeded although its reply was lost: then a row with one of its numbers has its `written_by`. The lock
+ * waits for a server that has not noticed yet that the connection was lost.
  */
 async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
   const [, , , found] = await Promise.all([
