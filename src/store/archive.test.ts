@@ -211,7 +211,7 @@ test("restore: interrupted at any point → the path has the old database or the
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${file}`, 1);
   await fill(`file:${backup}`, 3);
-  // While rows are copied: the old one is open to everybody, and what is left behind does not harm.
+  // While rows are copied, the old database stays usable, and leftover files do no harm.
   const broken = replaceFile(file, () => assert.fail("it was not finished"));
   await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0, 0]]);
   writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));

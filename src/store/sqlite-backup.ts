@@ -87,7 +87,7 @@ export function readBackup(path: string): Source {
   }
 }
 
-/** Opens a file that nobody writes to, without creating files next to it. */
+/** Opens a file that has no writers, without creating files next to it. */
 function openUnchanged(path: string): DatabaseSync {
   const url = pathToFileURL(resolve(path));
   url.searchParams.set("immutable", "1");

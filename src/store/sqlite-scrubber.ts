@@ -13,7 +13,7 @@ const REWRITTEN_BYTES = 16 * 1024 * 1024;
 const REWRITING_MS = 60_000;
 
 /**
- * Removes old content from the database's files. `secure_delete` zeroes what is deleted from a page, but two places keep
+ * Removes old content from the database's files. `secure_delete` zeroes deleted data in a page, but two places keep
  * older copies: the write-ahead log, and the unused part of a page that SQLite has split (about one removed row in a
  * thousand, as measured). The log is emptied after a deletion, a change of password and in the hourly sweep; a small file
  * is rewritten after a deletion and in the sweep. A large file is not, because that would block writers for too long.
@@ -43,7 +43,7 @@ export class Scrubber {
     }
   }
 
-  /** Does what is due, outside of a transaction. A failure is ignored and retried later. */
+  /** Runs the scrubs that are due, outside a transaction. A failure is ignored and retried later. */
   run(): void {
     if (performance.now() < this.#logDueAt) return;
     this.#logDueAt = performance.now() + RETRY_MS;

@@ -7,7 +7,7 @@ export interface Table {
   readonly columns: readonly (readonly [name: string, kind: "number" | "text" | "key" | "bytes"])[];
   /** Number of leading columns that form the primary key. */
   readonly keyColumns: number;
-  /** How an account's rows are deleted with it: all at once, in steps, or by a rule of their own. */
+  /** How an account's rows are deleted: all at once, in steps, or by a special rule. */
   readonly deletion: "at-once" | "in-steps" | "own-rule";
 }
 
