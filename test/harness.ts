@@ -46,7 +46,7 @@ export interface CallOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** With TEST_ENGINE=postgres every server uses PostgreSQL: the one TEST_POSTGRES_URL names, or one for this file. */
+/** With TEST_ENGINE=postgres servers use PostgreSQL: at TEST_POSTGRES_URL, or started for this file. */
 const createDatabaseUrl = process.env["TEST_ENGINE"] === "postgres" ? await findPostgres() : async () => undefined;
 
 async function findPostgres(): Promise<() => Promise<string>> {
@@ -119,7 +119,7 @@ export async function startServer(
   };
 }
 
-/** Base paths of the running servers, by port. Their responses are compared with docs/openapi.json. */
+/** Base paths of the running servers by port. Their responses are validated against docs/openapi.json. */
 const basePaths = new Map<number, string>();
 
 export function callServer(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {
@@ -156,7 +156,7 @@ export function callServer(port: number, method: string, path: string, options: 
 
 let counter = 0;
 
-/** An id that no other call gives. */
+/** A new unique id. */
 export function newId(): string {
   counter += 1;
   return `00000000-0000-4000-8000-${counter.toString(16).padStart(12, "0")}`;
@@ -167,7 +167,7 @@ export function add(id: unknown, feedUrl: unknown): object {
   return { op: "add", data: { type: "subscription", id, attributes: { feed_url: feedUrl } } };
 }
 
-/** A result in one word: "added", or the status of its error. */
+/** "added", or the status of the error. */
 export function statusOf(result: Json): string {
   return result.data === undefined ? result.errors[0].status : "added";
 }

@@ -8,7 +8,7 @@ import { gzipSync } from "node:zlib";
 import { type Client, type ClientOptions, createClient, EarmarkError, NetworkError } from "../client/src/index.ts";
 import { run } from "./process.ts";
 
-/** Controls of terminals, controls of direction, and characters that cannot be seen. */
+/** Terminal control sequences, bidirectional controls and invisible characters. */
 const HOSTILE = "\x1b[2J\x07\x9b31m\u202egpj.exe\u2066\u200b\u{e0041}\u2028";
 const CONTROLS = /[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Zl}\p{DI}]/u;
 const MIB = 1_048_576;
@@ -40,20 +40,20 @@ const page = (data: readonly object[], { prev = null, next = null }: Links = {},
 const me = (limits: object) =>
   JSON.stringify({ data: { attributes: { name: "x" } }, meta: { counts: { subscriptions: 0 }, limits } });
 
-/** A client of a server that answers with these texts, and how often it was asked. */
-function answered(answer: (path: string, asked: number) => string, options: Partial<ClientOptions> = {}) {
-  let asked = 0;
+/** A client of a fake server that returns these bodies, and the number of requests so far. */
+function clientOf(respond: (path: string, requests: number) => string, options: Partial<ClientOptions> = {}) {
+  let requests = 0;
   const fetch = async (url: string) => {
-    asked += 1;
-    return new Response(answer(new URL(url).pathname, asked));
+    requests += 1;
+    return new Response(respond(new URL(url).pathname, requests));
   };
   const client = createClient({ url: "http://127.0.0.1", retries: 0, fetch, ...options });
-  return { client, asked: () => asked };
+  return { client, requests: () => requests };
 }
 
 async function failureOf(call: Promise<unknown>): Promise<unknown> {
   return call.then(
-    (value) => assert.fail(`it did not fail: ${JSON.stringify(value)}`),
+    (value) => assert.fail(`should have failed, but returned ${JSON.stringify(value)}`),
     (error) => error,
   );
 }
@@ -70,21 +70,21 @@ async function readAll(client: Client): Promise<number> {
   return count;
 }
 
-/** Sends so many MiB, no faster than they are read, and tells how many were sent when the connection is closed. */
-async function flood(response: ServerResponse, most: number, start = ""): Promise<number> {
+/** Sends up to `max` MiB as fast as the client reads. Resolves to the MiB sent when the connection is closed. */
+async function flood(response: ServerResponse, max: number, start = ""): Promise<number> {
   let sent = 0;
   const chunks = function* () {
     yield start;
-    for (; sent < most; sent += 1) yield "x".repeat(MIB);
+    for (; sent < max; sent += 1) yield "x".repeat(MIB);
   };
   Readable.from(chunks()).pipe(response);
   await once(response, "close");
   return sent;
 }
 
-describe("client, hostile server", () => {
+describe("client with a hostile server", () => {
   for (const status of [200, 404, 500]) {
-    test(`client: response of ${status} without end → Response Too Large`, async () => {
+    test(`client: endless response with status ${status} → Response Too Large`, async () => {
       const sent: Promise<number>[] = [];
       const url = await listen((_, response) => {
         response.writeHead(status);
@@ -99,19 +99,19 @@ describe("client, hostile server", () => {
     });
   }
 
-  test("client: compressed response that unpacks to more → Response Too Large", async () => {
+  test("client: compressed response that expands beyond the limit → Response Too Large", async () => {
     const bomb = gzipSync(Buffer.alloc(32 * MIB));
     assert.ok(bomb.length < MIB);
     const url = await listen((_, response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb));
     assert.equal(await titleOf(createClient({ url, retries: 0 }).me()), "Response Too Large");
   });
 
-  test("client: export larger than other responses may be → complete", async () => {
+  test("client: export larger than the limit of other responses → complete", async () => {
     const url = await listen((_, response) => void flood(response, 20));
     assert.equal((await createClient({ url }).exportOpml()).length, 20 * MIB);
   });
 
-  test("client: no response, or one byte now and then → timeout", async () => {
+  test("client: no response, or one byte at a time → timeout", async () => {
     const timers: NodeJS.Timeout[] = [];
     after(() => timers.forEach(clearInterval));
     const url = await listen(({ url: path }, response) => {
@@ -127,47 +127,50 @@ describe("client, hostile server", () => {
     assert.equal(retries, 2);
   });
 
-  test("client: page that links to itself, or to known items → Endless List", async () => {
-    for (const next of [() => "?page[number]=1&page[size]=100", (asked: number) => `?page[number]=${asked + 1}`]) {
+  test("client: page that links to itself, or repeats items → Endless List", async () => {
+    for (const next of [
+      () => "?page[number]=1&page[size]=100",
+      (requests: number) => `?page[number]=${requests + 1}`,
+    ]) {
       const first = [resource(1), resource(2)];
-      const list = answered((_, asked) => page(first, { next: next(asked) }));
+      const list = clientOf((_, requests) => page(first, { next: next(requests) }));
       assert.equal(await titleOf(readAll(list.client)), "Endless List");
-      assert.equal(list.asked(), 2);
-      const tokens = answered((_, asked) => page(first, { next: next(asked) }));
+      assert.equal(list.requests(), 2);
+      const tokens = clientOf((_, requests) => page(first, { next: next(requests) }));
       assert.equal(await titleOf(tokens.client.tokens()), "Endless List");
-      assert.equal(tokens.asked(), 2);
+      assert.equal(tokens.requests(), 2);
     }
-    const empty = answered((_, asked) => page([], { next: `?${asked}` }));
+    const empty = clientOf((_, requests) => page([], { next: `?${requests}` }));
     assert.equal(await titleOf(readAll(empty.client)), "Endless List");
-    assert.equal(empty.asked(), 1);
+    assert.equal(empty.requests(), 1);
   });
 
   test("client: pages that lead back and forth → Endless List", async () => {
-    const { client, asked } = answered((_, asked) =>
-      page([resource(asked % 2)], { prev: `?${asked}`, next: `?${asked}` }, 3 - (asked % 3)),
+    const { client, requests } = clientOf((_, requests) =>
+      page([resource(requests % 2)], { prev: `?${requests}`, next: `?${requests}` }, 3 - (requests % 3)),
     );
     assert.equal(await titleOf(readAll(client)), "Endless List");
-    assert.ok(asked() <= 30_000, String(asked()));
+    assert.ok(requests() <= 30_000, String(requests()));
   });
 
-  test("client: list with new items without end → Endless List after a million", async () => {
-    const items = Array.from({ length: 20_000 }, (_, index) => ({ id: `ASKED-${index}`, attributes: {} }));
-    const text = page(items, { next: "?ASKED" });
-    const { client } = answered((_, asked) => text.replaceAll("ASKED", String(asked)));
+  test("client: endless list of new items → Endless List after a million", async () => {
+    const items = Array.from({ length: 20_000 }, (_, index) => ({ id: `REQUEST-${index}`, attributes: {} }));
+    const text = page(items, { next: "?REQUEST" });
+    const { client } = clientOf((_, requests) => text.replaceAll("REQUEST", String(requests)));
     assert.equal(await titleOf(client.tokens()), "Endless List");
   });
 
-  test("client: limits that are no numbers → each feed is sent once", async () => {
+  test("client: limits that are not numbers → each feed is sent once", async () => {
     for (const limits of [{}, { operations_per_request: "many", body_bytes: null }, { operations_per_request: -5 }]) {
-      const { client, asked } = answered((path) =>
+      const { client, requests } = clientOf((path) =>
         path === "/v1/me" ? me(limits) : JSON.stringify({ "atomic:results": [{ data: resource(1) }] }),
       );
       const results = await client.subscribe(["https://a.example/1", "https://a.example/2", "https://a.example/3"]);
-      assert.deepEqual([results.length, asked()], [3, 4]);
+      assert.deepEqual([results.length, requests()], [3, 4]);
     }
   });
 
-  test("client: values of other types → Not Earmark", async () => {
+  test("client: values of the wrong type → Not Earmark", async () => {
     const { id, attributes } = resource(1);
     for (const item of [
       { id: "x".repeat(1_000), attributes },
@@ -175,11 +178,11 @@ describe("client, hostile server", () => {
       { id, attributes: { ...attributes, feed_url: ["https://a.example/"] } },
       { id, attributes: { ...attributes, user_subscribed_at: "never" } },
     ]) {
-      assert.equal(await titleOf(answered(() => page([item])).client.page()), "Not Earmark");
+      assert.equal(await titleOf(clientOf(() => page([item])).client.page()), "Not Earmark");
     }
   });
 
-  test("client: redirect to another origin → not followed, and the token stays", async () => {
+  test("client: redirect to another origin → not followed, the token is not sent", async () => {
     let visits = 0;
     const other = await listen((_, response) => {
       visits += 1;
@@ -194,7 +197,7 @@ describe("client, hostile server", () => {
     assert.equal(visits, 0);
   });
 
-  test("client: Retry-After that is too long or no number → fails at once, or waits as usual", async () => {
+  test("client: Retry-After too long or not a number → fails at once, or waits as usual", async () => {
     for (const [after, retries] of [
       ["86400", 0],
       ["1e999", 0],
@@ -212,7 +215,7 @@ describe("client, hostile server", () => {
   });
 });
 
-describe("command line, hostile server", () => {
+describe("command line with a hostile server", () => {
   const serve = (answers: Readonly<Record<string, string | readonly [status: number, body: string]>>) =>
     listen(({ url = "" }, response) => {
       const answer = answers[url.replace(/\?.*/, "")] ?? [404, ""];
@@ -233,7 +236,7 @@ describe("command line, hostile server", () => {
     assert.equal(JSON.parse(json).feed_url, FEED);
   });
 
-  test("remove: control characters in a feed URL → replaced in the question and the report", async () => {
+  test("remove: control characters in a feed URL → replaced in prompt and output", async () => {
     const url = await serve({ ...LIST, [`/v1/subscriptions/${resource(1).id}`]: "" });
     for (const options of [[], ["--yes"]]) {
       const { stderr } = await run(["remove", resource(1).id, "--server", url, ...options]);
@@ -265,7 +268,7 @@ describe("command line, hostile server", () => {
     assert.doesNotMatch(stdout, CONTROLS);
   });
 
-  test("export: what is no OPML file, or has control characters → refused", async () => {
+  test("export: not an OPML file, or control characters → refused", async () => {
     for (const body of [
       "\x1b]0;title\x07<opml></opml>",
       "rm -rf ~ # <opml>",
@@ -279,14 +282,14 @@ describe("command line, hostile server", () => {
         await serve({ "/v1/subscriptions.opml": body }),
       ]);
       assert.deepEqual([code, stdout], [1, ""], body);
-      assert.match(stderr, /not an OPML file/);
+      assert.match(stderr, /did not return an OPML file/);
     }
     const fine = `<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0"><body><outline xmlUrl="https://a.example/\u202e"/></body></opml>\n`;
     const { stdout } = await run(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
-    assert.equal(stdout, fine, "a file keeps what it has");
+    assert.equal(stdout, fine, "other characters are kept");
   });
 
-  test("export: response without end → refused", async () => {
+  test("export: endless response → refused", async () => {
     const url = await listen((_, response) => void flood(response, 512, "<opml>"));
     const { code, stdout, stderr } = await run(["export", "--server", url]);
     assert.deepEqual([code, stdout], [1, ""]);

@@ -34,12 +34,12 @@ import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
 import { temporaryFolder } from "./harness.ts";
 
-/** Request line and headers together; the body of a document about accounts has the same limit. */
+/** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;
-/** For text that has no limit but that of the body, and for that of the page and the client. */
+/** For text that is limited only by the body size, and for the page and the client. */
 const LONG = 64 * 1024;
 
-/** Every printable character of ASCII, and what means something to a reader of URLs, headers, names or JSON. */
+/** Every printable ASCII character, and sequences with a meaning in URLs, headers, names or JSON. */
 const UNITS = [
   ...Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)),
   ...[
@@ -79,7 +79,7 @@ const UNITS = [
     "http://",
     "earmark=",
   ],
-  // Two marks must be sorted to be compared, and Punycode is slowest with many different characters.
+  // Combining marks must be sorted for normalization, and Punycode is slowest with many different characters.
   Array.from({ length: 2_048 }, (_, index) => String.fromCharCode(0x4e00 + 7 * index)).join(""),
   Array.from({ length: 64 }, (_, index) => String.fromCharCode(0xc0 + index)).join(""),
   ...["é", "ü.", "\u0301", "\u0327\u0301", "\u200d", "\ufdfa", "\u{1d54f}"],
@@ -89,11 +89,11 @@ type Frame = readonly [before: string, after: string];
 
 interface Reader {
   readonly name: string;
-  /** The longest text that it may be given. */
+  /** Maximum length of its input. */
   readonly length: number;
-  /** What stands before and after the repeated characters, so that they reach each part of the reader. */
+  /** Text before and after the repeated unit, so that the unit reaches each part of the reader. */
   readonly frames?: readonly Frame[];
-  /** Prepares all that is not to be measured. */
+  /** Does the work that is not measured, and returns the function that is. */
   readonly prepare: (text: string) => () => unknown;
 }
 
@@ -144,12 +144,12 @@ const router = new Router(
   ),
 );
 
-/** A reader that needs nothing but the text. */
+/** A reader that needs only the text. */
 function plain(name: string, length: number, read: (text: string) => unknown, frames?: readonly Frame[]): Reader {
   return { name, length, prepare: (text) => () => read(text), ...(frames && { frames }) };
 }
 
-/** The guard remembers the last host, so each text has a guard of its own. */
+/** A new guard for each text, because a guard caches the last host. */
 function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
   const prepare = (text: string) => {
     const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient);
@@ -331,17 +331,17 @@ const READERS: readonly Reader[] = [
   ),
 ];
 
-/** What costs less than this is too short to be measured, and harms nobody. */
+/** Anything faster is too short to measure, and harmless. */
 const MEASURABLE_MS = 0.2;
-/** A quarter of the length costs a linear reader a quarter of the time, and a quadratic one a sixteenth. */
-const MOST = 9;
-/** How long a reader that looks quadratic is measured again before it is judged. */
-const PATIENCE_MS = 1_000;
+/** A linear reader takes 4 times as long for 4 times the text, a quadratic one 16 times. */
+const MAX_RATIO = 9;
+/** A reader that looks quadratic is measured again for this long. */
+const REMEASURE_MS = 1_000;
 
 const figures: { readonly name: string; readonly ms: number; readonly text: string }[] = [];
 
 for (const reader of READERS) {
-  test(`linear time: ${reader.name}`, async () => {
+  test(`linear time: ${reader.name} with repeated input → linear`, async () => {
     let slowest = { ms: 0, text: "" };
     for (const frame of [["", ""] as const, ...(reader.frames ?? [])]) {
       for (const unit of UNITS) {
@@ -349,7 +349,7 @@ for (const reader of READERS) {
         const [full, quarter] = await measure(reader, frame, unit);
         if (full > slowest.ms) slowest = { ms: full, text: name };
         assert.ok(
-          full < MEASURABLE_MS || full / quarter < MOST,
+          full < MEASURABLE_MS || full / quarter < MAX_RATIO,
           `${name} of ${reader.length} characters takes ${full.toFixed(2)} ms, a quarter of it ${quarter.toFixed(2)} ms`,
         );
       }
@@ -358,7 +358,7 @@ for (const reader of READERS) {
   });
 }
 
-test("linear time: the slowest readers", (t) => {
+test("linear time: all readers → the slowest are reported", (t) => {
   for (const { name, ms, text } of figures.sort((a, b) => b.ms - a.ms).slice(0, 3))
     t.diagnostic(`${name}: ${ms.toFixed(2)} ms for ${text}`);
 });
@@ -366,15 +366,15 @@ test("linear time: the slowest readers", (t) => {
 /** The best of several runs with the longest text, and with a quarter of it. */
 async function measure(reader: Reader, frame: Frame, unit: string): Promise<[full: number, quarter: number]> {
   let [full, quarter] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + REMEASURE_MS;
   for (let run = 1; run <= 5 || performance.now() < deadline; run += 1) {
     full = Math.min(full, await time(reader, frame, unit, reader.length));
     if (full < MEASURABLE_MS) break;
     if (run < 3) continue;
     quarter = Math.min(quarter, await time(reader, frame, unit, reader.length / 4));
     if (run < 5) continue;
-    if (full / quarter < MOST) break;
-    // Other processes may be at work: after a pause a run is least likely to be interrupted.
+    if (full / quarter < MAX_RATIO) break;
+    // Another process may have interrupted the run, which is least likely right after a pause.
     await setTimeout(5);
   }
   return [full, quarter];
@@ -382,7 +382,7 @@ async function measure(reader: Reader, frame: Frame, unit: string): Promise<[ful
 
 async function time({ prepare }: Reader, [before, after]: Frame, unit: string, length: number): Promise<number> {
   const run = unit.repeat(Math.ceil(length / unit.length)).slice(0, Math.max(1, length - before.length - after.length));
-  // Copied, so that it lies in memory as if it had just been received.
+  // Copied, so that the string is flat in memory, as if it had just been received.
   const read = prepare(Buffer.from(before + run + after).toString());
   const start = performance.now();
   try {

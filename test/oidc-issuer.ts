@@ -11,7 +11,7 @@ import { createVerifier, type VerifierOptions } from "../src/http/oidc.ts";
 export const AUDIENCE = "https://earmark.example/";
 export const DISCOVERY = "/.well-known/openid-configuration";
 export const NOW = new Date();
-/** In seconds from now, as JWTs count. */
+/** A JWT timestamp, in seconds from now. */
 export const at = (seconds: number) => Math.floor(NOW.getTime() / 1_000) + seconds;
 export const later = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);
 
@@ -22,10 +22,10 @@ export async function newKey(alg = "ES256"): Promise<Pair> {
   return { ...pair, alg, jwk: { ...(await exportJWK(pair.publicKey)), kid: randomUUID() } };
 }
 
-export type Answer = (response: ServerResponse) => void;
+export type Respond = (response: ServerResponse) => void;
 
 export const json =
-  (document: unknown): Answer =>
+  (document: unknown): Respond =>
   (response) =>
     void response.end(JSON.stringify(document));
 
@@ -36,9 +36,9 @@ export async function startIssuer() {
   const server = createServer((request, response) => {
     requests.push(request.url ?? "");
     response.setHeader("connection", "close");
-    const answer = issuer.answers[request.url ?? ""];
-    if (answer === undefined) response.writeHead(404).end();
-    else answer(response);
+    const respond = issuer.responses[request.url ?? ""];
+    if (respond === undefined) response.writeHead(404).end();
+    else respond(response);
   });
   const listen = async (port: number) => {
     server.listen(port, "127.0.0.1");
@@ -59,10 +59,10 @@ export async function startIssuer() {
     url,
     key,
     requests,
-    answers: {
+    responses: {
       [DISCOVERY]: json({ issuer: url, jwks_uri: `${url}/keys` }),
       "/keys": json({ keys: [key.jwk] }),
-    } as Record<string, Answer>,
+    } as Record<string, Respond>,
     /** Undefined removes a claim or a part of the header. */
     sign: (
       { alg, jwk, privateKey }: Pair,
@@ -80,17 +80,17 @@ export async function startIssuer() {
 
 /** A verifier for an issuer, with all errors that it reported. */
 export function verifierFor(issuer: string, options: Partial<VerifierOptions> = {}) {
-  const troubles: unknown[] = [];
+  const reported: unknown[] = [];
   const verifier = createVerifier({
     issuer,
     audience: AUDIENCE,
-    onTrouble: (error) => troubles.push(error),
+    onError: (error) => reported.push(error),
     ...options,
   });
-  return { troubles, verify: (jwt: string, now = NOW) => verifier(jwt, now) };
+  return { reported, verify: (jwt: string, now = NOW) => verifier(jwt, now) };
 }
 
-export const isUnreachable = (error: unknown) => {
+export const isUnavailable = (error: unknown) => {
   assert.ok(error instanceof RequestFailure);
   assert.deepEqual(error.error, {
     status: 503,

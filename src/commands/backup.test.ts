@@ -145,7 +145,7 @@ describe("backup and restore", () => {
     for (const path of [damaged, foreign, live, folder, join(folder, "nowhere.db")]) {
       const { code, stderr } = await run(["restore", path, "--yes"], settings);
       assert.equal(code, 1, path);
-      assert.match(stderr, /damaged|not a database|not a backup|no such file|malformed/i);
+      assert.match(stderr, /damaged|not an Earmark database|not a backup|no such file|malformed/i);
     }
     assert.equal(lines(await run(["list"], settings)).length, 200);
     assert.deepEqual(

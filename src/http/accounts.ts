@@ -25,7 +25,7 @@ import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Deleting an account needs a sign-in within this time: somebody may have left a browser open. */
+/** Deleting an account requires a sign-in within this time, in case the browser was left open. */
 const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
 const MAX_USER_AGENT = 200;
 
@@ -86,7 +86,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const client = { networks: networksOf(request), label: userAgentOf(request) };
       const opened = await accounts.signUp({ ...wanted, ...client }, clock());
-      if (isRefused(opened)) throw explain(opened, "password");
+      if (isRefused(opened)) throw toFailure(opened, "password");
       const data = accountResource(await accountOf(accounts, opened.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, opened.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
@@ -100,13 +100,14 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       if (refused !== undefined) {
         // An expired session must not learn whether the password is right.
         await caller.requireAccess();
-        throw explain(refused, "current_password");
+        throw toFailure(refused, "current_password");
       }
       respondEmpty(response);
     },
 
     async deleteAccount({ request, response, caller }: Call): Promise<void> {
-      if (clock().getTime() - caller.since.getTime() > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
+      if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
+        throw failure("recent-sign-in-required");
       if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
       respondEmpty(response, clearCookie(request));
     },
@@ -117,7 +118,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       const issued = await accounts.signIn({ name, password, networks, label: userAgentOf(request) }, clock());
       if (isRefused(issued)) {
         if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
-        throw explain(issued, "password");
+        throw toFailure(issued, "password");
       }
       const data = credentialResource(issued.credential, basePath, { current: true });
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
@@ -127,7 +128,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
       const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
       const opened = await accounts.createToken(caller, wanted, clock());
-      if (isRefused(opened)) throw explain(opened, "password");
+      if (isRefused(opened)) throw toFailure(opened, "password");
       const data = credentialResource(opened.credential, basePath, { token: opened.secret });
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
@@ -181,8 +182,8 @@ function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
-/** `secret` is the attribute that has the password. */
-function explain(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
+/** `secret` is the attribute with the password. */
+function toFailure(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
   switch (refusal.refused) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.wait));

@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 /** Exports and imports at a time, in total and per account. */
 const MAX_TRANSFERS = 64;
 const MAX_TRANSFERS_PER_ACCOUNT = 4;
-/** An operation has about this many bytes in a document. */
+/** Approximate size of one operation in a document. */
 const OPERATION_BYTES = 160;
 /** More operations than this make a long request. */
 const SHORT_OPERATIONS = 400;
@@ -17,13 +17,13 @@ export function createAdmission(maxQueuedOperations: number, hasAccounts: boolea
   const max = maxQueuedOperations;
   return {
     memory: new Budget({ max: memory, share: memory / 4, short: 64 * 1024 }),
-    // Without accounts there is one owner. The longest body leaves room for long ones of others.
+    // Without accounts there is a single owner. The largest body still leaves memory for those of others.
     operations: new Budget({ max, share: hasAccounts ? max / 2 : max, short: SHORT_OPERATIONS, largest: max / 2 }),
     transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, short: 1 }),
   };
 }
 
-/** Throws unless the write queue has room for the operations, which count until the handler is done. */
+/** Throws if the write queue is full. The operations count until the handler is done. */
 export function admitOperations(request: Request, operations: number): void {
   if (!request.charge("operations", operations)) throw failure("queue-full");
 }
@@ -33,19 +33,19 @@ export function assertCapacity(request: Request, bytes: number): void {
   if (!request.fits("operations", operationsIn(bytes))) throw failure("queue-full");
 }
 
-/** How many operations a body of this length counts as: it is charged before anything of it is parsed. */
+/** The number of operations that a body of this length is charged, before it is parsed. */
 export function operationsIn(bytes: number): number {
   return Math.ceil(bytes / OPERATION_BYTES);
 }
 
-/** Throws if too many exports and imports are running. It counts until the response is sent. */
+/** Throws if too many exports and imports are running. This one counts until its response is sent. */
 export function admitTransfer(request: Request): void {
   if (!request.charge("transfers", 1)) throw failure("too-many-transfers");
 }
 
 /**
- * How many bytes requests may hold in memory: three sixteenths of what this process may use (the machine's memory, or
- * the limit of its cgroup), between 32 and 128 MiB.
+ * The memory budget of all requests: 3/16 of the memory available to this process (of the machine, or its cgroup limit),
+ * between 32 and 128 MiB.
  */
 export function requestMemory(available = availableMemory()): number {
   return Math.min(128 * MIB, Math.max(32 * MIB, Math.floor((available * 3) / 16)));

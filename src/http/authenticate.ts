@@ -10,38 +10,38 @@ import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
 
 /**
- * Who may do what a route does:
+ * Who may use a route:
  * - `open`: anyone;
- * - `read`, `write`: a user, with a token of that scope at least;
- * - `account`: a user in person: signed in, or vouched for by the identity provider. A token of an app is not enough;
- * - `metrics`: whoever collects them.
+ * - `read`, `write`: a user; a token needs at least this scope;
+ * - `account`: a user with a session or a JWT of the identity provider; API tokens are not accepted;
+ * - `metrics`: the bearer of the metrics token.
  */
 export type Access = "open" | "read" | "write" | "account" | "metrics";
 
-/** The user a request acts for. A handler passes it on to every write of the store. */
+/** The user of a request. Handlers pass it to every write of the store. */
 export interface Principal extends Caller {
-  /** Undefined for the local user, and for one whom the identity provider vouches for. */
+  /** Undefined for the local user and for users of the identity provider. */
   readonly credential: Verified | undefined;
-  /** When the user last proved to be there in person. */
-  readonly since: Date;
-  /** Counts operations; throws 429 when there were too many in the last minute. */
+  /** Time of the sign-in, or the issue time of the JWT. */
+  readonly authenticatedAt: Date;
+  /** Counts operations towards the rate limit; throws 429 beyond it. */
   readonly spend: (operations: number) => void;
-  /** Throws 401 when the request would not be accepted any more: for long reads, between two pieces. */
+  /** Throws 401 if access has been revoked since the request began. Long reads check between pieces. */
   readonly requireAccess: () => void | Promise<void>;
 }
 
 export type Authenticate = (request: IncomingMessage, access: Access) => Principal | Promise<Principal>;
 
-/** A bearer token by RFC 6750: one space after the scheme, and nothing but these characters. */
+/** A bearer token as in RFC 6750: one space after the scheme, then only these characters. */
 const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
 
-/** Without accounts everyone who gets here is the one local user. */
+/** Without accounts every request belongs to the local user. */
 export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
   const everyone: Principal = {
     ...asUser(LOCAL_USER),
     credential: undefined,
-    get since() {
+    get authenticatedAt() {
       return clock();
     },
     spend: () => undefined,
@@ -72,18 +72,18 @@ export interface AuthenticationOptions {
   readonly clock: () => Date;
 }
 
-/** How many cookies of our name are tried: applications on other paths or hosts of the domain may set some. */
+/** Maximum session cookies to try: applications on other paths or hosts of the domain may set cookies of this name. */
 const MAX_SESSION_COOKIES = 4;
 
-/** Who comes: by what they hold, or because the identity provider says so. */
-type Known = Verified | { readonly kind: "vouched"; readonly user: UserId; readonly createdAt: Date };
+/** Verified by a credential, or by a JWT of the identity provider. */
+type VerifiedUser = Verified | { readonly kind: "jwt"; readonly user: UserId; readonly createdAt: Date };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
   const { accounts, config, readClient, verify, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
-    since: new Date(0),
+    authenticatedAt: new Date(0),
     spend: () => undefined,
     requireAccess: () => undefined,
   };
@@ -98,8 +98,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     if (wait > 0) throw failure("rate-limited", { limit: rate.perMinute, unit: what, ...retryAfter(wait) });
   };
 
-  /** Undefined when what they show opens nothing. */
-  const verifyRequest = async (request: IncomingMessage, now: Date): Promise<Known | undefined> => {
+  /** Undefined if the credential is invalid. */
+  const verifyRequest = async (request: IncomingMessage, now: Date): Promise<VerifiedUser | undefined> => {
     const { authorization } = request.headers;
     if (authorization === undefined) return verifySession(request, now);
     const text = BEARER.exec(authorization)?.[1];
@@ -107,7 +107,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
   };
 
-  /** What cookies of our name hold, each once; throws when there are none. */
+  /** The distinct values of the session cookies; throws if there are none. */
   const readSessions = (request: IncomingMessage): readonly string[] => {
     const { cookie } = request.headers;
     if (cookie === undefined) throw failure("unauthenticated");
@@ -122,19 +122,19 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return [...new Set(secrets)].slice(0, MAX_SESSION_COOKIES);
   };
 
-  /** The one valid session of the cookies. With two it is unclear who is meant, and one may be somebody else's. */
-  const verifySession = async (request: IncomingMessage, now: Date): Promise<Known | undefined> => {
+  /** The only valid session among the cookies. Two are rejected, because one may belong to another user. */
+  const verifySession = async (request: IncomingMessage, now: Date): Promise<VerifiedUser | undefined> => {
     const secrets = readSessions(request);
     const found = await Promise.all(secrets.map((secret) => accounts.verifyCredential(secret, "session", now)));
     const [valid, another] = found.filter((session) => session !== undefined);
     return another === undefined ? valid : undefined;
   };
 
-  const verifyJwt = async (text: string, now: Date): Promise<Known | undefined> => {
-    const vouched = await verify?.(text, now);
-    if (vouched === undefined || config.oidc === undefined) return undefined;
-    const user = await accounts.findOrCreateOidcUser(config.oidc.issuer, vouched.subject, config.oidc.signUp, now);
-    return user === undefined ? undefined : { kind: "vouched", user, createdAt: vouched.issuedAt };
+  const verifyJwt = async (text: string, now: Date): Promise<VerifiedUser | undefined> => {
+    const identity = await verify?.(text, now);
+    if (identity === undefined || config.oidc === undefined) return undefined;
+    const user = await accounts.findOrCreateOidcUser(config.oidc.issuer, identity.subject, config.oidc.signUp, now);
+    return user === undefined ? undefined : { kind: "jwt", user, createdAt: identity.issuedAt };
   };
 
   return async (request, access) => {
@@ -145,21 +145,21 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       return nobody;
     }
     const now = clock();
-    const known = await verifyRequest(request, now);
-    if (known === undefined) throw failure("invalid-credentials");
-    const { user } = known;
+    const verified = await verifyRequest(request, now);
+    if (verified === undefined) throw failure("invalid-credentials");
+    const { user } = verified;
     spend("requests", user, 1, requests, now);
-    if (known.kind === "token") {
+    if (verified.kind === "token") {
       if (access === "account") throw failure("session-required");
-      if (access === "write" && known.scope === "read") throw failure("insufficient-scope");
+      if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
     }
-    const credential = known.kind === "vouched" ? undefined : known;
+    const credential = verified.kind === "jwt" ? undefined : verified;
     return {
       user,
       credential,
       credentialHash: credential?.hash,
       maxSubscriptions: config.maxSubscriptions,
-      since: known.createdAt,
+      authenticatedAt: verified.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
         if ((await verifyRequest(request, clock()))?.user !== user) throw failure("invalid-credentials");
@@ -172,7 +172,7 @@ function perMinute(count: number): Rate {
   return { burst: count, perMinute: count };
 }
 
-/** Targets end up in the logs of proxies and the history of browsers: a secret in one is a secret no more. */
+/** Proxies log URLs and browsers keep them in their history, so a secret in a URL is rejected. */
 function refuseSecretInTarget({ url = "" }: IncomingMessage): void {
   const query = url.indexOf("?");
   if (query === -1 || !/(^|[?&])access_token=|em[ki]_[\w-]{20}/i.test(url.slice(query))) return;

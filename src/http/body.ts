@@ -4,15 +4,15 @@ import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
 import { readOnInNextTurn } from "./respond.ts";
 
-/** What is parsed from a body takes about twice its length besides the body itself. */
+/** A body and its parsed content together take about three times its length. */
 const CHARGE = 3;
 
-/** From this length on, a body is received piece by piece, with other requests in between. */
+/** Longer bodies are received in pieces, so that other requests are handled in between. */
 const LONG_BYTES = 64 * 1024;
 
 /**
- * Reads a body of at most `maxBytes`. It is charged to the memory that all requests share until the response is sent:
- * when that is used up, the request is rejected.
+ * Reads a body of at most `maxBytes`. It is charged to the shared memory budget until the response is sent; if the
+ * budget is used up, the request is rejected.
  */
 export function readBody(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export async function readJson(request: Request, response: Response, maxBytes: n
   return parseJson(await readBody(request, response, maxBytes));
 }
 
-/** Rejects what the headers alone rule out. */
+/** Rejects requests that the headers already show to be unacceptable. */
 function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
@@ -62,7 +62,7 @@ function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
 /**
  * The bytes received so far, in one buffer: a body may arrive in a million chunks of one byte, and keeping each would
@@ -71,7 +71,7 @@ const NOTHING = Buffer.alloc(0);
  */
 class Body {
   readonly #maxBytes: number;
-  #held: Buffer = NOTHING;
+  #held: Buffer = EMPTY;
   /** Undefined until a second chunk arrives. */
   #buffer: ArrayBuffer | undefined;
   length = 0;
@@ -99,12 +99,12 @@ class Body {
   /** The whole body, in a buffer of exactly its length unless it arrived in one chunk, which may be part of another. */
   take(): Buffer {
     const bytes = this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
-    this.#held = NOTHING;
+    this.#held = EMPTY;
     return bytes;
   }
 
   drop(): void {
-    this.#held = NOTHING;
+    this.#held = EMPTY;
     this.#buffer?.transfer(0);
   }
 

@@ -1,14 +1,14 @@
-/** Who a request is charged to: an account, or the network of a client without one. */
+/** What a request is charged to: its account, or the client's network if there is none. */
 export type Owner = string | number;
 
 /**
  * Admission control: what all requests share, and how much of it is in use. A request is charged through
- * `Request.charge` and releases everything by itself when it is over.
+ * `Request.charge`, and everything is released when it ends.
  */
 export interface Admission {
   /** Bytes of bodies, of requests that wait on their connection, and of responses that clients have not read. */
   readonly memory: Budget;
-  /** Operations that wait to be written. */
+  /** Operations in the write queue. */
   readonly operations: Budget;
   /** Exports and imports. */
   readonly transfers: Budget;
@@ -25,9 +25,9 @@ interface BudgetOptions {
 }
 
 /**
- * An amount that all requests share fairly: memory, places in a queue. No owner may hold more than its share while it
- * holds anything else. Long reservations may use three quarters together, so that short ones always have a reserve. A
- * reservation is accepted if there is no other long one, however large it is.
+ * An amount that all requests share fairly, such as memory or queue slots. An owner with several reservations may not
+ * exceed its share. All long reservations together may use three quarters, so that a reserve remains for short ones. A
+ * single long reservation is always accepted, whatever its size.
  */
 export class Budget {
   readonly #max: number;
@@ -51,12 +51,12 @@ export class Budget {
     return this.#taken;
   }
 
-  /** Holds nothing yet. The owner is asked for when something is first held. */
+  /** An empty reservation. Its owner is read when it is first resized. */
   reserve(of: { readonly owner: Owner }): Reservation {
     return new Reservation(this, of);
   }
 
-  /** What a reservation of this size counts: never more than all long ones may use, so that the reserve stays. */
+  /** The amount that a reservation of this size counts as: at most the limit of all long ones, to protect the reserve. */
   count(amount: number): number {
     return amount > this.#short ? Math.min(amount, this.#largest) : amount;
   }
@@ -83,7 +83,7 @@ export class Budget {
   }
 }
 
-/** What one request holds of a budget. */
+/** The part of a budget that one request holds. */
 export class Reservation {
   readonly #budget: Budget;
   readonly #of: { readonly owner: Owner };
@@ -99,7 +99,7 @@ export class Reservation {
     return this.#held;
   }
 
-  /** Holds `amount` from now on. False when that is too much: then it holds what it held before. */
+  /** Resizes to `amount`. Returns false and changes nothing if that is too much. */
   resize(amount: number): boolean {
     if (!this.fits(amount)) return false;
     const next = this.#budget.count(amount);

@@ -25,8 +25,8 @@ const FORCE_CLOSE_MS = 8_000;
 const PAUSE_AT = 64;
 const RESUME_BELOW = 16;
 /**
- * What was received already is parsed all the same: some thousand requests per connection. Each is charged about this
- * much memory, and its headers.
+ * Data that was already received is still parsed, up to several thousand requests per connection. Each is charged this much
+ * memory plus its headers.
  */
 const PIPELINED_BYTES = 4 * 1024;
 
@@ -110,17 +110,17 @@ interface PipelinedRequest {
 
 /** The requests of one connection. */
 interface Pipeline {
-  /** Those whose response is not finished, in order. */
+  /** Requests whose response is not finished, in order. */
   readonly waiting: PipelinedRequest[];
-  /** The last one that was parsed, whether its response is finished or not. */
+  /** The last parsed request, whether or not its response is finished. */
   last: PipelinedRequest | undefined;
   isBroken: boolean;
 }
 
 /**
  * Handles the requests of each connection one after another, in the order in which they arrived (RFC 9112, 9.3.2). Node
- * by itself starts all that arrived in one packet: a read would overtake the write before it, and a client that reads
- * no responses could make the server prepare hundreds of them.
+ * itself starts all requests that arrive in one packet: a read would overtake the write before it, and a client that
+ * reads no responses could make the server prepare hundreds of them.
  */
 class RequestPipelines {
   readonly #pipelines = new Map<Socket, Pipeline>();
@@ -153,7 +153,7 @@ class RequestPipelines {
       if (pipeline.last === last && request.complete) pipeline.last = undefined;
       if (waiting.length < RESUME_BELOW && socket.isPaused()) socket.resume();
       const [next] = waiting;
-      // In a turn of its own, so that other clients do not wait for all that this one has sent ahead.
+      // In a separate turn of the event loop, so that other clients do not wait for everything this one has pipelined.
       if (next !== undefined) setImmediate(() => socket.writable && this.#start(next));
     });
     if (waiting.length === 1) this.#start(last);
@@ -181,9 +181,8 @@ class RequestPipelines {
   }
 
   /**
-   * Ends a connection whose input cannot be parsed any further, after the responses to all requests before. When the
-   * input broke off in the body of a request that has a response already, there is no second one: it calls `close`
-   * instead of `respond`.
+   * Ends a connection whose input cannot be parsed, after the responses to all earlier requests. If the error is in the
+   * body of a request that already has a response, it calls `close` instead of `respond`.
    */
   fail(socket: Socket, respond: () => void, close: () => void): void {
     const pipeline = this.#pipelines.get(socket);
@@ -221,8 +220,8 @@ type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer
 
 /** Responds to bytes that never became a request: there is no response object, only the socket. */
 function respondToParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
-  // A client that has sent nothing may be a browser that connected in advance: it would take this response for that to
-  // its next request.
+  // A client that has sent nothing may be a browser that preconnects: it would take this response for the one to its next
+  // request.
   if (thrown.code === "ECONNRESET" || socket.bytesRead === 0) socket.destroy();
   // Bytes after the last request of a connection are ignored, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
@@ -255,7 +254,7 @@ function unknownMethod(
   allowed: Allowed,
 ): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
-  // Later in the packet it follows another request, and may be anything.
+  // If it follows another request in the packet, it may be anything.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;

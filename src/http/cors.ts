@@ -7,8 +7,8 @@ import type { Match } from "./router.ts";
 const MAX_AGE_S = "600";
 
 /**
- * Allows web apps of these origins to call the API with tokens, not with cookies. Adds the response headers; returns true
- * if the request was a preflight request, which is then answered.
+ * Allows web apps of these origins to call the API with tokens, not with cookies. Adds the response headers. Returns true
+ * if the request was a preflight, whose response is then complete.
  */
 export function createCors(
   origins: readonly string[],

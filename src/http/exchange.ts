@@ -28,7 +28,7 @@ export class Request {
     this.#ownerOf = ownerOf;
   }
 
-  /** Who it is charged to: the network it comes from, until its account is known. */
+  /** The owner it is charged to: its network, until its account is known. */
   get owner(): Owner {
     this.#owner ??= this.#ownerOf(this.raw);
     return this.#owner;
@@ -38,7 +38,7 @@ export class Request {
     this.#owner = owner;
   }
 
-  /** Charges it `amount` in all. False if that is too much: then it is charged what it was before. */
+  /** Charges it `amount` in total. Returns false and changes nothing if that is too much. */
   charge(resource: keyof Admission, amount: number): boolean {
     return this.#reservation(resource).resize(amount);
   }

@@ -25,7 +25,7 @@ suite("origins", () => {
     ["without accounts", open, 201, {}],
     ["with accounts", accounts, 201, { Cookie: ann.cookie }],
   ] as const) {
-    test(`${name}: the same host with another port or scheme → 403`, async () => {
+    test(`origins, ${name}: same host with another port or scheme → 403`, async () => {
       const { port } = server;
       assert.equal(await add(server, { ...own, Origin: `http://127.0.0.1:${port}` }), status);
       for (const origin of [
@@ -39,7 +39,7 @@ suite("origins", () => {
         assert.equal(await add(server, { ...own, Origin: origin }), 403, origin);
     });
 
-    test(`${name}: a page on another port of localhost → 403`, async () => {
+    test(`origins, ${name}: page on another port of localhost → 403`, async () => {
       const { port } = server;
       const localhost = { ...own, Host: `localhost:${port}` };
       for (const headers of [
@@ -54,7 +54,7 @@ suite("origins", () => {
     });
   }
 
-  test("an allowed name → its own with the default port and the port of Host, with no other", async () => {
+  test("origins: allowed host → accepted with the default port and the port of Host only", async () => {
     for (const [headers, status] of [
       [{ Origin: "https://pods.example" }, 201],
       [{ Origin: "https://pods.example:443" }, 201],
@@ -62,13 +62,13 @@ suite("origins", () => {
       [{ Origin: "https://pods.example:8443", Host: "127.0.0.1:8443" }, 201],
       [{ Origin: "https://pods.example:8443", Host: "pods.example" }, 403],
       [{ Origin: "https://pods.example:8443" }, 403],
-      // A browser that reached us over a TLS proxy that we do not know says so first.
+      // Behind an unknown TLS proxy, the browser itself reports the same origin.
       [{ Origin: "https://pods.example:8443", "Sec-Fetch-Site": "same-origin" }, 201],
     ] as const)
       assert.equal(await add(open, headers), status, JSON.stringify(headers));
   });
 
-  test("a trusted proxy that tells the scheme → only that scheme is ours", async () => {
+  test("origins: trusted proxy reports the scheme → only that scheme is accepted", async () => {
     for (const [proto, origin, status] of [
       ["https", "https://pods.example", 201],
       ["https", "http://pods.example", 403],
@@ -88,7 +88,7 @@ suite("HTTP/1.0 without Host", () => {
     ["without accounts", open, ""],
     ["with accounts", accounts, `Cookie: ${ann.cookie}\r\n`],
   ] as const) {
-    test(`${name}: an Origin or another site → 403, neither → 404 for an unknown id`, async () => {
+    test(`HTTP/1.0 without Host, ${name}: an Origin or another site → 403, neither → 404 for an unknown id`, async () => {
       const remove = async (headers: string) => {
         const id = newId();
         const target = `/v1/subscriptions/${id}`;
@@ -114,7 +114,7 @@ suite("navigations from another site", () => {
   const SITES = ["cross-site", "same-site"];
 
   for (const site of SITES) {
-    test(`to the API, ${site} → 403, signed in or not, with accounts or without`, async () => {
+    test(`navigation: to the API, ${site} → 403, signed in or not, with accounts or without`, async () => {
       const link = { ...VISIT, "Sec-Fetch-Site": site };
       for (const method of ["GET", "HEAD"]) {
         for (const path of API) {
@@ -125,7 +125,7 @@ suite("navigations from another site", () => {
       }
     });
 
-    test(`to a page, ${site} → 200`, async () => {
+    test(`navigation: to a page, ${site} → 200`, async () => {
       for (const path of ["/", "/docs", "/openapi.json"]) {
         for (const server of [accounts, open])
           assert.equal(await statusOf(server, "GET", path, { ...VISIT, "Sec-Fetch-Site": site }), 200, path);
@@ -134,7 +134,7 @@ suite("navigations from another site", () => {
     });
   }
 
-  test("from the server's own page, from a bookmark or with a token → 200", async () => {
+  test("navigation: from the server's own page, from a bookmark or with a token → 200", async () => {
     for (const site of ["same-origin", "none"]) {
       const link = { ...VISIT, "Sec-Fetch-Site": site };
       assert.equal(await statusOf(accounts, "GET", "/v1/subscriptions.opml", { ...link, Cookie: ann.cookie }), 200);

@@ -23,7 +23,7 @@ export function createGuard(
     name: undefined,
     isServed: false,
   };
-  /** The host name of a Host header, and whether it is one of this server's. Nearly every request has the same one. */
+  /** The host name of a Host header, and whether this server serves it. Cached, because nearly every request has the same. */
   const read = (host: string) => {
     if (last.host !== host) {
       const name = parseOrigin(`http://${host}`)?.hostname;
@@ -70,8 +70,8 @@ export function createGuard(
 
   /**
    * A web page cannot make a browser send an Authorization header, so requests with one are not forged. CORS origins need
-   * a token to write. A cross-site read would only reveal whether the user is signed in (whether a download starts), so
-   * such requests are rejected before the cookie is read.
+   * a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a download
+   * starts), so it is rejected before the cookie is read.
    */
   const refuseForgery = (raw: IncomingMessage, isApi: boolean) => {
     const { authorization, "sec-fetch-site": site } = raw.headers;
@@ -116,13 +116,13 @@ function isOtherSite(site: string | string[] | undefined): boolean {
   return site !== undefined && site !== "same-origin" && site !== "none";
 }
 
-/** Whether somebody follows a link: the response is shown to that person, and the other site sees nothing of it. */
+/** Whether the user follows a link: the browser shows the response, and the linking site cannot read it. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   const { "sec-fetch-mode": mode, "sec-fetch-dest": destination } = headers;
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
 }
 
-/** A scheme, the longest host name and a port. */
+/** Longer than any scheme, host name and port. */
 const MAX_ORIGIN = 300;
 
 /** Undefined unless the text is a scheme, a host and optionally a port. */

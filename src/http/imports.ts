@@ -14,7 +14,7 @@ import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
 const OPML_TYPE = "text/x-opml; charset=utf-8";
-/** What browsers and programs call such a file. */
+/** Media types that browsers and programs use for OPML files. */
 const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
 
 export function requireOpmlType(header: string | undefined): void {
@@ -63,7 +63,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   };
 }
 
-/** Other requests report that nothing was changed when the store fails, which is not true of an import. */
+/** When the store fails, other requests have changed nothing; an import may have added some feeds. */
 function interrupted(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
   log.error({ reqId: id, err: cause }, "import interrupted");
   return failure("import-interrupted", { count: done });

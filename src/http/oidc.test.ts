@@ -8,12 +8,12 @@ import { AUDIENCE, at, DISCOVERY, json, later, newKey, startIssuer, verifierFor 
 
 const part = (value: unknown) => base64url.encode(JSON.stringify(value));
 
-/** What this test asks of the real provider, which has no types of its own. */
+/** The part of the oidc-provider package that this test uses; it has no types. */
 interface OidcProvider {
   readonly Provider: new (issuer: string, configuration: object) => { callback(): RequestListener };
 }
 
-/** A certified implementation, not ours. */
+/** Starts a certified third-party provider. */
 async function startProvider() {
   const name: string = "oidc-provider";
   const { Provider }: OidcProvider = await import(name);
@@ -49,7 +49,7 @@ async function startProvider() {
       },
     },
     pkce: { required: () => false },
-    // Its defaults, but it would complain of them.
+    // Equal to the defaults, which print warnings if they are not set.
     findAccount: (_context: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
     ttl: { AccessToken: 600, ClientCredentials: 600, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
   });
@@ -66,7 +66,7 @@ async function startProvider() {
     return JSON.parse(body) as { access_token: string; id_token: string };
   };
 
-  /** What a browser does while someone logs in and consents. */
+  /** Follows the redirects of login and consent like a browser. */
   const logIn = async (login: string, resource: string) => {
     const cookies = new Map<string, string>();
     const back = `${url}/back`;
@@ -99,21 +99,21 @@ async function startProvider() {
 
 const provider = await startProvider();
 
-test("an access token that a real provider gave an app is accepted", async () => {
+test("OIDC: access token of a real provider for an app → accepted", async () => {
   const grant = { grant_type: "client_credentials", scope: "subscriptions" };
   const { access_token: jwt } = await provider.tokens({ ...grant, resource: AUDIENCE });
-  const { verify, troubles } = verifierFor(provider.url);
+  const { verify, reported } = verifierFor(provider.url);
   const now = new Date();
-  const vouched = await verify(jwt, now);
-  assert.equal(vouched?.subject, "app");
-  assert.equal(vouched.issuedAt.getTime(), (decodeJwt(jwt).iat ?? 0) * 1_000);
+  const identity = await verify(jwt, now);
+  assert.equal(identity?.subject, "app");
+  assert.equal(identity.issuedAt.getTime(), (decodeJwt(jwt).iat ?? 0) * 1_000);
   assert.equal(await verify(jwt, new Date(now.getTime() + 24 * 3_600_000)), undefined);
   const { access_token: other } = await provider.tokens({ ...grant, resource: "https://other.example/" });
   assert.equal(await verify(other, now), undefined);
-  assert.deepEqual(troubles, []);
+  assert.deepEqual(reported, []);
 });
 
-test("the tokens of someone who logged in at a real provider are accepted, each by its own audience", async () => {
+test("OIDC: tokens of a user of a real provider → accepted for their own audience only", async () => {
   const { access_token: access, id_token: id } = await provider.logIn("alice", AUDIENCE);
   const now = new Date();
   const api = verifierFor(provider.url);
@@ -126,14 +126,14 @@ test("the tokens of someone who logged in at a real provider are accepted, each 
 
 const issuer = await startIssuer();
 const { key, sign } = issuer;
-const { verify, troubles } = verifierFor(issuer.url);
+const { verify, reported } = verifierFor(issuer.url);
 
 suite("algorithms", { concurrency: true }, () => {
   for (const alg of ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]) {
-    test(`a JWT signed with ${alg} is accepted`, async () => {
+    test(`OIDC: JWT signed with ${alg} → accepted`, async () => {
       const key = await newKey(alg);
       const issuer = await startIssuer();
-      issuer.answers["/keys"] = json({ keys: [issuer.key.jwk, key.jwk] });
+      issuer.responses["/keys"] = json({ keys: [issuer.key.jwk, key.jwk] });
       const { verify } = verifierFor(issuer.url);
       const expected = { subject: "alice", issuedAt: new Date(at(0) * 1_000) };
       assert.deepEqual(await verify(await issuer.sign(key)), expected);
@@ -141,21 +141,21 @@ suite("algorithms", { concurrency: true }, () => {
   }
 });
 
-test("an issuer whose name ends with a slash is found", async () => {
+test("OIDC: issuer with a trailing slash → found", async () => {
   const issuer = await startIssuer();
   const name = `${issuer.url}/`;
-  issuer.answers[DISCOVERY] = json({ issuer: name, jwks_uri: `${issuer.url}/keys` });
+  issuer.responses[DISCOVERY] = json({ issuer: name, jwks_uri: `${issuer.url}/keys` });
   const { verify } = verifierFor(name);
   assert.equal((await verify(await issuer.sign(issuer.key, { iss: name })))?.subject, "alice");
   assert.equal(await verify(await issuer.sign(issuer.key)), undefined);
 });
 
-test("a JWT may be for several audiences, and may leave its key unnamed when there is one alone", async () => {
+test("OIDC: several audiences, or no key id with a single key → accepted", async () => {
   assert.ok(await verify(await sign(key, { aud: ["https://other.example/", AUDIENCE] })));
   assert.ok(await verify(await sign(key, {}, { kid: undefined })));
 });
 
-const UNFIT_CLAIMS: readonly (readonly [string, Record<string, unknown>])[] = [
+const INVALID_CLAIMS: readonly (readonly [string, Record<string, unknown>])[] = [
   ["for another audience", { aud: "https://earmark.example" }],
   ["for other audiences", { aud: ["https://other.example/"] }],
   ["without an audience", { aud: undefined }],
@@ -163,27 +163,27 @@ const UNFIT_CLAIMS: readonly (readonly [string, Record<string, unknown>])[] = [
   ["without an issuer", { iss: undefined }],
   ["that has expired", { exp: at(-60) }],
   ["that never expires", { exp: undefined }],
-  ["whose expiry is no number", { exp: String(at(600)) }],
-  ["that does not hold yet", { nbf: at(60) }],
-  ["without a time of issue", { iat: undefined }],
-  ["that will be issued in the future", { iat: at(60) }],
-  ["that was issued at no time", { iat: -1e300 }],
+  ["whose expiry is not a number", { exp: String(at(600)) }],
+  ["that is not valid yet", { nbf: at(60) }],
+  ["without an issue time", { iat: undefined }],
+  ["issued in the future", { iat: at(60) }],
+  ["with an invalid issue time", { iat: -1e300 }],
   ["without a subject", { sub: undefined }],
   ["with an empty subject", { sub: "" }],
-  ["with a subject that is no text", { sub: 17 }],
+  ["with a subject that is not a string", { sub: 17 }],
   ["with a subject that is too long", { sub: "x".repeat(256) }],
   ["with a control character in its subject", { sub: "al\u0000ice" }],
-  ["with a subject that is no Unicode", { sub: "alice\ud800" }],
+  ["with a lone surrogate in its subject", { sub: "alice\ud800" }],
 ];
-for (const [what, changes] of UNFIT_CLAIMS) {
-  test(`a JWT ${what} is refused`, async () => assert.equal(await verify(await sign(key, changes)), undefined));
+for (const [what, changes] of INVALID_CLAIMS) {
+  test(`OIDC: JWT ${what} → rejected`, async () => assert.equal(await verify(await sign(key, changes)), undefined));
 }
 
-test("a subject may have 255 characters of any language", async () => {
+test("OIDC: subject of 255 characters, or in any script → accepted", async () => {
   for (const sub of ["x".repeat(255), "Åse 🎧"]) assert.equal((await verify(await sign(key, { sub })))?.subject, sub);
 });
 
-test("clocks may differ by half a minute, and no more", async () => {
+test("OIDC: clock skew of up to 30 seconds → accepted", async () => {
   const jwt = await sign(key, { nbf: at(0), exp: at(600) });
   assert.ok(await verify(jwt, later(625)));
   assert.equal(await verify(jwt, later(635)), undefined);
@@ -191,7 +191,7 @@ test("clocks may differ by half a minute, and no more", async () => {
   assert.equal(await verify(jwt, later(-35)), undefined);
 });
 
-test("what a provider signs besides access tokens and ID tokens is refused", async () => {
+test("OIDC: JWT that is neither an access token nor an ID token → rejected", async () => {
   for (const typ of ["JWT", "jwt", "at+jwt", "application/at+jwt"])
     assert.ok(await verify(await sign(key, {}, { typ })));
   for (const typ of ["logout+jwt", "secevent+jwt", "dpop+jwt", ""]) {
@@ -199,7 +199,7 @@ test("what a provider signs besides access tokens and ID tokens is refused", asy
   }
 });
 
-test("a JWT that was changed after it was signed is refused", async () => {
+test("OIDC: JWT changed after signing → rejected", async () => {
   const jwt = await sign(key);
   assert.ok(await verify(jwt));
   const [header = "", payload = "", signature = ""] = jwt.split(".");
@@ -214,7 +214,7 @@ test("a JWT that was changed after it was signed is refused", async () => {
   for (const parts of changed) assert.equal(await verify(parts.join(".")), undefined, parts.join("."));
 });
 
-test("a JWT that is signed with no algorithm, or with a public key as secret, is refused", async () => {
+test("OIDC: JWT without signature, or with a public key as secret → rejected", async () => {
   const payload = part(decodeJwt(await sign(key)));
   for (const alg of ["none", "None", "NONE"]) {
     const header = part({ alg, kid: key.jwk.kid });
@@ -228,21 +228,21 @@ test("a JWT that is signed with no algorithm, or with a public key as secret, is
   }
 });
 
-test("a secret among the keys of the provider opens nothing", async () => {
+test("OIDC: symmetric key at the provider → rejected", async () => {
   const issuer = await startIssuer();
   const secret = Buffer.from("a secret that is long enough to be one");
   const k = base64url.encode(secret);
-  issuer.answers["/keys"] = json({ keys: [{ kty: "oct", kid: "1", alg: "HS256", k }] });
+  issuer.responses["/keys"] = json({ keys: [{ kty: "oct", kid: "1", alg: "HS256", k }] });
   const jwt = new SignJWT(decodeJwt(await issuer.sign(issuer.key))).setProtectedHeader({ alg: "HS256", kid: "1" });
   assert.equal(await verifierFor(issuer.url).verify(await jwt.sign(secret)), undefined);
   assert.deepEqual(issuer.requests, []);
 });
 
-test("a JWT that was signed by a stranger is refused, whatever key it names or brings along", async () => {
+test("OIDC: JWT signed with a foreign key → rejected, whatever key its header names", async () => {
   const stranger = await newKey();
   const { kid } = key.jwk;
   const trap = await startIssuer();
-  trap.answers["/keys"] = json({ keys: [{ ...stranger.jwk, kid }] });
+  trap.responses["/keys"] = json({ keys: [{ ...stranger.jwk, kid }] });
   for (const header of [
     { kid },
     { kid: undefined },
@@ -255,7 +255,7 @@ test("a JWT that was signed by a stranger is refused, whatever key it names or b
   assert.deepEqual(trap.requests, []);
 });
 
-test("what is no JWT, or too long for one, is refused before the provider is asked", async () => {
+test("OIDC: not a JWT, encrypted or too long → rejected without a request to the provider", async () => {
   const issuer = await startIssuer();
   const { verify } = verifierFor(issuer.url);
   const long = await issuer.sign(issuer.key, { padding: "x".repeat(9 * 1024) });
@@ -269,4 +269,4 @@ test("what is no JWT, or too long for one, is refused before the provider is ask
   assert.ok(await verify(jwt));
 });
 
-test("bad JWTs are no trouble of the provider", () => assert.deepEqual(troubles, []));
+test("OIDC: invalid JWTs → not reported as errors of the provider", () => assert.deepEqual(reported, []));

@@ -2,74 +2,74 @@ import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, RemoteJWKSet } from "j
 import { failure, RequestFailure } from "../errors.ts";
 import { isObject } from "../jsonapi/resource.ts";
 
-/** Whom an identity provider names in a JWT. */
-export interface Vouched {
+/** The user that a JWT identifies. */
+export interface Identity {
   readonly subject: string;
   readonly issuedAt: Date;
 }
 
 /**
- * Undefined when the JWT does not hold. Throws RequestFailure 503 when the provider cannot be reached and so nothing can
- * be said.
+ * Returns undefined if the JWT is invalid. Throws RequestFailure 503 if the provider is unavailable, so that the JWT cannot
+ * be verified.
  */
-export type Verify = (jwt: string, now: Date) => Promise<Vouched | undefined>;
+export type Verify = (jwt: string, now: Date) => Promise<Identity | undefined>;
 
 export interface VerifierOptions {
   readonly issuer: string;
   readonly audience: string;
-  /** Hears what is wrong with the provider, for the log; at most once in a cool-down, and never any part of a JWT. */
-  readonly onTrouble?: (error: unknown) => void;
-  /** How long the provider is left alone after a failure, and after its keys were fetched. */
+  /** Called with errors of the provider, for the log: at most once per cool-down, never with any part of a JWT. */
+  readonly onError?: (error: unknown) => void;
+  /** Minimum time between requests to the provider after a failure or after fetching its keys. */
   readonly cooldownMs?: number;
-  /** How long one answer of the provider may take. */
+  /** Timeout of one request to the provider. */
   readonly timeoutMs?: number;
-  /** After this time keys are fetched again, so that a key which the provider has withdrawn stops working. */
+  /** Keys are fetched again after this time, so that keys the provider has withdrawn stop working. */
   readonly maxAgeMs?: number;
 }
 
 const MAX_JWT_LENGTH = 8 * 1024;
-/** An encrypted JWT has five parts, and one without a signature an empty one. */
+/** Rejects encrypted JWTs, which have five parts, and unsigned ones, whose last part is empty. */
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/** With a symmetric algorithm whoever can verify can sign, and the provider's public keys are known to everyone. */
+/** No symmetric algorithms: anyone could sign with a public key of the provider as the secret. */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512"],
   ...["PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512"],
   ...["EdDSA", "Ed25519"],
 ];
-/** Access tokens and ID tokens. Providers sign other things too, such as the notice that someone has logged out. */
+/** Access tokens and ID tokens. Providers also sign other JWTs, such as logout tokens. */
 const TYPES = /^(application\/)?(at\+)?jwt$/i;
-/** The provider's clock is not ours. Clocks that are kept in time at all are within a few seconds of each other. */
+/** Allowed clock skew between the provider and this server. */
 const CLOCK_TOLERANCE_S = 30;
-/** The limit that OpenID Connect sets. */
+/** Limit of the OpenID Connect specification. */
 const MAX_SUBJECT_LENGTH = 255;
-/** Lone surrogates too: in UTF-8 they would all be the same, and so would their owners. */
-const UNFIT_FOR_SUBJECT = /[\p{Cc}\p{Cs}]/u;
-/** Real documents have a few KiB. */
+/** Includes lone surrogates: UTF-8 encodes all of them the same, so different users would share an account. */
+const INVALID_IN_SUBJECT = /[\p{Cc}\p{Cs}]/u;
+/** Real documents are a few KiB. */
 const MAX_DOCUMENT_BYTES = 256 * 1024;
 
-/** Accepts the access tokens and ID tokens of one identity provider. It is first asked when a JWT needs its keys. */
+/** Accepts access tokens and ID tokens of one identity provider. Its keys are fetched when first needed. */
 export function createVerifier({
   issuer,
   audience,
-  onTrouble,
+  onError,
   cooldownMs = 5_000,
   timeoutMs = 3_000,
   maxAgeMs = 600_000,
 }: VerifierOptions): Verify {
   const provider = { issuer, cooldownMs, timeoutMs, maxAgeMs };
-  let troubleAt = Number.NEGATIVE_INFINITY;
-  // What is wrong with a key is found with every JWT that names it, and strangers can send many of those.
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  // A bad key causes an error for every JWT that names it, and anyone can send those.
   const report = (error: unknown) => {
-    if (performance.now() < troubleAt + cooldownMs) return;
-    troubleAt = performance.now();
-    onTrouble?.(error);
+    if (performance.now() < reportedAt + cooldownMs) return;
+    reportedAt = performance.now();
+    onError?.(error);
   };
   const keyFor = createKeyFinder(provider, report);
 
   return async (jwt, now) => {
     if (jwt.length > MAX_JWT_LENGTH || !JWT.test(jwt)) return undefined;
-    // Here, so that a server without an identity provider does not load it.
+    // Loaded on demand, because most servers have no identity provider.
     const { errors, jwtVerify } = await import("jose");
     try {
       const { payload, protectedHeader } = await jwtVerify(jwt, keyFor, {
@@ -83,18 +83,18 @@ export function createVerifier({
       return TYPES.test(protectedHeader.typ ?? "JWT") ? readClaims(payload, now) : undefined;
     } catch (error) {
       if (error instanceof RequestFailure) throw error;
-      // Anything else comes of a key that cannot be used. These errors know of the key alone, those of a JWT hold its claims.
+      // Other errors mean an unusable key. They are safe to log; errors about a JWT contain its claims.
       if (!(error instanceof errors.JOSEError) || error instanceof errors.JWKSInvalid) report(error);
       return undefined;
     }
   };
 }
 
-function readClaims({ sub, iat }: JWTPayload, now: Date): Vouched | undefined {
+function readClaims({ sub, iat }: JWTPayload, now: Date): Identity | undefined {
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH) return undefined;
-  if (UNFIT_FOR_SUBJECT.test(sub)) return undefined;
+  if (INVALID_IN_SUBJECT.test(sub)) return undefined;
   const issuedAt = new Date((iat ?? Number.NaN) * 1_000);
-  // A JWT of the future would outlive what is revoked by the time of its issue. This is false for an invalid date too.
+  // A JWT from the future would survive a revocation, which compares the issue time. Also rejects invalid dates.
   if (!(issuedAt.getTime() <= now.getTime() + CLOCK_TOLERANCE_S * 1_000)) return undefined;
   return { subject: sub, issuedAt };
 }
@@ -102,8 +102,8 @@ function readClaims({ sub, iat }: JWTPayload, now: Date): Vouched | undefined {
 type Provider = Readonly<Record<"cooldownMs" | "timeoutMs" | "maxAgeMs", number>> & { readonly issuer: string };
 
 /**
- * Finds the key that a JWT names. `jose` alone would fetch again with every JWT after a failure, and would give up keys that
- * have grown old even when there are no others to be had.
+ * Finds the key that a JWT names. Compared with plain `jose`, it does not fetch again for every JWT after a failure, and it
+ * keeps expired keys while the provider is down.
  */
 function createKeyFinder(
   { issuer, cooldownMs, timeoutMs, maxAgeMs }: Provider,
@@ -113,15 +113,15 @@ function createKeyFinder(
   let renewAt = Number.POSITIVE_INFINITY;
   let keys: Promise<RemoteJWKSet> | undefined;
 
-  const isLeftAlone = () => failedAt !== undefined && performance.now() < failedAt + cooldownMs;
+  const isCoolingDown = () => failedAt !== undefined && performance.now() < failedAt + cooldownMs;
 
-  /** Asks something of the provider, unless it has failed just now. */
-  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    if (isLeftAlone()) throw failure("identity-provider-unavailable");
+  /** Sends a request to the provider, unless the last one has just failed. */
+  const attempt = async <T>(request: () => Promise<T>): Promise<T> => {
+    if (isCoolingDown()) throw failure("identity-provider-unavailable");
     try {
-      const answer = await question();
+      const result = await request();
       failedAt = undefined;
-      return answer;
+      return result;
     } catch (error) {
       failedAt = performance.now();
       report(error);
@@ -131,14 +131,14 @@ function createKeyFinder(
 
   const discover = async () => {
     const jose = await import("jose");
-    return jose.createRemoteJWKSet(await ask(() => discoverKeys(issuer, timeoutMs)), {
+    return jose.createRemoteJWKSet(await attempt(() => discoverKeys(issuer, timeoutMs)), {
       cooldownDuration: cooldownMs,
       timeoutDuration: timeoutMs,
       cacheMaxAge: Number.POSITIVE_INFINITY,
       [jose.customFetch]: (url, { signal }) =>
-        ask(async () => {
+        attempt(async () => {
           const document = await fetchJson(url, signal);
-          // Throws when it is no set of keys: that is a failure as any other.
+          // Throws if it is not a key set.
           jose.createLocalJWKSet(document as JSONWebKeySet);
           renewAt = performance.now() + maxAgeMs;
           return Response.json(document);
@@ -151,35 +151,35 @@ function createKeyFinder(
       keys = undefined;
       throw error;
     });
-    const known = await keys;
-    if (performance.now() >= renewAt && !isLeftAlone()) {
-      const renewal = known.reload().catch(() => undefined);
-      // While the provider is down nobody waits for it to come back, since the keys that are known will do.
+    const keySet = await keys;
+    if (performance.now() >= renewAt && !isCoolingDown()) {
+      const renewal = keySet.reload().catch(() => undefined);
+      // While the provider is down, requests use the cached keys instead of waiting.
       if (failedAt === undefined) await renewal;
     }
-    return known(header, token);
+    return keySet(header, token);
   };
 }
 
-/** Where the keys are. */
+/** Returns the URL of the keys. */
 async function discoverKeys(issuer: string, timeoutMs: number): Promise<URL> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const document = await fetchJson(url, AbortSignal.timeout(timeoutMs));
   if (!isObject(document)) throw new Error(`${url} is not an object`);
-  if (document["issuer"] !== issuer) throw new Error(`${url} is of another issuer`);
+  if (document["issuer"] !== issuer) throw new Error(`${url} names another issuer`);
   const keys = URL.parse(String(document["jwks_uri"]));
-  // Whoever can change the keys on their way can be everyone.
+  // An attacker who can modify the keys in transit can impersonate any user.
   if (keys?.protocol === "https:") return keys;
   if (keys?.protocol === "http:" && URL.parse(issuer)?.protocol === "http:") return keys;
-  throw new Error(`${url} has a jwks_uri that is no https: address`);
+  throw new Error(`${url} has a jwks_uri that is not an https: URL`);
 }
 
-/** Follows no redirects: they could lead from https: to http:, or to what only this machine can reach. */
+/** Does not follow redirects: they could lead to http: or to the internal network. */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, { redirect: "manual", signal, headers: { accept: "application/json" } });
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new Error(`${url} answered ${response.status}`);
+    throw new Error(`${url} returned ${response.status}`);
   }
   const parts: Uint8Array[] = [];
   let length = 0;

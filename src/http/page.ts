@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
   svg: "image/svg+xml",
 };
-/** Only our own files, nothing inline, no frames, and no text that becomes a script. */
+/** Only our own files, nothing inline, no frames, no strings evaluated as scripts. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 /** A file with a hash in its name never changes. */
@@ -24,7 +24,7 @@ interface File {
   readonly tag: string;
   readonly cache: string;
   readonly plain: Buffer;
-  /** Compressed, best first. */
+  /** Compressed variants in order of preference. */
   readonly encoded: readonly (readonly [coding: string, bytes: Buffer])[];
 }
 

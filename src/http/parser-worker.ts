@@ -23,7 +23,7 @@ export type ParsedPiece =
 export const MORE = "more";
 
 const PIECE_ITEMS = 1_000;
-/** Several times as many as an operation has. */
+/** Several times as many values as a valid operation has. */
 const VALUES_PER_OPERATION = 32;
 
 let parsed: { readonly entries: readonly Entry[] } | { readonly operations: readonly Operation[] } = { entries: [] };

@@ -119,7 +119,7 @@ test("parser: parsed bodies are still in use → the next waits until one is don
   const eight = isInUse(8);
   const results = Array.from({ length: 10 }, parse).map((result) => result.catch((error: Error) => error.message));
   await eight;
-  // The other thread is free, and answers after anything that this one could have started meanwhile.
+  // The other thread is idle, and its reply comes after anything that this one could have started in the meantime.
   await parser
     .parse({ kind: "opml", bytes: Buffer.alloc(MIB + 1, " ") }, "bob", free, always, use)
     .catch(() => undefined);

@@ -9,18 +9,18 @@ import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
 
-/** How long parsing one body may take: a hostile one could take forever. */
-const TIME_MS = 10_000;
+/** Maximum time to parse one body. */
+const TIMEOUT_MS = 10_000;
 /**
- * Heap of the thread: for itself, and for each byte that a body may have. It is several times what the worst body takes,
- * since a thread that reaches its limit may take the process with it: what bounds memory is what the readers accept.
+ * Heap limit of the thread: a base, plus some per byte of the longest body. It is several times what the worst body needs,
+ * because a thread that reaches its limit may crash the process. The limits of the readers are what bounds memory.
  */
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;
-/** How long the thread waits for another body before it ends. */
+/** An idle thread exits after this time. */
 const IDLE_MS = 10_000;
 
-/** Bodies up to this length have a thread of their own, so that they do not wait for longer ones. */
+/** Bodies up to this length have a separate thread, so that they do not wait for longer ones. */
 const MEDIUM_BYTES = 1024 * 1024;
 /**
  * How many parsed bodies of a thread may be in use. Node accepts one connection per iteration of the event loop: if a
@@ -48,8 +48,8 @@ export class Parser {
   }
 
   /**
-   * Passes the items of a body, in order, to `use` and returns its result; the body's bytes are gone afterwards. Parsing
-   * takes time whatever the body contains, so each kilobyte counts as one operation under the caller's rate limit.
+   * Passes the items of a body, in order, to `use` and returns its result. The body's buffer is detached. Parsing takes
+   * time whatever the body contains, so each kilobyte counts as one operation towards the caller's rate limit.
    */
   async parse<Item, Result>(
     job: ParseJob,
@@ -70,8 +70,8 @@ export class Parser {
 }
 
 /**
- * A thread that parses one body after another; owners take turns. A body that takes too long ends the thread and
- * nothing else. The memory that bodies hold bounds how many can wait.
+ * A thread that parses one body at a time; owners take turns. A body that takes too long ends only the thread. The memory
+ * budget limits how many bodies can wait.
  */
 class ParserThread {
   readonly #heapMib: number;
@@ -128,7 +128,7 @@ class ParserThread {
   async #parseNow(job: ParseJob, isWanted: () => boolean): Promise<readonly unknown[]> {
     if (!isWanted()) throw failure("body-incomplete");
     const worker = this.#worker ?? this.#start();
-    const timer = setTimeout(() => void worker.terminate(), TIME_MS);
+    const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS);
     try {
       const items: unknown[] = [];
       let piece = await ask(worker, job);
@@ -176,7 +176,7 @@ function tooComplex({ kind }: ParseJob): Error {
   return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 
-/** A thread that ends instead of replying was ended by the body it was parsing. */
+/** If the thread ends without a reply, the body it was parsing is the cause. */
 function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPiece> {
   worker.ref();
   worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));

@@ -42,7 +42,7 @@ export function respondMoved(response: Response, location: string): void {
   response.writeHead(308, { ...headersOf(response), location, "content-length": 0 }).end();
 }
 
-/** The client has the current version already. */
+/** 304: the client already has the current version. */
 export function respondUnchanged(response: Response, headers: Headers): void {
   response.writeHead(304, { ...headersOf(response), ...headers }).end();
 }
@@ -52,9 +52,8 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
 }
 
 /**
- * Sends a long text in pieces of 64 KiB, each when the client has read the one before. All such responses take turns,
- * and in each turn of the event loop one piece is written, so that other requests do not wait. HEAD reads nothing of the
- * text.
+ * Sends a long text in pieces of 64 KiB, each after the client has read the previous one. Such responses take turns: one
+ * piece is written per turn of the event loop, so that other requests do not wait. For HEAD the text is not read.
  */
 export async function respondInPieces(
   request: Request,
@@ -67,7 +66,7 @@ export async function respondInPieces(
     response.writeHead(200, head).end();
     return;
   }
-  // A failure before the second text still gets an error response; the first one is often ready at once.
+  // Until the second piece is ready, a failure still gets an error response.
   const start: IteratorResult<string, unknown>[] = [await texts.next(), await texts.next()];
   if (response.destroyed) return;
   response.writeHead(200, head);
@@ -90,7 +89,7 @@ export async function respondInPieces(
   }
 }
 
-/** Lets one waiting response continue per turn of the event loop; owners take turns. */
+/** Resumes one waiting response per turn of the event loop; owners take turns. */
 class Turns {
   readonly #queue = new FairQueue<Owner, () => void>();
 
@@ -119,8 +118,8 @@ async function writePiece(response: Response, piece: string): Promise<void> {
 }
 
 /**
- * Charges what the client has not read yet to the memory that requests share. The client must read at a minimum rate;
- * otherwise the connection is closed. To be called when a response is complete.
+ * Charges the unread part of a complete response to the shared memory budget. A client that reads below the minimum rate
+ * is disconnected.
  */
 export function chargeUnsent(request: Request, response: Response): void {
   const unsent = response.writableLength;
@@ -133,7 +132,7 @@ export function chargeUnsent(request: Request, response: Response): void {
   response.once("close", () => clearTimeout(timer));
 }
 
-/** How long a client may take to read so many bytes, in milliseconds. */
+/** Maximum time for a client to read this many bytes, in milliseconds. */
 function readingTime(bytes: number): number {
   return READING_MS + (1_000 * bytes) / MIN_BYTES_PER_SECOND;
 }
@@ -170,7 +169,7 @@ export function respondContent(
     "content-type": contentType,
     "content-length": length,
   });
-  // As many bytes as characters: ASCII, which can be written as Latin-1 without conversion.
+  // As many bytes as characters means ASCII, which can be written as Latin-1 without conversion.
   response.end(content, length === content.length ? "latin1" : "utf8");
 }
 

@@ -27,7 +27,7 @@ interface Declaration<Query> {
   readonly access: Access;
   /** JSON:API unless given. Errors are in this dialect too. */
   readonly dialect?: Dialect;
-  /** Whether the response is a document, for which the Accept header counts, or a file. */
+  /** A document is subject to content negotiation (Accept); a file is not. */
   readonly response?: "document" | "file";
   /** Reads the query string. Unless given, no parameters are allowed. */
   readonly query?: (query: string) => Query;
@@ -84,7 +84,7 @@ export interface Match {
 const MAX_PARAM_LENGTH = 64 * 1024;
 
 export class Router {
-  /** Finds resources. The library also tells methods apart, which `routeOf` does: all paths are stored under GET. */
+  /** Finds resources by path. Methods are handled by `routeOf`, so all paths are registered under GET. */
   readonly #tree = createTree({ maxParamLength: MAX_PARAM_LENGTH });
 
   constructor(routes: readonly Route[]) {

@@ -14,7 +14,7 @@ import { createSubscriptionHandlers } from "./subscriptions.ts";
 
 /** A document with one subscription. */
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
-/** Documents about accounts are short; a password of a megabyte is not even read. */
+/** Account documents are short, so a password of a megabyte is not even read. */
 const MAX_ACCOUNT_BYTES = 16 * 1024;
 
 /** Every route of the server. */

@@ -22,10 +22,10 @@ import { type Match, pathOf, type Route, Router, relativeTo, routeOf } from "./r
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
-/** Connections that wait to be accepted. With a short queue, one client that opens many makes others retransmit. */
+/** Queue of connections to accept. If it is short, one client that opens many makes others retransmit. */
 const BACKLOG = 4_096;
 
-/** Any other method may write, and so counts as an operation at least. */
+/** Any other method may write, and counts as at least one operation. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const NO_PAGE =
@@ -55,16 +55,16 @@ export function createServer(options: ServerOptions): Server {
   metrics?.watchQueue(() => admission.operations.taken);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const isVerbose = config.logLevel === "debug";
-  // Errors of databases and identity providers may contain text that somebody else chose.
+  // Errors of databases and identity providers may contain untrusted text.
   const hooks = { streamWrite: escapeControlCharacters };
   const log = pino({ level: config.logLevel, hooks }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
     log.warn(
-      "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients seem to have one address, and cookies are not marked Secure.",
+      "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients share one address, and cookies are not marked Secure.",
     ),
   );
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
-  const onTrouble = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
+  const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
     accounts === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
@@ -72,7 +72,7 @@ export function createServer(options: ServerOptions): Server {
           accounts,
           config: config.accounts,
           metricsToken: config.metricsToken,
-          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onTrouble }),
+          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onError }),
           readClient,
           basePath: config.basePath,
           clock,
@@ -158,8 +158,8 @@ export function createServer(options: ServerOptions): Server {
 }
 
 /**
- * Resolves when Node has parsed the packet that the request came in. Handlers run in the middle of that: if the rest of the
- * packet is malformed, the error about that is the only response.
+ * Resolves when Node has parsed the whole packet that contains the request. If the rest of the packet is malformed, that
+ * error must be the only response.
  */
 function packetParsed(): Promise<void> {
   return Promise.resolve();

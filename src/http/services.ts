@@ -4,7 +4,7 @@ import type { SubscriptionStore } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** What handlers work with. */
+/** Dependencies of the handlers. */
 export interface Services {
   readonly config: Config;
   readonly store: SubscriptionStore;

@@ -82,7 +82,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    // Two statements, since a cluster distributes the two tables by different keys.
+    // Two statements, because a cluster distributes the two tables by different keys.
     const [identity] = await this.#read<{ user_id: string }>(
       "select user_id from earmark.identities where key = $1",
       identityKey(name, issuer).toString("hex"),
@@ -109,7 +109,7 @@ export class PostgresAccounts implements AccountStore {
     const { password, keepSession, expectedHash } = wished;
     return this.#transact(async (connection) => {
       const former = await lockAccount(connection, user);
-      // No two hashes are alike: an attempt whose answer was lost has set this one.
+      // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
       if (former === password) return true;
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
@@ -131,7 +131,7 @@ export class PostgresAccounts implements AccountStore {
         [user],
       );
       const [row] = rows;
-      // Gone at a retry: the first attempt has deleted it, though its answer was lost.
+      // Missing on a retry: the first attempt deleted it, but its reply was lost.
       if (row === undefined && wasThere) return true;
       await requireCredential(connection, caller, at);
       if (row === undefined) return false;
@@ -155,7 +155,7 @@ export class PostgresAccounts implements AccountStore {
     });
     if (isDone) {
       await this.#erase(user).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, but not yet all of its list", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but its list not completely", { cause, unknown: true });
       });
     }
     return isDone;
@@ -195,7 +195,7 @@ export class PostgresAccounts implements AccountStore {
          from earmark.credentials where user_id = $1 and kind = $2`,
         [user, kind, bytesOf(hash)],
       );
-      // An attempt whose answer was lost has added it.
+      // An earlier attempt whose reply was lost has already added it.
       if (rows[0]?.known === true) return "added";
       await requireCredential(connection, caller, createdAt);
       if (user !== NOBODY && current === undefined) return "gone";
@@ -247,7 +247,7 @@ export class PostgresAccounts implements AccountStore {
         "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
         values,
       );
-      // Gone at a retry: the first attempt may have removed the caller's own credential.
+      // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
       await requireCredential(connection, caller, at);
       const { rowCount } = await connection.query(

@@ -14,7 +14,7 @@ import {
 } from "./postgres-connection.ts";
 import { lockCredentials } from "./postgres-credentials.ts";
 
-/** Changes of one request. Feeds are given as the digits of their key. */
+/** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
 export interface Job {
   readonly changes: readonly KeyedChange<string>[];
   readonly at: number;
@@ -24,7 +24,7 @@ export interface Job {
 
 export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly sequence: number } | "access-revoked";
 
-/** How many removals are looked up at a time to be erased. */
+/** Number of removals to erase at a time. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
 /** Jobs of one user that share a transaction, through all attempts at it. */
@@ -32,9 +32,9 @@ interface Group {
   readonly postgres: Postgres;
   readonly user: UserId;
   readonly jobs: readonly Job[];
-  /** Marks the rows that it writes. */
+  /** Stored in `written_by` of the rows that it writes. */
   readonly writer: number;
-  /** What an earlier attempt wrote whose commit was not confirmed. */
+  /** What an earlier attempt with an unconfirmed commit wrote. */
   unconfirmed: Written | undefined;
 }
 
@@ -329,8 +329,8 @@ async function commit(
 }
 
 /**
- * Whether a commit happened whose reply was lost: then a row under one of its numbers has its writer's mark. The lock
- * waits for a server that has not noticed yet that the connection is gone.
+ * Whether a commit succeeded although its reply was lost: then a row with one of its numbers has its `written_by`. The lock
+ * waits for a server that has not noticed yet that the connection was lost.
  */
 async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
   const [, , found] = await Promise.all([

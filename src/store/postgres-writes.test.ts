@@ -144,7 +144,7 @@ test("page: any offset → reads few rows", async () => {
   for (let round = 0; round < 10; round += 1) {
     for (const offset of [0, 5_000, 9_975]) assert.equal((await reader.page(2, { offset, size: 25 })).items.length, 25);
   }
-  // What was read is told when the connection ends.
+  // The number of rows read is reported when the connection closes.
   await reader.close();
   let read = 0;
   for (let tries = 0; tries < 100 && read === 0; tries += 1) {

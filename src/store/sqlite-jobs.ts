@@ -2,7 +2,7 @@ import type { Answer } from "../list.ts";
 import type { Change, Draft, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 
-/** What the main thread asks of the writer thread. */
+/** A request from the main thread to the writer thread. */
 export type Job =
   | (Authorized & {
       readonly kind: "change";
@@ -13,22 +13,22 @@ export type Job =
   | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
   /** Erases some of the removals before that time. */
   | { readonly kind: "forget"; readonly before: number }
-  /** Writes something that changes nothing, to check that the database can be written. */
+  /** A write without effect, to check that the database is writable. */
   | { readonly kind: "probe" };
 
-/** A job that is only done while this credential is valid, if one is given. */
+/** A job that runs only if this credential, if given, is valid. */
 export interface Authorized {
   readonly credentialHash: string | undefined;
   readonly at: number;
 }
 
-/** A change of accounts is answered by a number of its own, `forget` by the number of erased removals. */
+/** A number for `account` (see sqlite-accounts.ts), and for `forget` the number of erased removals. */
 export type JobAnswer =
   | { readonly answers: readonly Answer<string>[]; readonly sequence: number }
   | "access-revoked"
   | number;
 
-/** A failure is `unknown` when the group may be stored all the same. */
+/** A failure is `unknown` if the group may have been stored nevertheless. */
 export type GroupAnswer =
   | { readonly answers: readonly JobAnswer[] }
   | { readonly failure: Error; readonly unknown: boolean };

@@ -4,7 +4,7 @@ import type { Change, UserId } from "../subscriptions.ts";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 
-/** How many removals are erased in one transaction. */
+/** Removals to erase per transaction. */
 export const FORGOTTEN_AT_ONCE = 1_000;
 
 type Row = [
@@ -86,7 +86,7 @@ export class ListWriter {
     return list;
   }
 
-  /** Writes what the lists have collected. The next job reads them anew. */
+  /** Writes the changed lists. The next job reads them again. */
   flush(): void {
     for (const [user, list] of this.#lists) {
       if (list.unused.length > 0) {
@@ -117,7 +117,7 @@ export class SqliteList implements List<Uint8Array> {
   sequence: number;
   total: number;
   forgotten: number;
-  /** Sequence numbers that are no item's place any more, or never were. */
+  /** Sequence numbers without an item: new gaps. */
   readonly unused: number[] = [];
   readonly #writer: ListWriter;
   readonly #user: UserId;

@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { FairQueue } from "../fair-queue.ts";
 import type { UserId } from "../subscriptions.ts";
 
-/** A group takes jobs until it has this many operations, so that nobody waits long behind the others. */
+/** Maximum operations per group, so that no job waits long for the others. */
 const GROUP_OPERATIONS = 2_000;
 
 /** Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written. */
@@ -16,8 +16,8 @@ interface Waiting<Job, Result> {
 }
 
 /**
- * Jobs that wait to be written. While one group is being written the next one gathers here: under load many requests
- * share one transaction, and a single request waits for nobody. Admission control bounds how much can wait.
+ * Pending writes. While one group is being written, the next one collects here, so that under load many requests share
+ * one transaction and a single request does not wait. Admission control limits the size of the queue.
  */
 export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
@@ -44,13 +44,13 @@ export class WriteQueue<Job, Result> {
     return this.#running === undefined;
   }
 
-  /** Resolves when no job waits any more. */
+  /** Resolves when the queue is empty. */
   async idle(): Promise<void> {
     await this.#running;
   }
 
   async #run(): Promise<void> {
-    // Requests that have arrived already join the first group.
+    // Requests that have already arrived join the first group.
     await endOfTurn();
     let writing = this.#writeNext();
     while (writing !== undefined) {
