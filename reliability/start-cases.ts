@@ -58,7 +58,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a database of another program",
       code: 1,
-      words: [/is not a database of Earmark/, /left as it is/, /set DATABASE_URL to another file/],
+      words: [/is not an Earmark database/, /not changed/, /set DATABASE_URL to another file/],
       prepare(folder) {
         const foreign = new DatabaseSync(file(folder));
         foreign.exec("create table songs (name text); insert into songs values ('x')");
@@ -69,7 +69,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a file that is no database",
       code: 1,
-      words: [/is not a database of Earmark/, /set DATABASE_URL to another file/],
+      words: [/is not an Earmark database/, /set DATABASE_URL to another file/],
       prepare(folder) {
         writeFileSync(file(folder), "Dear diary,\n".repeat(100));
         return onFile(folder);
@@ -78,7 +78,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a file of a newer version",
       code: 1,
-      words: [/newer Earmark \(schema 99/, /install that version/],
+      words: [/newer Earmark \(schema version 99/, /install that version/],
       prepare(folder) {
         change(file(folder), "pragma user_version = 99");
         return onFile(folder);
@@ -87,7 +87,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a damaged file",
       code: 1,
-      words: [/is damaged|Cannot open the database/, /put a backup in its place|Check that it is a whole file/],
+      words: [/is damaged|Cannot open the database/, /restore a backup|Check that it is an intact/],
       prepare(folder) {
         const bytes = readFileSync(database);
         writeFileSync(file(folder), bytes.fill(0xa5, bytes.length / 2));
@@ -105,9 +105,9 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
       },
     },
     {
-      name: "accounts, served without asking who it is",
+      name: "accounts, served without authentication",
       code: 1,
-      words: [/There are accounts/, /set EARMARK_ACCOUNTS=true/, /EARMARK_ALLOW_ANONYMOUS=true/],
+      words: [/has accounts/, /Set EARMARK_ACCOUNTS=true/, /EARMARK_ALLOW_ANONYMOUS=true/],
       prepare(folder) {
         copyFileSync(withAccounts, file(folder));
         return onFile(folder);
@@ -128,7 +128,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a folder in place of the file",
       code: 1,
-      words: [/Cannot open the database/, /Check that it is a whole file/],
+      words: [/Cannot open the database/, /Check that it is an intact/],
       prepare(folder) {
         mkdirSync(file(folder));
         return onFile(folder);
@@ -144,13 +144,13 @@ export function casesOfSettings(database: string): readonly Case[] {
   };
   return [
     {
-      name: "settings that cannot be",
+      name: "invalid settings",
       code: WRONG_SETTINGS,
-      words: [/PORT=99999/, /EARMARK_MAX_OPERATION: there is no such setting; did you mean/, /--help/],
+      words: [/PORT=99999/, /EARMARK_MAX_OPERATION: unknown setting; did you mean/, /--help/],
       prepare: (folder) => ({ ...withDatabase(folder), PORT: "99999", EARMARK_MAX_OPERATION: "5" }),
     },
     {
-      name: "a database that is not known",
+      name: "an unsupported database",
       code: WRONG_SETTINGS,
       words: [/DATABASE_URL/, /--help/],
       prepare: () => ({ DATABASE_URL: "mysql://localhost/x" }),
@@ -162,7 +162,7 @@ export function casesOfSettings(database: string): readonly Case[] {
       prepare: (folder) => ({ ...withDatabase(folder), HOST: "0.0.0.0" }),
     },
     {
-      name: "a first password that anyone would guess",
+      name: "a common admin password",
       code: 1,
       words: [/Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD/],
       prepare: (folder) => ({
@@ -173,7 +173,7 @@ export function casesOfSettings(database: string): readonly Case[] {
       }),
     },
     {
-      name: "a port that is taken",
+      name: "a port that is in use",
       code: 1,
       words: [/Port \d+ is in use/, /set PORT to another/],
       async prepare(folder, run) {
@@ -217,7 +217,7 @@ export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): r
     {
       name: "PostgreSQL that is not there",
       code: 1,
-      words: [/Cannot use the database/, /Check DATABASE_URL, and that the server runs/],
+      words: [/Cannot use the database/, /Check DATABASE_URL, and that the server is running/],
       prepare: () => ({ DATABASE_URL: "postgres://earmark@127.0.0.1:1/earmark" }),
     },
   ];

@@ -58,7 +58,7 @@ async function tryAll(run: Run, cases: readonly Case[]): Promise<Findings> {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, tryNext));
   const refused = cases.length - new Set(violations.map((words) => words.split(":")[0])).size;
-  return { figures: `${cases.length} starts that must not be, ${refused} refused as they should`, violations };
+  return { figures: `${cases.length} invalid starts, ${refused} refused with the right message`, violations };
 }
 
 async function tryOne(run: Run, { code, words, prepare }: Case, folder: string): Promise<string[]> {

@@ -130,7 +130,7 @@ test("serve: a base path that is a route of the server → exit code 78", async 
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_BASE_PATH: "/v1/x" };
   const { code, stderr } = await run(["serve"], settings);
   assert.equal(code, 78);
-  assert.match(stderr, /EARMARK_BASE_PATH=\/v1\/x: must not start with a path of Earmark itself/);
+  assert.match(stderr, /EARMARK_BASE_PATH=\/v1\/x: must not start with one of Earmark's own paths/);
 });
 
 test("serve: the port or the file is in use → an error with advice", async () => {

@@ -154,7 +154,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.equal((await me(server, cookieOf(session))).status, 200);
       await done(database, ["user", "passwd", "ann", "--password-stdin"], OTHER_PASSWORD);
       assert.equal((await me(server, cookieOf(session))).status, 401, "every session has ended");
-      assert.equal(await statusOfToken(server, tablet), 200, "a token goes on working");
+      assert.equal(await statusOfToken(server, tablet), 200, "a token stays valid");
       assert.equal((await signIn(server, "ann", PASSWORD)).status, 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 201);
 

@@ -5,7 +5,7 @@ import { nameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
-import type { Terminal } from "./terminal.ts";
+import { count, type Terminal } from "./terminal.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MAX_DAYS = 3_650;
@@ -40,7 +40,7 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
 }
 
 export async function changePassword(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
-  // Checked before anyone types a password.
+  // Checked before the user types a password.
   await withAccounts(terminal, async (accounts) => requirePassword(await accountOf(terminal, accounts, name)));
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
@@ -53,7 +53,7 @@ export async function changePassword(terminal: Terminal, name: string, fromInput
 }
 
 function requirePassword({ name, issuer }: Account): void {
-  if (issuer !== "") throw new UserError(`"${name}" signs in with ${issuer} and has no password here.`);
+  if (issuer !== "") throw new UserError(`"${name}" signs in through ${issuer} and has no password.`);
 }
 
 export async function deleteUser(terminal: Terminal, name: string, isConfirmed: boolean): Promise<void> {
@@ -61,7 +61,7 @@ export async function deleteUser(terminal: Terminal, name: string, isConfirmed: 
     const { user } = await accountOf(terminal, accounts, name);
     return (await store.page(user, { offset: 0, size: 1 })).total;
   });
-  const question = `Delete "${name}" with ${total} subscriptions, all tokens and sessions? This cannot be undone.`;
+  const question = `Delete "${name}" with ${count(total, "subscription")}, all tokens and sessions? This cannot be undone.`;
   await terminal.confirm(question, isConfirmed);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
@@ -100,7 +100,7 @@ export async function createToken(
 ): Promise<void> {
   const fault = faultOfLabel(label ?? "");
   if (label === undefined || fault !== undefined)
-    throw new UserError(`--label ${label === undefined ? "is required: the app that the token is for" : fault}.`);
+    throw new UserError(`--label ${label === undefined ? "is required; use the name of the app" : fault}.`);
   const length = readDays(days);
   const expiresAt = length === undefined ? undefined : new Date(terminal.world.now().getTime() + length * DAY_MS);
   await withAccounts(terminal, async (accounts) => {

@@ -6,7 +6,7 @@ import { UserError } from "../user-error.ts";
 
 const MAX_INPUT = 4_096;
 
-/** Reads a password that is piped in: all input but a trailing line break. */
+/** Reads a piped password: all input except a trailing line break. */
 export async function readPassword(input: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

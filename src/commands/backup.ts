@@ -10,7 +10,7 @@ import { type Source, TABLES } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
 import { askYesOrNo } from "./ask.ts";
 import { copy, fill } from "./copy.ts";
-import { type Terminal, UsageError } from "./terminal.ts";
+import { count, type Terminal, UsageError } from "./terminal.ts";
 
 /**
  * Copies everything to one SQLite file, even while servers write, whatever the engine. The file gets its name only when
@@ -34,7 +34,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(unfinished);
     renameSync(unfinished, path);
     syncFile(dirname(path));
-    terminal.say(`Backed up ${nameOf(databaseUrl)} to ${path}: ${rows} subscriptions, verified.`);
+    terminal.say(`Backed up ${nameOf(databaseUrl)} to ${path}: ${count(rows, "subscription")}, verified.`);
   } catch (error) {
     for (const rest of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + rest, { force: true });
     if (error instanceof UserError) throw error;
@@ -44,7 +44,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
   }
 }
 
-/** A backup can wait; the clients of the server cannot. */
+/** A backup is less urgent than the server's clients. */
 function lowerPriority(): void {
   try {
     setPriority(constants.priority.PRIORITY_LOW);
@@ -53,10 +53,10 @@ function lowerPriority(): void {
   }
 }
 
-/** What happens to the tokens, sessions and invitations of a backup, some of which may have been revoked since. */
+/** Whether the tokens, sessions and invitations of a backup stay valid, even those that were revoked later. */
 export type RestoredAccess = "keep" | "end";
 
-/** Replaces the database with the rows of a backup, and keeps the old database if the engine can. */
+/** Replaces the database with the rows of a backup, and keeps the old database if the engine supports that. */
 export async function restore(
   terminal: Terminal,
   path: string,
@@ -73,7 +73,7 @@ export async function restore(
     const revived = await describeAccess(source, now);
     if (replace !== undefined)
       await terminal.confirm(
-        `Replace the database at ${name} with the ${subscriptions} subscriptions of ${path}?`,
+        `Replace the database at ${name} with ${count(subscriptions, "subscription")} from ${path}?`,
         isConfirmed,
       );
     const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
@@ -84,7 +84,7 @@ export async function restore(
     };
     const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).replaceEmpty());
     await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
-    terminal.say(`Restored ${subscriptions} subscriptions from ${path} to ${name}.`);
+    terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (revived !== undefined && isKept)
       terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
     if (!isKept) terminal.say(`The backup's ${revived} are not valid: users sign in again and create new tokens.`);

@@ -1,6 +1,6 @@
 import { UserError } from "../user-error.ts";
 
-/** A command as it is completed. */
+/** A command, as a completion script needs it. */
 export interface CompletedCommand {
   readonly name: string;
   readonly summary: string;

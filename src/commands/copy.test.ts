@@ -35,7 +35,7 @@ async function withStore<T>(url: string, work: (store: SubscriptionStore) => Pro
   }
 }
 
-/** Two users with some thousand subscriptions, and removals among them. */
+/** Two users with several thousand subscriptions, and some removals. */
 const fill = (url: string) =>
   withStore(url, async (store) => {
     await addTo(store, asUser(1), drafts(7_000), NOW);
@@ -72,7 +72,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
-      "and goes on as before",
+      "it continues as before",
     );
   });
 });

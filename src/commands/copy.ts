@@ -17,7 +17,7 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   }
 }
 
-/** Copies all rows but those of the tables in `leftOut`, and closes the target. Returns the number of rows. */
+/** Copies all rows except those of the tables in `leftOut`, and closes the target. Returns the number of rows. */
 export async function fill(
   target: Target,
   source: Source,

@@ -11,7 +11,7 @@ export async function openDatabase(
 ): Promise<Store> {
   const { databaseUrl } = terminal.world.config();
   const name = nameOf(databaseUrl);
-  // A database that cannot be reached is reported by the attempt to open it.
+  // If the database is unavailable, opening it reports that.
   const exists = await engineFor(databaseUrl)
     .exists(databaseUrl)
     .catch(() => true);

@@ -18,7 +18,7 @@ describe("doctor", () => {
     const settings = { DATABASE_URL: `file:${path}` };
     const fresh = await run(["doctor"], { ...settings, PORT: "9" });
     assert.equal(fresh.code, 0, fresh.stdout);
-    assert.match(fresh.stdout, /no database at .* yet/);
+    assert.match(fresh.stdout, /No database at .* yet/);
     await run(["add", "https://a.example/1"], settings);
     chmodSync(path, 0o644);
     const found = await run(["doctor", "--json"], { ...settings, PORT: "9" });
@@ -28,7 +28,7 @@ describe("doctor", () => {
     writeFileSync(path, "no database");
     const broken = await run(["doctor"], { ...settings, PORT: "9" });
     assert.equal(broken.code, 1);
-    assert.match(broken.stdout, /^error +.*not a database of Earmark\n +Set DATABASE_URL/m);
+    assert.match(broken.stdout, /^error +.*not an Earmark database\n +Set DATABASE_URL/m);
   });
 
   test("doctor: PostgreSQL, a server and a proxy → findings", async () => {

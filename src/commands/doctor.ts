@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 import { inspectDatabase } from "../store/engines.ts";
 import type { Finding } from "../store/store-options.ts";
 import { healthcheck } from "./healthcheck.ts";
-import type { Terminal } from "./terminal.ts";
+import { count, type Terminal } from "./terminal.ts";
 
 const EARLIEST = Date.UTC(2026, 0, 1);
 
@@ -28,10 +28,6 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
   return errors === 0;
 }
 
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
 function clock(now: Date): Finding {
@@ -49,7 +45,7 @@ async function running(config: Config): Promise<Finding[]> {
   return [
     {
       state: "warning",
-      what: `No server is running with these settings: ${message}`,
+      what: `The server with these settings is ${message}`,
       advice: "Start it: earmark serve",
     },
   ];

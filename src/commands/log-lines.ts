@@ -14,7 +14,7 @@ export function createReadableLog(output: Writable): Writable {
   });
 }
 
-/** One line of the log, and below it the stack of its error if there is one. */
+/** Formats one log line, followed by the stack trace of its error if there is one. */
 export function formatLine(json: string): string {
   const { level, time, msg, pid: _pid, hostname: _hostname, err, ...rest } = JSON.parse(json);
   const clock = new Date(time).toTimeString().slice(0, 8);

@@ -6,6 +6,6 @@ export async function migrate(url: string, options: { readonly distribute: boole
   const { distributed } = await engineFor(url).migrate(url, options);
   const name = nameOf(url);
   if (distributed === undefined) return `The database at ${name} is up to date.`;
-  if (distributed.length === 0) return `All tables at ${name} are distributed already.`;
+  if (distributed.length === 0) return `All tables at ${name} are already distributed.`;
   return `Distributed at ${name}: ${distributed.join(", ")}.`;
 }

@@ -15,13 +15,13 @@ export interface ServeOptions {
   readonly config: Config;
   readonly version: string;
   readonly output: Writable & { readonly isTTY?: boolean };
-  /** Prints a message for people, which is not part of the log. */
+  /** Prints a message for people, outside the log. */
   readonly say: (message: string) => void;
   /** Resolves to the name of the signal that asks the server to stop. */
   readonly stopped: Promise<string>;
 }
 
-/** Serves until asked to stop; then finishes the requests and writes under way, and returns. */
+/** Serves until asked to stop, then finishes pending requests and writes. */
 export async function serve({ config, version, output, say, stopped }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
   const warnings: string[] = [];
@@ -79,23 +79,23 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
   }
 }
 
-/** A proxy may strip the base path or not; below a path of our own it would be ambiguous which one is meant. */
+/** A proxy may or may not strip the base path, so a base path that starts with one of our routes is ambiguous. */
 export function rejectOwnPath(basePath: string, routes: readonly string[]): void {
   const first = (path: string) => path.split("/")[1] ?? "";
   if (basePath === "" || !routes.some((route) => first(route) === first(basePath))) return;
-  throw new ConfigError([`EARMARK_BASE_PATH=${basePath}: must not start with a path of Earmark itself`]);
+  throw new ConfigError([`EARMARK_BASE_PATH=${basePath}: must not start with one of Earmark's own paths`]);
 }
 
 /**
- * V8 sizes its heap by the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB. Half of that
- * costs a twelfth of the speed of such requests and nothing otherwise. Only after everything is loaded: V8 rejects
- * cached code that was compiled under other flags.
+ * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB. Half
+ * of that slows such requests down by 8 % and nothing else. Set after everything is loaded, because V8 rejects cached
+ * code that was compiled with other flags.
  */
 function limitHeapGrowth(): void {
   setFlagsFromString("--heap-growing-percent=100");
 }
 
-/** Creates the account of the settings, or returns the secret of a link that creates the first account. */
+/** Creates the account from the settings, or returns the secret of a setup link for the first account. */
 async function prepareAccounts(accounts: Accounts, config: AccountsConfig): Promise<string | undefined> {
   const now = new Date();
   if (config.admin === undefined) return (await accounts.setUp(now))?.secret;

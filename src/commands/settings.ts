@@ -2,7 +2,7 @@ import { modernise, SECRETS, SETTINGS } from "../settings.ts";
 import { nameOf } from "../store/store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Prints every setting with its value and where that comes from. Secrets are hidden. */
+/** Prints every setting with its value and source. Secrets are hidden. */
 export async function showSettings(terminal: Terminal, asJson: boolean): Promise<void> {
   const { databaseUrl } = terminal.world.config();
   const { environment } = modernise(terminal.world.environment);

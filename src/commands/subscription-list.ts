@@ -14,7 +14,7 @@ export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "rem
   readonly close: () => Promise<void>;
 };
 
-/** Few, since someone is waiting at the terminal. */
+/** Few, because someone is waiting at the terminal. */
 const RETRIES = 3;
 
 const MAX_TOKEN_FILE = 64 * 1024;

@@ -76,13 +76,13 @@ async function subscribe(
     const detail = result.outcome === "refused" ? (result.error.detail ?? result.error.title) : null;
     await terminal.line({ outcome: result.outcome, feed_url: result.feed, detail }, asJson);
   }
-  return summarise(
+  return summarize(
     terminal,
     results.map(({ outcome }) => outcome),
   );
 }
 
-function summarise(terminal: Terminal, outcomes: readonly ImportEntry["outcome"][], prefix = ""): number {
+function summarize(terminal: Terminal, outcomes: readonly ImportEntry["outcome"][], prefix = ""): number {
   const count = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length;
   terminal.say(
     `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${count("refused")} refused.`,
@@ -148,7 +148,7 @@ export async function importFile(
       if (!dryRun) return subscribe(terminal, subscriptions, entries.map(feedOf), asJson);
       for (const { outcome, feedUrl, detail } of entries)
         await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
-      return summarise(
+      return summarize(
         terminal,
         entries.map(({ outcome }) => outcome),
         "Dry run, nothing changed: ",

@@ -54,7 +54,7 @@ test("terminal: hostile text in a question → replaced", async () => {
   const { terminal, stdin, stderr } = openTerminal();
   const asked = terminal.confirm(`Remove ${HOSTILE}?`, false);
   await turn();
-  // Around it the line editor writes sequences of its own.
+  // The line editor writes its own control sequences around it.
   const shown = stderr();
   assert.ok(shown.includes(`Remove ${SHOWN}? [y/N] `), shown);
   stdin.write("y\n");

@@ -21,7 +21,17 @@ export interface World {
   readonly stopped: () => Promise<string>;
 }
 
-/** A command line that is invalid. */
+/** `1 subscription`, `2 subscriptions`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A file-system error without its code, system call and path: `no such file or directory`. */
+function reasonOf(error: unknown): string {
+  return (error as Error).message.replace(/^[A-Z]+: /, "").replace(/, \w+( '.*')?$/s, "");
+}
+
+/** An invalid command line. */
 export class UsageError extends Error {}
 
 /**
@@ -43,7 +53,7 @@ export class Terminal {
     await this.#write(stripFromLines(text));
   }
 
-  /** Writes the content of a file to standard output, unchanged if that is not a terminal. */
+  /** Writes a file to standard output; unchanged unless that is a terminal. */
   async writeFile(content: string): Promise<void> {
     await this.#write(this.world.stdout.isTTY === true ? stripFromLines(content) : content);
   }
@@ -53,7 +63,7 @@ export class Terminal {
     await this.#write(escapeControlCharacters(json));
   }
 
-  /** Waits for a slow reader. */
+  /** Waits until the reader can take more. */
   async #write(data: string): Promise<void> {
     const { stdout } = this.world;
     if (!stdout.write(data) && !stdout.destroyed) await drained(stdout);
@@ -106,7 +116,7 @@ export class Terminal {
       try {
         return readFile(path);
       } catch (error) {
-        throw new UserError(`Cannot read ${path}: ${(error as Error).message}.`);
+        throw new UserError(`Cannot read ${path}: ${reasonOf(error)}.`);
       }
     }
     if (stdin.isTTY === true) this.say("Reading from the terminal; press Ctrl-D to end.");

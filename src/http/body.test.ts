@@ -6,7 +6,7 @@ import { ATOMIC, startServer } from "../../test/harness.ts";
 
 const server = await startServer();
 
-test("a body in hundreds of thousands of chunks of one byte costs no more memory than it has bytes", async () => {
+test("body: hundreds of thousands of one-byte chunks → no more memory than its length", async () => {
   const before = process.memoryUsage().rss;
   const socket = connect(server.port, "127.0.0.1");
   await once(socket, "connect");
@@ -25,7 +25,7 @@ test("a body in hundreds of thousands of chunks of one byte costs no more memory
   assert.ok(grown < 100, `${Math.round(grown)} MiB for 400 kB`);
 });
 
-test("strings may hold any bracket, quote and backslash without counting as depth", async () => {
+test("JSON depth: brackets, quotes and backslashes in strings → not counted", async () => {
   for (const text of ["[".repeat(100), '\\"'.repeat(3), "\\\\".repeat(50), '"[{', "}]"]) {
     const body = JSON.stringify({ meta: { [text]: text }, "atomic:operations": [] });
     const answer = await server.call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });

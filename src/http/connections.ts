@@ -25,7 +25,7 @@ const FORCE_CLOSE_MS = 8_000;
 const PAUSE_AT = 64;
 const RESUME_BELOW = 16;
 /**
- * Data that was already received is still parsed, up to some thousand requests per connection. Each is charged this much
+ * Data that was already received is still parsed, up to several thousand requests per connection. Each is charged this much
  * memory plus its headers.
  */
 const PIPELINED_BYTES = 4 * 1024;

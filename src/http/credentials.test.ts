@@ -121,7 +121,7 @@ describe("credentials in a request", async () => {
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
   });
 
-  test("cookies: others of our name beside a valid session → the valid one counts", async () => {
+  test("cookies: several with our name, one valid → the valid one is used", async () => {
     const { name, Cookie } = await newUser(server);
     const planted = (count: number) =>
       Array.from({ length: count }, (_, index) => `earmark=planted-${index}; `).join("");
@@ -137,7 +137,7 @@ describe("credentials in a request", async () => {
       assert.equal(answer.json.data?.attributes.name, name, header);
     }
     assert.equal((await list({ Cookie: [Cookie, "earmark=planted"] })).status, 200);
-    assert.equal((await list({ Cookie: `${planted(4)}${Cookie}` })).status, 401, "no more than four are tried");
+    assert.equal((await list({ Cookie: `${planted(4)}${Cookie}` })).status, 401, "at most four are tried");
   });
 
   test("cookies: two different valid sessions → 401; a header that is too long → 431", async () => {

@@ -8,7 +8,7 @@ import { readConfig } from "../config.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
 
-/** A server whose store does nothing but fail, in a way that cannot be had from a real one on demand. */
+/** A server whose store always fails, which a real one does not do on demand. */
 async function startBroken(failure: Error) {
   const fail = () => Promise.reject(failure);
   const store: Store = {
@@ -46,7 +46,7 @@ async function startBroken(failure: Error) {
   return { all, ask: (path: string) => callServer(port, "GET", path), log: () => log };
 }
 
-test("an error of ours is a 500 that says nothing of itself, but has an id that the log bears too", async () => {
+test("failures: an unexpected error → 500 without details, with an id that is also in the log", async () => {
   const { all, log } = await startBroken(new TypeError("secret driver text"));
   for (const answer of await all()) {
     assert.equal(answer.status, 500);
@@ -63,7 +63,7 @@ test("an error of ours is a 500 that says nothing of itself, but has an id that 
   assert.doesNotMatch(log(), /canary/);
 });
 
-test("a store that is out of reach is a whole 503, to be tried again, without a word of the engine", async () => {
+test("failures: the database is unavailable → 503 with Retry-After, without details of the engine", async () => {
   for (const [options, code] of [
     [{ cause: new Error("secret driver text") }, "database-unavailable"],
     [{ unknown: true, cause: new Error("secret driver text") }, "outcome-unknown"],

@@ -22,7 +22,7 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
   return { ...server, send, list };
 }
 
-test("an import says what happened to each feed: added, already there, or refused and why", async () => {
+test("import: a file → each feed is added, already subscribed, or refused with a reason", async () => {
   const { send, list } = await start();
   const urls = ["https://podnews.net/rss/", "nonsense", "http://Podnews.net/rss", "feed://a.example/1", "file:///x"];
   const answer = await send(file(urls));
@@ -54,7 +54,7 @@ test("an import says what happened to each feed: added, already there, or refuse
   );
 });
 
-test("a look first changes nothing, and says what the import then does", async () => {
+test("import: dry run → changes nothing and predicts the import", async () => {
   const { send, list } = await start();
   await send(file(["https://a.example/1"]));
   const urls = ["https://a.example/1/", "https://a.example/2", "http://a.example/2", "x"];
@@ -69,12 +69,12 @@ test("a look first changes nothing, and says what the import then does", async (
   assert.equal((await list()).length, 2);
 });
 
-test("import: an empty body, again and again → 422 each time", async () => {
+test("import: an empty body, repeatedly → 422 each time", async () => {
   const { send } = await start();
   for (let time = 0; time < 3; time += 1) assert.equal((await send("", "?dryRun=true")).status, 422);
 });
 
-test("it only adds, and repeating it is harmless", async () => {
+test("import: repeated → adds nothing twice and removes nothing", async () => {
   const { send, list, operate } = await start();
   const id = newId();
   await operate([add(id, "https://a.example/own")]);
@@ -87,7 +87,7 @@ test("it only adds, and repeating it is harmless", async () => {
   assert.deepEqual(before[0], [id, "https://a.example/own"]);
 });
 
-test("two feeds that share a GUID are both added", async () => {
+test("import: two feeds with the same GUID → both are added", async () => {
   const { send, list } = await start();
   const urls = ["https://a.example/x?u=b/", "https://a.example/x?u=b"];
   const answer = await send(file(urls));
@@ -96,7 +96,7 @@ test("two feeds that share a GUID are both added", async () => {
   assert.equal((await send(file(urls))).json.meta.counts.already_subscribed, 2);
 });
 
-test("export, wipe, import gives the same list", async () => {
+test("import: an export into an empty list → the same list", async () => {
   const first = await start();
   const urls = [
     "https://a.example/?x=1&y=2",
@@ -117,7 +117,7 @@ test("export, wipe, import gives the same list", async () => {
   );
 });
 
-test("a list of any length is exported, and twenty thousand feeds are imported in one file", async () => {
+test("import: twenty thousand feeds in one file → all imported and exported again", async () => {
   const { send, call } = await start();
   const urls = Array.from({ length: 20_000 }, (_, index) => `https://a.example/${index}`);
   const answer = await send(file(urls));
@@ -131,7 +131,7 @@ test("a list of any length is exported, and twenty thousand feeds are imported i
   );
 });
 
-test("what is no OPML file is refused, and nothing is imported", async () => {
+test("import: not an OPML file → refused, nothing is imported", async () => {
   const { send, list } = await start();
   for (const body of ["", "{}", "<html></html>"]) {
     const answer = await send(body);
@@ -140,7 +140,7 @@ test("what is no OPML file is refused, and nothing is imported", async () => {
   assert.equal((await list()).length, 0);
 });
 
-test("a file that is too long is 413, of another type 415, with another wish 400", async () => {
+test("import: too long → 413, wrong type → 415, unknown query → 400", async () => {
   const { send } = await start({ EARMARK_MAX_IMPORT_BYTES: "2000" });
   const long = await send(file(Array.from({ length: 100 }, (_, index) => `https://a.example/${index}`)));
   assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_000 }]);
@@ -156,7 +156,7 @@ test("a file that is too long is 413, of another type 415, with another wish 400
   assert.equal((await send(file([]), "", { "Content-Encoding": "gzip" })).status, 415);
 });
 
-test("while twenty thousand feeds are imported, others get their answers", async () => {
+test("import: twenty thousand feeds → other requests are not blocked", async () => {
   const { send, call } = await start();
   const urls = Array.from({ length: 20_000 }, (_, index) => `https://b.example/${index}`);
   await send(file(urls.slice(0, 200)));
@@ -174,11 +174,11 @@ test("while twenty thousand feeds are imported, others get their answers", async
   }
   const { counts, ms } = await importing;
   assert.equal(counts.found, 20_000);
-  // Reading such a file takes about half of the whole: whoever had to wait for that would wait longer than this.
+  // Parsing the file takes about half of the total time: a request that waited for it would take longer than this.
   assert.ok(worst < ms / 4, `a read took ${worst.toFixed(0)} ms of the ${ms.toFixed(0)} ms`);
 });
 
-test("an import that breaks off says how far it came, and what was added stays", async () => {
+test("import: interrupted → reports how many feeds were added, and keeps them", async () => {
   const path = join(temporaryFolder(), "earmark.db");
   const { send, list } = await start({ DATABASE_URL: `file:${path}` });
   const disk = new DatabaseSync(path);

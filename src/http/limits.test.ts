@@ -14,7 +14,7 @@ const bodyOf = (count: number) => {
   return JSON.stringify({ "atomic:operations": operations });
 };
 
-test("the limits of a request follow their settings, and its error names them", async () => {
+test("limits: configured → enforced, and named in the error", async () => {
   const { call } = await startServer({ EARMARK_MAX_OPERATIONS: "3", EARMARK_MAX_BODY_BYTES: "2048" });
   assert.equal((await call("POST", "/v1/operations", { headers, body: bodyOf(3) })).status, 200);
   const many = await call("POST", "/v1/operations", { headers, body: bodyOf(4) });
@@ -23,7 +23,7 @@ test("the limits of a request follow their settings, and its error names them", 
   assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_048 }]);
 });
 
-/** Opens a connection from an address of this machine; false when the server closes it at once. */
+/** Opens a connection from a local address; false if the server closes it at once. */
 async function openFrom(address: string, port: number): Promise<Socket | undefined> {
   const socket = connect({ port, host: "127.0.0.1", localAddress: address }).on("error", () => undefined);
   await once(socket, "connect");
@@ -32,7 +32,7 @@ async function openFrom(address: string, port: number): Promise<Socket | undefin
   return data instanceof Buffer ? socket : undefined;
 }
 
-test("connections: more than the maximum → closed, and those that were there continue", async () => {
+test("connections: more than the maximum → closed, existing ones continue", async () => {
   const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "4" });
   const sockets = [];
   for (const address of ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"])
@@ -46,7 +46,7 @@ test("connections: more than the maximum → closed, and those that were there c
   }
 });
 
-test("connections: more than half of the maximum from one network → closed, others get in", async () => {
+test("connections: more than half of the maximum from one network → closed, other networks can connect", async () => {
   const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "6" });
   const sockets = [];
   for (let count = 0; count < 3; count += 1) sockets.push(await openFrom("127.0.0.1", port));
@@ -54,7 +54,7 @@ test("connections: more than half of the maximum from one network → closed, ot
   assert.equal(await openFrom("127.0.0.1", port), undefined);
   const other = await openFrom("127.0.0.2", port);
   assert.ok(other !== undefined);
-  // A place that is left can be taken again.
+  // A closed connection frees its slot.
   sockets[0]?.end();
   await sleep(50);
   const again = await openFrom("127.0.0.1", port);
@@ -70,7 +70,7 @@ test("connections: a trusted proxy → may have all of them", async () => {
   for (const socket of sockets) socket?.destroy();
 });
 
-test("when more waits to be written than may, a request is refused whole and can be sent again", async () => {
+test("write queue: full → the whole request is refused and can be retried", async () => {
   const { call } = await startServer({ EARMARK_MAX_QUEUED_OPERATIONS: "100" });
   const bodies = Array.from({ length: 20 }, () => bodyOf(60));
   const answers = await Promise.all(bodies.map((body) => call("POST", "/v1/operations", { headers, body })));
@@ -89,7 +89,7 @@ test("when more waits to be written than may, a request is refused whole and can
   }
 });
 
-test("early response: body of less than 1 MiB still to come → the connection can be used again", async () => {
+test("early response: rest of the body below 1 MiB → the connection can be reused", async () => {
   const { port } = await startServer();
   const body = bodyOf(5_000);
   assert.ok(body.length > 512 * 1024);
@@ -106,20 +106,20 @@ test("early response: body of less than 1 MiB still to come → the connection c
   socket.destroy();
 });
 
-test("a slow request has a line in the log", async () => {
+test("slow requests: one → logged", async () => {
   const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" });
   await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
   assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
 });
 
-test("slow requests: many slow strangers → ten lines a minute, then how many were left out", async () => {
+test("slow requests: many → ten lines per minute, then the number omitted", async () => {
   let now = Date.now();
   const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" }, () => new Date(now));
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 2\r\n`;
   const visit = async () => {
     const socket = connect(server.port, "127.0.0.1");
     socket.write(`${head}Connection: close\r\nExpect: 100-continue\r\n\r\n`);
-    // The server has begun to wait for the body.
+    // The server is now waiting for the body.
     await once(socket, "data");
     await sleep(20);
     socket.resume().end("}}");
@@ -143,7 +143,7 @@ test("slow requests: many slow strangers → ten lines a minute, then how many w
   );
 });
 
-test("bodies that together are more than the server can hold are refused, and their memory comes back", async () => {
+test("memory: bodies beyond the budget → refused, and released when they end", async () => {
   const { port, call } = await startServer();
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
   const part = Buffer.alloc(7 * 1024 * 1024, " ");
@@ -161,7 +161,7 @@ test("bodies that together are more than the server can hold are refused, and th
   }
   for (const socket of sockets) socket.destroy();
   await Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
-  // The server hears of the closed connections in its own time; what it never gives back would stay refused.
+  // The server notices closed connections a little later; leaked memory would keep requests refused.
   const body = '{"atomic:operations":[]}'.padEnd(8_000_000);
   let status = 503;
   for (let tries = 0; tries < 50 && status === 503; tries += 1) {
@@ -173,7 +173,7 @@ test("bodies that together are more than the server can hold are refused, and th
     assert.equal((await call("POST", "/v1/operations", { headers, body })).status, 200, "all of it, each time");
 });
 
-test("when very many requests wait on all connections together, those who sent them are closed, and others are served", async () => {
+test("memory: too many pipelined requests on all connections → those connections are closed, others are served", async () => {
   const { port, call } = await startServer();
   const sockets = Array.from({ length: 40 }, () => connect(port, "127.0.0.1").on("error", () => undefined));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));

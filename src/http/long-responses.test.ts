@@ -12,7 +12,7 @@ import { chargeUnsent, respondContent } from "./respond.ts";
 const EXPORT = "/v1/subscriptions.opml";
 const FEEDS = 10_000;
 
-/** A server with a list whose export has 40 MB, and a count of the pages that were read of it. */
+/** A server with a list whose export is 40 MB, and the number of pages read from it. */
 async function startWithLongList() {
   const server = await startServer();
   for (let start = 0; start < FEEDS; start += 1_000) {
@@ -32,7 +32,7 @@ async function startWithLongList() {
   return { ...server, counts };
 }
 
-/** Asks for something and reads nothing of the answer. */
+/** Sends a request and does not read the response. */
 async function askWithoutReading(port: number, path: string): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
@@ -41,7 +41,7 @@ async function askWithoutReading(port: number, path: string): Promise<Socket> {
   return socket;
 }
 
-/** Gives the server the time of 300 requests, in which it would send a whole list to a client that reads. */
+/** Waits for 300 requests, long enough to send the whole list to a client that reads. */
 async function giveTime(): Promise<void> {
   for (let request = 0; request < 300; request += 1) await server.call("GET", "/healthz");
 }
@@ -72,7 +72,7 @@ test("export: a client that does not read → no more is read from the list than
   assert.equal(fifth.status, 503, "few exports at a time");
   assert.match(fifth.json.errors[0].detail, /Too many exports and imports are running/);
 
-  // Those who read at last get the whole list.
+  // Clients that finally read get the whole list.
   const [first, ...rest] = sockets as [Socket, ...Socket[]];
   for (const socket of rest) socket.destroy();
   let text = "";
@@ -85,7 +85,7 @@ test("export: a client that does not read → no more is read from the list than
   assert.equal((await server.call("GET", EXPORT)).status, 200);
 });
 
-test("export: clients that disconnect at once → their places are free again", async () => {
+test("export: clients that disconnect at once → their slots are free again", async () => {
   for (let round = 0; round < 20; round += 1) (await askWithoutReading(server.port, EXPORT)).destroy();
   await giveTime();
   const answers = await Promise.all([1, 2, 3, 4].map(() => server.call("HEAD", EXPORT)));
@@ -152,7 +152,7 @@ test("response: more unread bytes than the budget has → the connection is clos
   assert.ok(enough.held > 1_000_000, `${enough.held} bytes were held`);
   assert.equal(enough.left, 0);
   const budget = budgetOf(100_000);
-  // Of somebody else: a response that finds no other long one may be as long as it likes.
+  // From another owner, because a single long response is always accepted.
   budget.reserve({ owner: "another network" }).resize(70_000);
   const small = await receive(budget);
   assert.ok(small.received < LONG.length);

@@ -72,7 +72,7 @@ const BODIES: Record<string, readonly (string | Uint8Array | undefined)[]> = {
   "a megabyte of nothing": [" ".repeat(1_000_000), "[".repeat(1_000_000)],
 };
 for (const [what, bodies] of Object.entries(BODIES)) {
-  test(`${what}: the whole request is refused, and nothing is stored`, async () => {
+  test(`operations: ${what} → the whole request is refused`, async () => {
     const before = await total();
     for (const body of bodies) {
       const answer = await post(body);

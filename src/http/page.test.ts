@@ -8,23 +8,23 @@ const ASSETS = new URL("../../web/dist/assets/", import.meta.url);
 const names = readdirSync(ASSETS).filter((name) => !/\.(br|gz)$/.test(name));
 const script = names.find((name) => /^index-.*\.js$/.test(name)) ?? "";
 
-describe("the page", async () => {
+describe("page", async () => {
   const { call, port } = await startServer();
 
-  /** As it comes over the wire, byte by byte. */
+  /** The raw bytes of a response. */
   const load = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "Accept-Encoding": "", ...headers } });
     return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
   };
 
-  test("is one document that names its files", async () => {
+  test("page: / → one document that links its files", async () => {
     const { status, headers, text } = await call("GET", "/");
     assert.deepEqual([status, headers["content-type"]], [200, "text/html; charset=utf-8"]);
     assert.ok(text.includes(`./assets/${script}`), text);
     assert.doesNotMatch(text, /<script(?![^>]* src=)|<style|\son\w+=|\sstyle=|https?:\/\//);
   });
 
-  test("and its files, of a type that browsers take", async () => {
+  test("page: assets → served with the right content type", async () => {
     const types = { css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
     for (const name of names) {
       const { status, headers, text } = await call("GET", `/assets/${name}`);
@@ -34,7 +34,7 @@ describe("the page", async () => {
     }
   });
 
-  test("comes compressed for those who can read that, as well as it goes", async () => {
+  test("page: Accept-Encoding → the best supported compression", async () => {
     const path = `/assets/${script}`;
     const whole = readFileSync(new URL(script, ASSETS));
     for (const [accept, coding] of [
@@ -47,7 +47,7 @@ describe("the page", async () => {
       ["deflate, zstd", null],
       ["", null],
     ] as const) {
-      // fetch takes the coding off again, so the length of what was sent is what the header says.
+      // fetch decompresses the body, so Content-Length is the number of bytes sent.
       const { answer, bytes } = await load(path, { "Accept-Encoding": accept });
       assert.equal(answer.headers.get("content-encoding"), coding, accept);
       assert.equal(answer.headers.get("vary"), "Accept-Encoding");
@@ -62,7 +62,7 @@ describe("the page", async () => {
     }
   });
 
-  test("is kept by browsers for as long as it is the same, and no longer", async () => {
+  test("page: caching → hashed files are immutable, others are revalidated", async () => {
     for (const path of ["/", "/assets/icon.svg", "/assets/theme.js"]) {
       const first = await call("GET", path);
       assert.equal(first.headers["cache-control"], "no-cache", path);
@@ -80,7 +80,7 @@ describe("the page", async () => {
     assert.ok(names.filter((name) => /-[\w-]{8}\./.test(name)).length >= names.length - 2, names.join());
   });
 
-  test("gives away nothing but its own files", async () => {
+  test("page: any other path → 404", async () => {
     for (const path of [
       "/assets/",
       "/assets/nothing.js",
@@ -104,7 +104,7 @@ describe("the page", async () => {
       assert.equal((await call(method, "/")).status, 405, method);
   });
 
-  test("is small: all that a visitor loads, in whichever language, is less than 40 kB with gzip", () => {
+  test("page: size in any language → less than 40 kB with gzip", () => {
     const sizeOf = (name: string) => statSync(new URL(`${name}.gz`, ASSETS)).size;
     const languages = names.filter((name) => /^(de|es|fr|zh)-/.test(name));
     assert.equal(languages.length, 4, names.join());
@@ -114,7 +114,7 @@ describe("the page", async () => {
     assert.ok(most < 40_000, `${most} bytes`);
   });
 
-  test("can be reached by a link on another site, which itself cannot read or embed it", async () => {
+  test("page: link on another site → opens, but cannot be read or embedded", async () => {
     const visit = { "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document" };
     assert.equal((await call("GET", "/", { headers: visit })).status, 200);
     assert.equal((await call("HEAD", "/", { headers: visit })).status, 200);
@@ -129,12 +129,12 @@ describe("the page", async () => {
         403,
         JSON.stringify(changed),
       );
-    // A form that is sent is a visit as well, and changes things.
+    // Submitting a form is a navigation too, and changes data.
     assert.equal((await call("POST", "/v1/operations", { headers: visit, body: "{}" })).status, 403);
   });
 });
 
-test("the page knows whether there are accounts, and whether anyone may make one", async () => {
+test("page: settings → says whether there are accounts and whether sign-up is open", async () => {
   for (const [settings, state] of [
     [{}, "off"],
     [{ EARMARK_ACCOUNTS: "true" }, "on"],

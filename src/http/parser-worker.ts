@@ -1,10 +1,11 @@
 import { parentPort } from "node:worker_threads";
 import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
-import { readOperations } from "../jsonapi/operations.ts";
+import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
+import { type PackedOperations, packOperations } from "./packed-operations.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
 
@@ -13,7 +14,8 @@ export type ParseJob =
   | { readonly kind: "opml" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
-  | { readonly items: readonly unknown[]; readonly isLast: boolean }
+  | { readonly entries: readonly unknown[]; readonly isLast: boolean }
+  | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly notOpml: string }
   /** The thread ended while parsing. */
@@ -25,7 +27,7 @@ const PIECE_ITEMS = 1_000;
 /** Several times as many values as a valid operation has. */
 const VALUES_PER_OPERATION = 32;
 
-let items: readonly unknown[] = [];
+let parsed: { readonly entries: readonly unknown[] } | { readonly operations: readonly Operation[] } = { entries: [] };
 let returned = 0;
 
 parentPort?.on("message", (message: ParseJob | typeof MORE) => {
@@ -35,7 +37,7 @@ parentPort?.on("message", (message: ParseJob | typeof MORE) => {
 function start(job: ParseJob): ParsedPiece {
   returned = 0;
   try {
-    items = parse(job);
+    parsed = parse(job);
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
@@ -44,18 +46,23 @@ function start(job: ParseJob): ParsedPiece {
   }
 }
 
-function parse(job: ParseJob): readonly unknown[] {
-  if (job.kind === "opml") return readOpml(job.bytes);
+function parse(job: ParseJob): typeof parsed {
+  if (job.kind === "opml") return { entries: readOpml(job.bytes) };
   const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
-  if (job.kind !== "operations") return APP_READERS[job.kind](body);
+  if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
   const { maxOperations, base } = job;
-  return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base);
+  return { operations: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base) };
 }
 
 function nextPiece(): ParsedPiece {
-  const piece = items.slice(returned, returned + PIECE_ITEMS);
-  returned += piece.length;
-  const isLast = returned === items.length;
-  if (isLast) items = [];
-  return { items: piece, isLast };
+  const from = returned;
+  returned += PIECE_ITEMS;
+  const { length } = "entries" in parsed ? parsed.entries : parsed.operations;
+  const isLast = returned >= length;
+  const piece =
+    "entries" in parsed
+      ? { entries: parsed.entries.slice(from, returned), isLast }
+      : { operations: packOperations(parsed.operations.slice(from, returned)), isLast };
+  if (isLast) parsed = { entries: [] };
+  return piece;
 }

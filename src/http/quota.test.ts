@@ -6,7 +6,7 @@ import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
 const DETAIL =
   "The account already has the maximum of 3 subscriptions. Remove some, or ask the server's operator for a higher limit.";
 
-/** A server on which an account may have three subscriptions, and somebody with an account and a token. */
+/** A server with a quota of three subscriptions per account, and a user with a token. */
 async function start() {
   const settings = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" };
   const { port, call } = await startServer(settings);

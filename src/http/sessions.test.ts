@@ -74,7 +74,7 @@ describe("sessions", async () => {
   test("sessions: idle for long, or too old → expired", async () => {
     const { Cookie } = await newUser(server);
     const use = async () => {
-      // The use is written beside the answer, when the clock was just set by the next look at the credential.
+      // The last use is written after the response; the next lookup of the credential shows it.
       const isWritten = async () => {
         const answer = await me(Cookie);
         assert.equal(answer.status, 200, "as long as it is used");
@@ -179,10 +179,10 @@ describe("tokens", async () => {
     assert.doesNotMatch(all.text, /emk_/);
   });
 
-  test("tokens: used → last use is recorded to some minutes", async () => {
+  test("tokens: used → last use is recorded to within minutes", async () => {
     const { Cookie, Authorization } = await newUser(server);
     const used = async () => {
-      // It is written beside the answer, when the clock was just set by the next look at the credential.
+      // The last use is written after the response; the next lookup of the credential shows it.
       for (let tries = 0; tries < 100; tries += 1) {
         await call("GET", "/v1/subscriptions", { headers: { Authorization } });
         const [{ attributes }] = (await call("GET", "/v1/tokens", { headers: { Cookie } })).json.data;

@@ -329,7 +329,7 @@ export function describeChanges(context: AccountsContext): void {
       }
     });
 
-    test("access: of many who write at once, those without access are refused and the others are not", async () => {
+    test("access: concurrent writes with and without access → only those without are refused", async () => {
       const { user } = await newAccount();
       const tokens = await Promise.all(times(4, () => add(user)));
       const [gone] = tokens;

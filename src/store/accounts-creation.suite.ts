@@ -271,7 +271,7 @@ export function describeCreation(context: AccountsContext): void {
       const [stranger, ann] = [newUser(), newUser()];
       assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
       assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
-      assert.equal(await others.delete(asUser(stranger), NOW), true, "who was deleted was somebody else");
+      assert.equal(await others.delete(asUser(stranger), NOW), true, "a different user was deleted");
       assert.equal(await others.create(ann, wish("ann"), NOW), LOCAL_USER);
       assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
       assert.equal(await others.create(ann, wish("bob"), NOW), ann);

@@ -15,7 +15,7 @@ import { AccessRevoked, asUser, type Draft, type SubscriptionStore, type UserId 
 
 export const NOW = new Date("2026-01-02T03:04:05.678Z");
 export const LARGEST_USER: UserId = 2 ** 48 - 2;
-/** Adds credentials without a credential of its own. */
+/** A caller that adds credentials without having one itself. */
 export const SERVER = asUser(NOBODY);
 
 export interface Stores {
@@ -37,7 +37,7 @@ export function draft(number: number): Draft {
 
 export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
 
-/** As with real hashes, no two passwords are alike: an engine may know by them what it has done already. */
+/** Every password is different, as real hashes are: an engine may use them to detect a repeated attempt. */
 export function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
   return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
 }
@@ -60,11 +60,11 @@ export function credential(user: UserId, more: Partial<Credential> = {}): NewCre
   };
 }
 
-/** A store whose first account exists, and what the tests need to fill it. */
+/** A store with a first account, and helpers to fill it. */
 export async function createContext(open: () => Promise<Stores>) {
   const { accounts, subscriptions } = await open();
   let users = 2 ** 40;
-  // The first account is special and has tests of its own.
+  // The first account is special and tested separately.
   await accounts.create(newUser(), wish("first"), NOW);
 
   async function openFor(context: TestContext): Promise<Stores> {
@@ -106,7 +106,7 @@ export async function createContext(open: () => Promise<Stores>) {
     };
   }
 
-  /** An account with some of all there is: items, removals, tokens, sessions. */
+  /** An account with some of everything: items, removals, tokens, sessions. */
   async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
     const account = await newAccount();
     await addTo(subscriptions, asUser(account.user), drafts(0, 20), NOW);

@@ -212,7 +212,7 @@ test("restore: interrupted at any point → the path has the old database or the
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${file}`, 1);
   await fill(`file:${backup}`, 3);
-  // While rows are copied: the old one is open to everybody, and what is left behind does not harm.
+  // While rows are copied, the old database stays usable, and leftover files do no harm.
   const broken = replaceFile(file, () => assert.fail("it was not finished"));
   await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0, 0]]);
   writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));
@@ -295,23 +295,26 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   /** Without the findings about the disk. */
   const inspect = async () => (await inspectDatabase(url)).filter(({ what }) => !/disk|file system|machine/.test(what));
   const states = async () => (await inspect()).map(({ state, what }) => `${state}: ${what}`);
-  assert.deepEqual(await states(), [`ok: There is no database at ${file} yet; the first start makes it`]);
+  assert.deepEqual(await states(), [`ok: No database at ${file} yet; the first start creates it`]);
   assert.equal(existsSync(file), false);
   assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.deepEqual(await states(), [
-    `ok: The database is of this version (schema ${NEWEST_VERSION})`,
-    "ok: The database is whole",
-    "ok: It is kept safely: journal_mode wal, synchronous full",
+    `ok: The database schema is current (version ${NEWEST_VERSION})`,
+    "ok: The integrity check passed",
+    "ok: Writes are durable: journal_mode wal, synchronous full",
   ]);
   makeSingleFile(file);
-  assert.equal((await states())[2], "ok: The next start keeps it safely: journal_mode wal instead of delete");
+  assert.equal((await states())[2], "ok: The next start makes writes durable: journal_mode wal instead of delete");
   await assert.rejects(
     engineFor(url).migrate(url, { distribute: true }),
     refuses("A SQLite file cannot be distributed."),
   );
   const database = new DatabaseSync(file);
   database.exec("drop index removals_by_time; pragma user_version = 3");
-  assert.equal((await states())[0], `ok: The next start brings the database from schema 3 to ${NEWEST_VERSION}`);
+  assert.equal(
+    (await states())[0],
+    `ok: The next start migrates the database schema from version 3 to ${NEWEST_VERSION}`,
+  );
   database.exec(`pragma user_version = ${NEWEST_VERSION + 1}`);
   database.close();
   const [finding] = await inspectDatabase(url);
@@ -320,6 +323,6 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   assert.equal(finding?.advice, "Check DATABASE_URL and that this user has access.");
   writeFileSync(file, "x".repeat(200));
   assert.deepEqual(await inspect(), [
-    { state: "error", what: `${file} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+    { state: "error", what: `${file} is not an Earmark database`, advice: "Set DATABASE_URL to another file." },
   ]);
 });

@@ -26,7 +26,7 @@ function update(id: number, feed: number | string): Change {
   return { kind: "update", id: idOf(id), feedUrl, feed: key };
 }
 
-/** Mixed changes and what changed since: what any engine must do. */
+/** The contract of `change` and `changesSince`, for every engine. */
 export function describeChanges(engine: string, store: SubscriptionStore): void {
   const change = (user: UserId, ...changes: Change[]) => store.change(asUser(user), changes, NOW);
   const listed = async (user: UserId) => (await store.page(user, { offset: 0, size: 1_000 })).items;

@@ -3,10 +3,10 @@ import { UserError } from "../user-error.ts";
 import { type Finding, nameOf, type StoreOptions } from "./store-options.ts";
 import type { Archive, Target } from "./tables.ts";
 
-/** A database engine. Each loads its driver when it is used: an unneeded one would double the time to start. */
+/** A database engine. Its driver is loaded on first use, because an unneeded one would double the start time. */
 export interface Engine {
   readonly matches: (url: string) => boolean;
-  /** Whether there is a database of Earmark, of any version. Creates nothing. */
+  /** Whether an Earmark database of any version exists. Creates nothing. */
   readonly exists: (url: string) => Promise<boolean>;
   /** Opens the database, which is created or migrated if necessary. */
   readonly open: (url: string, options: StoreOptions) => Promise<Store>;
@@ -18,7 +18,7 @@ export interface Engine {
   /** Checks the database without changing it. */
   readonly inspect: (url: string) => Promise<readonly Finding[]>;
   readonly archive: (url: string) => Promise<Archive>;
-  /** Writes everything to a new SQLite file while others write; undefined if a backup is made by copying rows. */
+  /** Writes a snapshot to a new SQLite file while others write; undefined if a backup copies rows instead. */
   readonly backUp: ((url: string, file: string, onProgress: OnProgress) => Promise<void>) | undefined;
   /** Replaces the database and keeps the old one; undefined if a restore needs an empty database. */
   readonly replace: ((url: string, keptAs: (path: string) => string) => Promise<Target>) | undefined;
@@ -40,11 +40,11 @@ const sqlite: Engine = {
     return { distributed: undefined };
   },
   async inspect(url) {
-    const [{ inspectDisk }, { examineFile }] = await Promise.all([
+    const [{ inspectDisk }, { inspectFile }] = await Promise.all([
       import("./sqlite-disk.ts"),
       import("./sqlite-file.ts"),
     ]);
-    return [...examineFile(pathOf(url)), ...inspectDisk(pathOf(url))];
+    return [...inspectFile(pathOf(url)), ...inspectDisk(pathOf(url))];
   },
   archive: async (url) => (await import("./sqlite-archive.ts")).openSqliteArchive(pathOf(url)),
   backUp: async (url, file, onProgress) =>
@@ -57,7 +57,7 @@ const postgres: Engine = {
   exists: async (url) => (await import("./postgres-schema.ts")).hasSchema(url),
   open: async (url, options) => (await import("./postgres.ts")).openPostgres(url, options),
   migrate: async (url, { distribute }) => (await import("./postgres.ts")).preparePostgres(url, distribute),
-  inspect: async (url) => (await import("./postgres-schema.ts")).examineDatabase(url),
+  inspect: async (url) => (await import("./postgres-schema.ts")).inspectPostgres(url),
   archive: async (url) => (await import("./postgres-archive.ts")).openPostgresArchive(url),
   backUp: undefined,
   replace: undefined,

@@ -2,8 +2,8 @@ import type { Window } from "../subscriptions.ts";
 
 /**
  * A list is ordered by sequence number, and removals and updates leave gaps in the numbers. To find the item of a given
- * rank without counting all before it, the gaps are counted per block of numbers: byte B is how many of the numbers
- * B*128+1 … B*128+128 are no item's. A list of a million numbers takes 8 kB, and one that was only added to takes nothing.
+ * rank without counting all earlier ones, the gaps are counted per block of numbers: byte B is the number of gaps among
+ * B*128+1 … B*128+128. A list of a million numbers takes 8 kB, and one without removals or updates takes nothing.
  */
 const BLOCK = 128;
 

@@ -5,7 +5,7 @@ import { DELETED, feedDigits, feedKey, identityKey, idKey, idOfKey, limitKey } f
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
-test("what is kept is found by keys that stay as they are", () => {
+test("keys: known inputs → stable keys", () => {
   assert.equal(feedKey("feeds.example/é").toString("hex"), short("feeds.example/é"));
   assert.equal(feedDigits("feeds.example/é"), short("feeds.example/é"));
   assert.equal(identityKey("ann", "https://id.example").toString("hex"), short("https://id.example\0ann"));
@@ -13,7 +13,7 @@ test("what is kept is found by keys that stay as they are", () => {
   assert.equal(DELETED, -1);
 });
 
-test("an id is 16 bytes, and comes back as it was", () => {
+test("keys: an id → 16 bytes, and back", () => {
   const id = "01234567-89ab-cdef-0123-456789abcdef";
   assert.equal(idKey(id).toString("hex"), "0123456789abcdef0123456789abcdef");
   const within = Buffer.concat([Buffer.from("x"), idKey(id), Buffer.from("x")]).subarray(1, 17);

@@ -25,7 +25,7 @@ export function identityKey(name: string, issuer: string): Buffer {
   return shortHash(`${issuer}\0${name}`);
 }
 
-/** What a rate limit counts. Hashed, because it may contain a name or an IP address. */
+/** The key of a rate limit. Hashed, because it may contain a name or an IP address. */
 export function limitKey(key: string): Buffer {
   return shortHash(key);
 }

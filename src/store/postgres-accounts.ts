@@ -44,6 +44,24 @@ interface CredentialRow {
 
 /** Accounts in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
 export class PostgresAccounts implements AccountStore {
+  readonly sharedLimits: SharedLimits = {
+    read: async (key) => {
+      const id = limitKey(key).toString("hex");
+      const [row] = await this.#read<{ moment: number }>("select moment from earmark.limits where key = $1", id);
+      return row?.moment;
+    },
+    replace: async (key, expected, next) => {
+      const replaced = await this.#read(
+        `insert into earmark.limits as l (key, moment) values ($1, $2)
+         on conflict (key) do update set moment = excluded.moment where l.moment = $3
+         returning 1`,
+        limitKey(key).toString("hex"),
+        next,
+        expected ?? null,
+      );
+      return replaced.length > 0;
+    },
+  };
   readonly #postgres: Postgres;
 
   constructor(postgres: Postgres) {
@@ -64,7 +82,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    // Two statements, since a cluster distributes the two tables by different keys.
+    // Two statements, because a cluster distributes the two tables by different keys.
     const [identity] = await this.#read<{ user_id: string }>(
       "select user_id from earmark.identities where key = $1",
       identityKey(name, issuer).toString("hex"),
@@ -91,7 +109,7 @@ export class PostgresAccounts implements AccountStore {
     const { password, keepSession, expectedHash } = wished;
     return this.#transact(async (connection) => {
       const former = await lockAccount(connection, user);
-      // No two hashes are alike: an attempt whose answer was lost has set this one.
+      // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
       if (former === password) return true;
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
@@ -113,7 +131,7 @@ export class PostgresAccounts implements AccountStore {
         [user],
       );
       const [row] = rows;
-      // Gone at a retry: the first attempt has deleted it, though its answer was lost.
+      // Missing on a retry: the first attempt deleted it, but its reply was lost.
       if (row === undefined && wasThere) return true;
       await requireCredential(connection, caller, at);
       if (row === undefined) return false;
@@ -143,7 +161,7 @@ export class PostgresAccounts implements AccountStore {
     });
     if (isDone) {
       await this.#erase(user).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, but not yet all of its list", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but its list not completely", { cause, unknown: true });
       });
     }
     return isDone;
@@ -183,7 +201,7 @@ export class PostgresAccounts implements AccountStore {
          from earmark.credentials where user_id = $1 and kind = $2`,
         [user, kind, bytesOf(hash)],
       );
-      // An attempt whose answer was lost has added it.
+      // An earlier attempt whose reply was lost has already added it.
       if (rows[0]?.known === true) return "added";
       await requireCredential(connection, caller, createdAt);
       if (user !== NOBODY && current === undefined) return "gone";
@@ -235,7 +253,7 @@ export class PostgresAccounts implements AccountStore {
         "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
         values,
       );
-      // Gone at a retry: the first attempt may have removed the caller's own credential.
+      // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
       await requireCredential(connection, caller, at);
       const { rowCount } = await connection.query(
@@ -265,27 +283,6 @@ export class PostgresAccounts implements AccountStore {
     await this.#read("delete from earmark.limits where moment < $1", now);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
-  }
-
-  get sharedLimits(): SharedLimits {
-    return {
-      read: async (key) => {
-        const id = limitKey(key).toString("hex");
-        const [row] = await this.#read<{ moment: number }>("select moment from earmark.limits where key = $1", id);
-        return row?.moment;
-      },
-      replace: async (key, expected, next) => {
-        const replaced = await this.#read(
-          `insert into earmark.limits as l (key, moment) values ($1, $2)
-           on conflict (key) do update set moment = excluded.moment where l.moment = $3
-           returning 1`,
-          limitKey(key).toString("hex"),
-          next,
-          expected ?? null,
-        );
-        return replaced.length > 0;
-      },
-    };
   }
 
   #read<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {

@@ -43,7 +43,7 @@ export function openPostgresArchive(url: string): Archive {
   };
 }
 
-/** Begins a transaction on a connection of its own; `close` ends both. */
+/** Begins a transaction on a new connection; `close` ends both. */
 async function begin(
   url: string,
   statement: string,
@@ -103,7 +103,7 @@ function fillTables(
     async write(table, rows) {
       const columns = table.columns.map(([name]) => name).join(", ");
       const arrays = table.columns.map(([, kind], index) => `$${index + 1}::${ARRAYS[kind]}`).join(", ");
-      // Copied rows belong to no transaction of a writer.
+      // Copied rows were not written by any writer's transaction.
       const marked = table.name === "subscriptions" || table.name === "removals";
       await connection.query(
         `insert into earmark.${table.name} (${columns}${marked ? ", written_by" : ""})

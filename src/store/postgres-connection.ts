@@ -3,41 +3,41 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 
-/** How long a fault may last before its request is given up: then whoever waits is told to come again. */
-const PATIENCE_MS = 1_500;
+/** Transient failures are retried for this long; then the client gets 503. */
+const RETRY_MS = 1_500;
 const CONNECT_MS = 1_000;
-/** Longest silence of a server in the middle of a statement. */
-const ANSWER_MS = 5_000;
+/** Timeout of one statement. */
+const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
 /** How long a write waits for another process that is writing for the same user. */
 export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
 
-/** A statement that the server keeps under a name, so that it is not planned each time: that is most of its cost. */
+/** A named prepared statement: planning it each time would be most of its cost. */
 export interface NamedStatement {
   readonly name: string;
   readonly text: string;
 }
 
-/** Different statements have different names: a pooler may offer a connection on which another version of us used one. */
+/** The name contains a hash of the text, because a pooler may reuse a connection of another version of Earmark. */
 export function named(text: string): NamedStatement {
   return { name: `earmark ${hash("sha256", text, "hex").slice(0, 32)}`, text };
 }
 
-/** A commit was sent, and its reply was lost. */
+/** The reply to a commit was lost, so its outcome is unknown. */
 export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
-/** The server can be read but not written: a standby, or a primary that has been stood down. */
+/** The server is read-only: a standby, or a demoted primary. */
 class NotWritable extends Error {
   override readonly name = "NotWritable";
 }
 
 /**
- * Connections to that server of the URL which can be written to. Queries that are sent in one turn go out together and
- * are carried out in order. A pooler may hand each transaction to another connection.
+ * Connections to the writable server among those of the URL. Queries that are sent in one turn of the event loop are
+ * pipelined and executed in order. A pooler may assign each transaction to another connection.
  */
 export class Postgres {
   readonly #servers: readonly string[];
@@ -45,7 +45,7 @@ export class Postgres {
   #current = 0;
   #canName = true;
 
-  /** One who is `patient` waits for an answer as long as it takes. */
+  /** With `patient`, statements have no timeout. */
   constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
     this.#servers = readServers(url);
     const currentServer = () => this.#servers[this.#current];
@@ -59,17 +59,17 @@ export class Postgres {
       max: connections,
       connectionTimeoutMillis: CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
-      query_timeout: options.patient === true ? 0 : ANSWER_MS,
+      query_timeout: options.patient === true ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,
     });
-    // A connection that breaks is replaced when one is needed; whoever was using it hears of it from the query.
+    // A broken connection is replaced when one is needed; a running query reports the error itself.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (connection) => connection.on("error", () => undefined));
   }
 
-  /** Works on one connection, once. A connection that saw an error is not used again. */
+  /** Runs `work` on one connection, without retries. After an error the connection is discarded. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.take();
     try {
@@ -85,16 +85,16 @@ export class Postgres {
     }
   }
 
-  /** Retries transient failures until the time is up. `work` must be safe to repeat after anything it throws. */
+  /** Retries transient failures for a limited time. `work` must be safe to repeat after any error it throws. */
   async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = performance.now() + PATIENCE_MS;
+    const deadline = performance.now() + RETRY_MS;
     for (let pause = 20; ; pause = Math.min(2 * pause, 250)) {
       try {
         return await this.use(work);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
         if (!isTransient(error) || performance.now() + pause > deadline) {
-          throw new StoreUnavailable("PostgreSQL did not do it", { cause: error });
+          throw new StoreUnavailable("PostgreSQL failed", { cause: error });
         }
         await sleep(pause * (0.5 + Math.random()));
       }
@@ -110,7 +110,7 @@ export class Postgres {
     await this.#pool.end();
   }
 
-  /** A connection to be released by whoever takes it. */
+  /** The caller must release the connection. */
   async take(): Promise<Connection> {
     try {
       return await this.#pool.connect();
@@ -136,8 +136,8 @@ export async function transact<T>(connection: Connection, work: (connection: Con
 }
 
 /**
- * One URL for each server of a URL that may name several, as libpq writes it: `postgres://a:5432,b:5432/earmark`.
- * `sslmode` means what it means to libpq.
+ * Splits a URL with several servers in libpq's syntax (`postgres://a:5432,b:5432/earmark`) into one URL per server.
+ * `sslmode` has the same meaning as in libpq.
  */
 export function readServers(url: string): string[] {
   const [, start = "", hosts = "", rest = ""] = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
@@ -155,9 +155,9 @@ async function requireWritable(connection: pg.ClientBase): Promise<void> {
 }
 
 const READ_ONLY = "25006";
-/** The name of a statement is unknown or taken: a pooler does not track names. Nothing was done. */
+/** The name of a statement is unknown or taken, because a pooler does not track names. Nothing was executed. */
 const STATEMENT_LOST = /^(26000|42P05)$/;
-/** Kinds of trouble that pass: lost connections, too few resources, shutting down or starting up, conflicts, a stand-by. */
+/** Transient errors: lost connections, insufficient resources, shutdown or startup, conflicts, a standby. */
 const TRANSIENT = /^(08|40|53|57|25006|55P03)/;
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|EAI_AGAIN|ENOTFOUND)/;
 
@@ -165,11 +165,11 @@ function isTransient(error: unknown): boolean {
   if (error instanceof CommitUnknown || error instanceof NotWritable || error instanceof AggregateError) return true;
   const code = codeOf(error);
   if (code !== undefined) return [TRANSIENT, STATEMENT_LOST, NETWORK].some((kind) => kind.test(code));
-  // The driver gives no code to a connection that broke, or to waiting too long for one.
+  // The driver's errors for broken connections and connection timeouts have no code.
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }
 
-/** Whether the server itself said that a commit failed; otherwise it may have happened. */
+/** Whether the server reported that a commit failed; after any other error it may have succeeded. */
 export function isRefusedCommit(error: unknown): boolean {
   return /^(23|40)/.test(codeOf(error) ?? "");
 }

@@ -3,8 +3,8 @@ import { bytesOf } from "./keys.ts";
 import type { Connection } from "./postgres-connection.ts";
 
 /**
- * When a credential expires, and 0 if it was revoked. Until the transaction ends nobody else can revoke it, so a revocation
- * is either seen here or waits for this transaction. A statement of its own: a cluster may keep it on another node.
+ * Returns when a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a revocation is either
+ * seen here or waits for this transaction. A separate statement, because a cluster may store it on another node.
  */
 async function lockCredential(connection: Connection, hash: string): Promise<number> {
   const { rows } = await connection.query<{ expires_at: string }>(

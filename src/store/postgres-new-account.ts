@@ -5,7 +5,7 @@ import { type Connection, LOCK_MS } from "./postgres-connection.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
 
-/** Creates an account in a transaction. `retry` if a concurrent transaction got in the way. */
+/** Creates an account in a transaction. Returns `retry` after a conflict with a concurrent transaction. */
 export async function createAccount(
   connection: Connection,
   requested: UserId,
@@ -29,7 +29,7 @@ async function createInTransaction(
   const { name, issuer, password, invitation } = account;
   const key = identityKey(name, issuer).toString("hex");
   const existing = await findIdentity(connection, key);
-  // No two hashes are alike: the same one means that an attempt whose answer was lost has created this account.
+  // Hashes are unique: the same one means that an earlier attempt, whose reply was lost, created this account.
   if (existing !== undefined && password !== "" && existing.password === password) return existing.user;
   const state = await readState(connection, invitation);
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
@@ -60,7 +60,7 @@ async function createInTransaction(
     // A concurrent transaction has created the account of the local user.
     return "retry";
   }
-  // Last, since two concurrent set-ups would otherwise deadlock.
+  // Last, because two concurrent setups would otherwise deadlock.
   if (decision.endsSetup) await connection.query("delete from earmark.credentials where kind = 'setup'");
   return user;
 }

@@ -10,7 +10,7 @@ import { openStore } from "./engines.ts";
 
 const server = await startPostgres(["max_connections=40"]);
 
-/** Takes connections that nobody else can have. */
+/** Opens `count` connections, so that few or none are left for the store. */
 async function occupy(url: string, count: number): Promise<pg.Client[]> {
   const hogs = Array.from({ length: count }, () => new pg.Client({ connectionString: url }));
   await Promise.all(hogs.map((hog) => hog.connect()));

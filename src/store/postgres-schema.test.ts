@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Connection } from "./postgres-connection.ts";
 import { distribute } from "./postgres-schema.ts";
 
-/** A cluster that has spread these tables so far, and what it is told to spread. */
+/** A fake cluster with these distributed tables, and the tables it is asked to distribute. */
 function cluster(...spread: readonly string[]): { connection: Connection; told: string[] } {
   const told: string[] = [];
   const query = async (sql: string) => {
@@ -15,7 +15,7 @@ function cluster(...spread: readonly string[]): { connection: Connection; told: 
   return { connection: { query } as unknown as Connection, told };
 }
 
-test("a cluster keeps what a user has together, and spreads the rest by what it is found by", async () => {
+test("distribute: new tables → by user and colocated, the others by their key", async () => {
   const { connection, told } = cluster();
   const together = ", colocate_with => 'earmark.lists'";
   const tables = [
@@ -44,7 +44,7 @@ test("a cluster keeps what a user has together, and spreads the rest by what it 
   );
 });
 
-test("a cluster is told of no table twice", async () => {
+test("distribute: a table that is already distributed → skipped", async () => {
   const { connection, told } = cluster(
     "lists",
     "subscriptions",

@@ -4,9 +4,10 @@ import { type Connection, codeOf, Postgres } from "./postgres-connection.ts";
 import type { Finding } from "./store-options.ts";
 
 /**
- * Append-only: a released step never changes, and the number of steps is the version. The tables are those of the other
- * engine; see there for what they mean. Every key begins with the user, so that a cluster can spread users over its
- * nodes, or with what must be unique among all users. `limits` is for what all processes count together. `written_by` tells transactions apart: it settles whether a commit happened whose answer was lost.
+ * Append-only: a released migration never changes, and their number is the schema version. sqlite-schema.ts describes the
+ * tables. Every key begins with the user, so that a cluster can distribute users over its nodes, or with a value that must
+ * be unique among all users. `limits` has the rate limits that all processes share. `written_by` identifies the
+ * transaction, to find out whether a commit succeeded if its reply was lost.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -155,7 +156,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** The tables that a cluster spreads over its nodes, and by what: what a user has by its user, together on one node. */
+/** The tables that a cluster distributes, and their distribution columns. The rows of one user share a node. */
 const DISTRIBUTED = {
   lists: "user_id",
   subscriptions: "user_id",
@@ -173,15 +174,15 @@ const DISTRIBUTED = {
   episode_actions: "user_id",
 } as const;
 
-/** How long a server that is still starting is waited for. */
+/** How long to wait for a server that is still starting. */
 const STARTING_MS = 10_000;
 
-/** A wrong password or certificate, no such database, no right to make tables: what does not mend itself. */
-const FINAL = /^(28|3D|42501)|CERT|SIGNATURE/;
+/** Permanent errors: invalid password or certificate, unknown database, no permission to create tables. */
+const PERMANENT = /^(28|3D|42501)|CERT|SIGNATURE/;
 
 /**
- * Brings the database to the newest version. Many processes may do so at once: the first does it, the others wait.
- * Returns what the operator should know, though the server starts.
+ * Migrates the database to the newest version. Several processes may call this at once: one migrates, the others wait.
+ * Returns warnings.
  */
 export async function prepareDatabase(
   postgres: Postgres,
@@ -198,10 +199,10 @@ export async function prepareDatabase(
       });
     } catch (error) {
       if (error instanceof UserError) throw error;
-      // Anything else may be a server that is still starting, or another process that makes the same tables.
-      if (FINAL.test(codeOf(error) ?? "") || performance.now() > deadline) {
+      // Other errors may come from a server that is still starting, or from a concurrent migration.
+      if (PERMANENT.test(codeOf(error) ?? "") || performance.now() > deadline) {
         throw new UserError(
-          `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server runs and lets this user in.`,
+          `Cannot use the database at ${name}: ${(error as Error).message}. Check DATABASE_URL, and that the server is running and accepts this user.`,
         );
       }
       if (tries === 2) onWaiting?.();
@@ -216,17 +217,17 @@ async function checkDurability(connection: Connection): Promise<string[]> {
   );
   if (rows[0]?.fsync === "off") {
     throw new UserError(
-      "PostgreSQL runs with fsync=off: what is answered could be lost. Set fsync=on in its configuration.",
+      "PostgreSQL runs with fsync=off, so confirmed changes could be lost. Set fsync=on in its configuration.",
     );
   }
   if (rows[0]?.commit !== "off") return [];
-  return ["PostgreSQL runs with synchronous_commit=off: the last moments before a crash can be lost. Set it to on."];
+  return ["PostgreSQL runs with synchronous_commit=off, so a crash can lose recent changes. Set it to on."];
 }
 
 const MAX_SKEW_MS = 2_000;
 
-/** What can be told of a database without changing it. */
-export async function examineDatabase(url: string): Promise<readonly Finding[]> {
+/** Checks a database without changing it. */
+export async function inspectPostgres(url: string): Promise<readonly Finding[]> {
   const postgres = new Postgres(url, 1);
   try {
     return await postgres.use(async (connection) => {
@@ -239,21 +240,21 @@ export async function examineDatabase(url: string): Promise<readonly Finding[]> 
       const schema = await readVersion(connection);
       const skew = Math.abs(now.getTime() - Date.now());
       return [
-        { state: "ok", what: `PostgreSQL ${version} answers and can be written to` },
+        { state: "ok", what: `PostgreSQL ${version} is reachable and writable` },
         describeVersion(schema),
         ...warnings.map((what) => ({ state: "warning", what }) as const),
         skew <= MAX_SKEW_MS
-          ? { state: "ok", what: "Its clock agrees with ours" }
+          ? { state: "ok", what: "The clocks of PostgreSQL and Earmark agree" }
           : {
               state: "warning",
-              what: `Its clock is ${Math.round(skew / 1_000)} s off ours`,
-              advice: "Let both follow a time server.",
+              what: `The clocks of PostgreSQL and Earmark differ by ${Math.round(skew / 1_000)} s`,
+              advice: "Synchronize both with NTP.",
             },
         free > 10
-          ? { state: "ok", what: `${free} more connections are free` }
+          ? { state: "ok", what: `${free} connections are available` }
           : {
               state: "warning",
-              what: `Only ${free} more connections are free`,
+              what: `Only ${free} connections are available`,
               advice: "Raise max_connections, or use PgBouncer.",
             },
       ];
@@ -264,12 +265,15 @@ export async function examineDatabase(url: string): Promise<readonly Finding[]> 
 }
 
 function describeVersion(schema: number): Finding {
-  if (schema === MIGRATIONS.length) return { state: "ok", what: `The database is of this version (schema ${schema})` };
+  if (schema === MIGRATIONS.length) return { state: "ok", what: `The database schema is current (version ${schema})` };
   if (schema < MIGRATIONS.length)
-    return { state: "ok", what: `The next start brings the database from schema ${schema} to ${MIGRATIONS.length}` };
+    return {
+      state: "ok",
+      what: `The next start migrates the database schema from version ${schema} to ${MIGRATIONS.length}`,
+    };
   return {
     state: "error",
-    what: `The database was made by a newer Earmark (schema ${schema}, this one knows ${MIGRATIONS.length})`,
+    what: `The database was created by a newer Earmark (schema version ${schema}; this Earmark supports up to ${MIGRATIONS.length})`,
     advice: "Install that version or a later one.",
   };
 }
@@ -294,7 +298,7 @@ async function migrate(connection: Connection): Promise<void> {
   await connection.query("commit");
 }
 
-/** Whether a database has the tables of Earmark, of any version. */
+/** Whether a database has Earmark's tables, of any version. */
 export async function hasSchema(url: string): Promise<boolean> {
   const postgres = new Postgres(url, 1);
   try {
@@ -311,17 +315,17 @@ async function readVersion(connection: Connection): Promise<number> {
   return Number(rows[0]?.version ?? 0);
 }
 
-/** Whether the database is as this program needs it. */
+/** Whether the schema is current. */
 export async function isNewest(connection: Connection): Promise<boolean> {
   return (await readVersion(connection)) === MIGRATIONS.length;
 }
 
-/** Spreads the tables over the nodes of a Citus cluster, those of one user together. Harmless to repeat. */
+/** Distributes the tables over the nodes of a Citus cluster, the rows of one user together. Safe to repeat. */
 export async function distribute(connection: Connection): Promise<readonly string[]> {
   const { rows } = await connection.query("select 1 from pg_extension where extname = 'citus'");
   if (rows.length === 0) {
     throw new UserError(
-      "This database has no Citus extension, so its tables stay on one server. To spread them, add it on every node (create extension citus) and try again.",
+      "This database has no Citus extension, so its tables stay on one server. To distribute them, add it on every node (create extension citus) and try again.",
     );
   }
   const { rows: spread } = await connection.query(
@@ -331,8 +335,8 @@ export async function distribute(connection: Connection): Promise<readonly strin
     ([table]) => !spread.some(({ name }) => name === `earmark.${table}`),
   );
   for (const [table, column] of missing) {
-    const together = column === "user_id" && table !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
-    await connection.query(`select create_distributed_table('earmark.${table}', '${column}'${together})`);
+    const colocation = column === "user_id" && table !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
+    await connection.query(`select create_distributed_table('earmark.${table}', '${column}'${colocation})`);
   }
   return missing.map(([table]) => table);
 }

@@ -76,15 +76,18 @@ test("inspect: any schema version → findings, and nothing is changed", async (
   const url = await server.database();
   const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
-  assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ answers and can be written to$/);
-  assert.equal(schema, "ok: The next start brings the database from schema 0 to 5");
-  assert.equal(clock, "ok: Its clock agrees with ours");
-  assert.match(free ?? "", /^ok: \d+ more connections are free$/);
+  assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ is reachable and writable$/);
+  assert.equal(schema, "ok: The next start migrates the database schema from version 0 to 5");
+  assert.equal(clock, "ok: The clocks of PostgreSQL and Earmark agree");
+  assert.match(free ?? "", /^ok: \d+ connections are available$/);
   assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
-  assert.equal((await states())[1], "ok: The database is of this version (schema 5)");
+  assert.equal((await states())[1], "ok: The database schema is current (version 5)");
   const name = databaseOf(url);
   await server.query("update earmark.schema set version = 6", name);
-  assert.equal((await states())[1], "error: The database was made by a newer Earmark (schema 6, this one knows 5)");
+  assert.equal(
+    (await states())[1],
+    "error: The database was created by a newer Earmark (schema version 6; this Earmark supports up to 5)",
+  );
   await server.query("update earmark.schema set version = 5", name);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
@@ -100,11 +103,11 @@ test("inspect: clock skew, few free connections → warnings", async (t) => {
   await Promise.all(hogs.map((hog) => hog.end()));
   assert.deepEqual(findings[0], {
     state: "warning",
-    what: "Its clock is 5 s off ours",
-    advice: "Let both follow a time server.",
+    what: "The clocks of PostgreSQL and Earmark differ by 5 s",
+    advice: "Synchronize both with NTP.",
   });
   assert.equal(findings[1]?.state, "warning");
-  assert.match(findings[1]?.what ?? "", /^Only -?\d more connections are free$/);
+  assert.match(findings[1]?.what ?? "", /^Only -?\d connections are available$/);
   assert.equal(findings[1]?.advice, "Raise max_connections, or use PgBouncer.");
 });
 

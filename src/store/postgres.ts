@@ -57,7 +57,7 @@ class PostgresStore implements Store {
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
-  /** One per user who has something to write, so that a user takes one connection at most and waits for nobody else. */
+  /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
   #closing: Promise<void> | undefined;
 
@@ -183,7 +183,7 @@ function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription 
   return { id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) };
 }
 
-/** One JSON text is much less work for the driver than many rows. */
+/** One JSON text costs the driver much less than many rows. */
 const PAGE = named(`
   select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
@@ -193,8 +193,8 @@ const PAGE = named(`
 const GAPS = named("select counts from earmark.gaps where user_id = $1");
 
 /**
- * Total, gaps and items in one statement, so that they are of one snapshot. Where the page begins follows from the gaps,
- * which are read first; if they have changed meanwhile, it starts over.
+ * Reads total, gaps and items in one statement, so that they come from one snapshot. The start of the page follows from
+ * the gaps, which are read first; if they have changed in the meantime, it starts over.
  */
 async function readPage(
   postgres: Postgres,
@@ -209,7 +209,7 @@ async function readPage(
   }
   for (;;) {
     const { from, skip } = locate(gaps, offset);
-    // An upper bound, so that no plan reads the rest of the list. The first page is right whatever the gaps.
+    // An upper bound, so that no plan reads the rest of the list. The first page does not depend on the gaps.
     const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
     const values = [user, from, until, size, skip];
     const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });

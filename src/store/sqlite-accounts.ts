@@ -17,7 +17,7 @@ import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from ".
 import { reading } from "./sqlite-file.ts";
 import { tablesDeleted } from "./tables.ts";
 
-/** A change of accounts, as sent to the writer thread, which answers with one of the numbers below. */
+/** A change of accounts, as sent to the writer thread, which replies with one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
@@ -30,10 +30,10 @@ export type AccountChange =
   | { readonly kind: "sweep"; readonly at: number };
 
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
-/** Of a deletion: the account is gone, but not yet all of its list. */
+/** The account is deleted, but its list not completely. */
 const MORE = 8;
 
-/** Pause between two steps of an erasure, in which another process that polls for the lock every millisecond gets it. */
+/** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
 const ERASING_PAUSE_MS = 3;
 
 /** Whether this change completed the deletion of an account. */
@@ -311,7 +311,7 @@ export class SqliteAccounts implements AccountStore {
     const answer = await this.#write({ kind: "delete", user }, credentialHash, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, but not yet all of its list", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but its list not completely", { cause, unknown: true });
       });
     }
     return answer !== NOTHING;

@@ -34,7 +34,7 @@ export function openSqliteArchive(path: string): Archive {
 
 /**
  * Replaces a database that no server has open, whatever its version and condition, and keeps the old one as `keptAs`.
- * At every instant the path has the old database or the new one.
+ * At any time the path is either the old database or the new one.
  */
 export function replaceFile(given: string, keptAs: (path: string) => string): Target {
   refuseForeignFile(given);
@@ -50,7 +50,7 @@ export function replaceFile(given: string, keptAs: (path: string) => string): Ta
   }
 }
 
-/** Durably gives a database a second name. A damaged one keeps its write-ahead log, which SQLite may delete. */
+/** Durably links a database under a second name. A damaged one keeps its write-ahead log, which SQLite might delete. */
 function keepFile(path: string, kept: string): void {
   if (existsSync(`${path}-wal`)) linkFile(`${path}-wal`, `${kept}-wal`);
   try {

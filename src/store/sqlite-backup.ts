@@ -14,8 +14,8 @@ import type { Source } from "./tables.ts";
 const PROGRESS_MS = 200;
 
 /**
- * Copies a snapshot of the live content of a database, even while others write. Unlike a copy of its pages, it has no
- * remains of deleted data. A worker thread copies, so that this one can show progress.
+ * Copies a snapshot of the live content of a database, even while others write. Unlike a copy of its pages, it contains
+ * no deleted data. A worker thread copies, so that this one can show progress.
  */
 export async function backUpFile(
   path: string,
@@ -68,7 +68,7 @@ export function checkFile(path: string): number {
   }
 }
 
-/** Reads a backup that was checked, without changing it: one of an earlier version is migrated in a copy. */
+/** Reads a checked backup without changing it. One of an earlier version is migrated in a copy. */
 export function readBackup(path: string): Source {
   const database = openUnchanged(path);
   if (isNewest(database)) return readFile(database, () => undefined);
@@ -87,7 +87,7 @@ export function readBackup(path: string): Source {
   }
 }
 
-/** Opens a file that nobody writes to, without creating files next to it. */
+/** Opens a file that has no writers, without creating files next to it. */
 function openUnchanged(path: string): DatabaseSync {
   const url = pathToFileURL(resolve(path));
   url.searchParams.set("immutable", "1");

@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/harness.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
-import { claimFile, examineFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { claimFile, inspectFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { findForeignSchema, isNewest, NEWEST_VERSION } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
@@ -33,7 +33,7 @@ test("claim: a missing file → created with its folders; claimed again through 
 test("claim: another process holds the lock briefly → waits for it", async () => {
   const file = newFile();
   claimFile(file)();
-  // In a thread of its own: whoever waits does nothing else meanwhile.
+  // In another thread, because waiting blocks this one.
   const holder = new Worker(
     `const { DatabaseSync } = require("node:sqlite");
      const { parentPort, workerData } = require("node:worker_threads");
@@ -66,11 +66,11 @@ test("open: any connection → durable settings", () => {
   connection.close();
 });
 
-test("where there can be no log, nothing starts", () => {
+test("open: no write-ahead log possible → refused", () => {
   assert.throws(
     () => openConnection(":memory:", { readOnly: false, cacheKiB: 1 }),
     refuses(
-      "SQLite would not keep its promise here (journal_mode memory, synchronous 2, secure_delete 1; wal, 2 and 1 are needed).",
+      "SQLite cannot guarantee durable writes here (journal_mode memory, synchronous 2, secure_delete 1; wal, 2 and 1 are needed).",
     ),
   );
 });
@@ -119,7 +119,7 @@ test("claim: a foreign file or a newer schema → refused and unchanged", () => 
   const before = readFileSync(foreign);
   assert.throws(
     () => claimFile(foreign),
-    refuses(`${foreign} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`),
+    refuses(`${foreign} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`),
   );
   assert.deepEqual(readFileSync(foreign), before);
   assert.equal(existsSync(`${foreign}-lock`), false);
@@ -132,10 +132,10 @@ test("claim: a foreign file or a newer schema → refused and unchanged", () => 
   assert.throws(
     () => claimFile(newer),
     refuses(
-      `${newer} was written by a newer Earmark (schema ${NEWEST_VERSION + 1}, this one knows ${NEWEST_VERSION}).`,
+      `${newer} was written by a newer Earmark (schema version ${NEWEST_VERSION + 1}; this Earmark supports up to ${NEWEST_VERSION}).`,
     ),
   );
-  assert.throws(() => claimFile(newer), refuses("newer"), "and it is let go again");
+  assert.throws(() => claimFile(newer), refuses("newer"), "the lock is released");
 });
 
 test("claim: a damaged file or a folder in its place → refused with advice", () => {
@@ -143,15 +143,15 @@ test("claim: a damaged file or a folder in its place → refused with advice", (
   claimFile(file)();
   const bytes = readFileSync(file);
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
-  assert.throws(() => claimFile(file), refuses("It was left as it is; put a backup in its place."));
-  const [, whole] = examineFile(file);
+  assert.throws(() => claimFile(file), refuses("It was not changed; restore a backup."));
+  const [, whole] = inspectFile(file);
   assert.equal(whole?.state, "error");
   assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
-  assert.equal(whole?.advice, "Put a backup in its place: earmark restore FILE");
+  assert.equal(whole?.advice, "Restore a backup: earmark restore FILE");
 
   const folder = temporaryFolder();
   mkdirSync(join(folder, "earmark.db"));
-  assert.throws(() => claimFile(join(folder, "earmark.db")), refuses("Check that it is a whole file of Earmark"));
+  assert.throws(() => claimFile(join(folder, "earmark.db")), refuses("Check that it is an intact Earmark database"));
 });
 
 test("share: a running server → allowed, unless it has another schema version", () => {
@@ -164,14 +164,14 @@ test("share: a running server → allowed, unless it has another schema version"
   database.exec("pragma user_version = 1");
   assert.throws(
     () => shareFile(file),
-    refuses(`The Earmark that is running on ${file} is of another version. Stop it first.`),
+    refuses(`A server of another Earmark version is running on ${file}. Stop it first.`),
   );
   database.exec(`pragma user_version = ${NEWEST_VERSION}`);
   database.close();
   release();
   const foreign = newFile();
   writeFileSync(foreign, "x".repeat(200));
-  assert.throws(() => shareFile(foreign), refuses("is not a database of Earmark"));
+  assert.throws(() => shareFile(foreign), refuses("is not an Earmark database"));
 });
 
 test("read: fails → StoreUnavailable with the cause", () => {

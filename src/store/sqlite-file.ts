@@ -17,11 +17,11 @@ import type { Finding } from "./store-options.ts";
 
 /** How long a statement waits for another program's lock on the file, such as a backup tool's. */
 const BUSY_MS = 5_000;
-/** The same for the writer, which has its own way to wait longer. */
+/** The same for the writer, which implements its own wait. */
 export const WRITER_BUSY_MS = 1;
 /**
- * How long the write-ahead log grows before it is copied into the file. A page that many groups change is then copied
- * once for all of them; at SQLite's default of 1,000 a busy server would copy after every group.
+ * Pages in the write-ahead log before a checkpoint. A page that many groups change is then copied once for all of them;
+ * with SQLite's default of 1,000 a busy server would checkpoint after every group.
  */
 const LOG_PAGES = 16_000;
 const PAGE_BYTES = 4_096;
@@ -29,14 +29,14 @@ const PAGE_BYTES = 4_096;
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
-/** The first version that overwrites what is deleted: a file of an earlier one is rewritten once. */
+/** The first schema version with secure_delete. Files of earlier versions are rewritten once. */
 const OVERWRITING_VERSION = 3;
-/** Files up to this size are checked at start, which takes some tens of milliseconds. */
+/** Files up to this size are checked at start, which takes less than 100 ms. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
 /**
- * Claims the file for this process, makes it if there is none, and brings it to the newest version. Returns how to let
- * go of it. What is not ours is refused and left as it is, and so is a file that another server holds.
+ * Locks the file for this process, creates it if it does not exist, and migrates it to the newest version. Returns a
+ * function that releases the lock. Throws if it is not an Earmark database or another server uses it.
  */
 export function claimFile(path: string, onWarning?: (warning: string) => void): () => void {
   try {
@@ -55,23 +55,23 @@ export function claimFile(path: string, onWarning?: (warning: string) => void): 
   }
 }
 
-/** Claims the path of a file for this process, whatever is there. */
+/** Locks the path of a file for this process, whatever it contains. */
 export function claimPath(path: string): () => void {
-  makeFolder(dirname(path));
-  return lockFilePatiently(realPath(path));
+  createFolder(dirname(path));
+  return lockFileWithRetries(realPath(path));
 }
 
 export function cannotOpen(path: string, error: unknown): UserError {
   if (error instanceof UserError) return error;
   return new UserError(
-    `Cannot open the database ${path}: ${(error as Error).message}. Check that it is a whole file of Earmark, that this user may write to its folder, and that the disk has room.`,
+    `Cannot open the database ${path}: ${(error as Error).message}. Check that it is an intact Earmark database, that this user may write to its folder, and that the disk is not full.`,
   );
 }
 
-/** One at a time: asked for all at once, Node never comes back from places like /proc. */
-function makeFolder(folder: string): void {
+/** Creates one folder at a time, because a recursive mkdir never returns in places like /proc. */
+function createFolder(folder: string): void {
   if (existsSync(folder)) return;
-  makeFolder(dirname(folder));
+  createFolder(dirname(folder));
   mkdirSync(folder);
 }
 
@@ -94,13 +94,13 @@ function migrate(path: string, onWarning: ((warning: string) => void) | undefine
   }
 }
 
-/** Rewrites a file without the remains of what was deleted. That needs twice its size of free room. */
+/** Rewrites a file without remains of deleted data. This needs free space of twice its size. */
 function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: string) => void) | undefined): void {
   try {
     database.exec("vacuum");
   } catch (error) {
     onWarning?.(
-      `${path} still has remains of what was deleted from it, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
+      `${path} still contains remains of deleted data, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
     );
   }
 }
@@ -108,11 +108,11 @@ function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: str
 function refuseDamagedFile(database: DatabaseSync, path: string): void {
   const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
   if (finding !== "ok") {
-    throw new UserError(`${path} is damaged (${finding}). It was left as it is; put a backup in its place.`);
+    throw new UserError(`${path} is damaged (${finding}). It was not changed; restore a backup.`);
   }
 }
 
-/** Reads the header by itself: SQLite would already write beside a foreign file when it opens it. */
+/** Reads only the header, because SQLite may create files next to a foreign file when it opens it. */
 export function isOurs(path: string): boolean {
   const header = Buffer.alloc(100);
   const file = openSync(path, "r");
@@ -129,13 +129,11 @@ export function syncFile(path: string): void {
 
 export function refuseForeignFile(path: string): void {
   if (existsSync(path) && statSync(path).size > 0 && !isOurs(path)) {
-    throw new UserError(
-      `${path} is not a database of Earmark. It was left as it is; set DATABASE_URL to another file.`,
-    );
+    throw new UserError(`${path} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`);
   }
 }
 
-/** What a restore writes to, until the new database is complete. */
+/** Suffix of the file that a restore writes until the new database is complete. */
 export const RESTORING = "-restoring";
 
 /** A restore that was interrupted must not end as an empty database. */
@@ -146,7 +144,7 @@ function refuseUnfinishedRestore(path: string): void {
   );
 }
 
-/** A connection that keeps the promise: what is committed is on the disk, or nothing starts. */
+/** Opens a connection whose commits are durable; throws if that is impossible. */
 export function openConnection(
   path: string,
   options: { readonly readOnly: boolean; readonly cacheKiB: number },
@@ -155,7 +153,7 @@ export function openConnection(
   try {
     setDurability(database);
     database.exec(`pragma cache_size = -${options.cacheKiB}; pragma trusted_schema = off; pragma cell_size_check = on`);
-    // A file for temporary data would keep what is rewritten.
+    // Temporary files would contain the data that is rewritten.
     database.exec("pragma temp_store = memory");
     database.exec(
       `pragma wal_autocheckpoint = ${LOG_PAGES}; pragma journal_size_limit = ${2 * LOG_PAGES * PAGE_BYTES}`,
@@ -168,8 +166,8 @@ export function openConnection(
 }
 
 /**
- * Drivers and builds have weaker defaults of their own, so these are set on every connection, and read back: what is
- * committed is durable, and what is deleted is overwritten.
+ * Makes commits durable and overwrites deleted data. Some drivers and builds have weaker defaults, so this is set on every
+ * connection and verified.
  */
 function setDurability(database: DatabaseSync): void {
   const mode = database.prepare("pragma journal_mode = wal").get()?.["journal_mode"];
@@ -178,7 +176,7 @@ function setDurability(database: DatabaseSync): void {
   const erasing = readNumber(database, "pragma secure_delete");
   if (mode !== "wal" || level !== 2 || erasing !== 1) {
     throw new UserError(
-      `SQLite would not keep its promise here (journal_mode ${mode}, synchronous ${level}, secure_delete ${erasing}; wal, 2 and 1 are needed). Is the file on a network drive?`,
+      `SQLite cannot guarantee durable writes here (journal_mode ${mode}, synchronous ${level}, secure_delete ${erasing}; wal, 2 and 1 are needed). Is the file on a network drive?`,
     );
   }
 }
@@ -192,8 +190,8 @@ export function isFull(error: unknown): boolean {
 }
 
 /**
- * A lock of the operating system, which ends with the process however it ends. It is on a file beside the database,
- * since SQLite's own would keep our readers out as well.
+ * An operating-system lock, which is released however the process ends. It is on a separate file, because SQLite's own
+ * lock would block our readers as well.
  */
 function lockFile(path: string): () => void {
   const lock = new DatabaseSync(`${path}-lock`, { timeout: 0 });
@@ -209,8 +207,8 @@ function lockFile(path: string): () => void {
 
 class FileInUse extends UserError {}
 
-/** Another command may have it locked briefly while it migrates the file. */
-function lockFilePatiently(path: string): () => void {
+/** Retries for a while, because another command may lock the file briefly to migrate it. */
+function lockFileWithRetries(path: string): () => void {
   const deadline = performance.now() + LOCKING_MS;
   for (;;) {
     try {
@@ -227,7 +225,7 @@ export function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** For one who works on the file for a moment beside a server that may be running: brings it up to date if none is. */
+/** For commands that use the file while a server may be running. Migrates it if no server is. */
 export function shareFile(path: string): () => void {
   if (!isUpToDate(path)) {
     try {
@@ -235,7 +233,7 @@ export function shareFile(path: string): () => void {
     } catch (error) {
       if (!(error instanceof FileInUse)) throw error;
       if (!isUpToDate(path))
-        throw new UserError(`The Earmark that is running on ${path} is of another version. Stop it first.`);
+        throw new UserError(`A server of another Earmark version is running on ${path}. Stop it first.`);
     }
   }
   return () => undefined;
@@ -251,13 +249,12 @@ function isUpToDate(path: string): boolean {
   }
 }
 
-/** What can be told of a file without changing it. */
-export function examineFile(path: string): readonly Finding[] {
-  if (!existsSync(path))
-    return [{ state: "ok", what: `There is no database at ${path} yet; the first start makes it` }];
+/** Checks a file without changing it. */
+export function inspectFile(path: string): readonly Finding[] {
+  if (!existsSync(path)) return [{ state: "ok", what: `No database at ${path} yet; the first start creates it` }];
   if (!isOurs(path))
     return [
-      { state: "error", what: `${path} is not a database of Earmark`, advice: "Set DATABASE_URL to another file." },
+      { state: "error", what: `${path} is not an Earmark database`, advice: "Set DATABASE_URL to another file." },
     ];
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   try {
@@ -265,31 +262,34 @@ export function examineFile(path: string): readonly Finding[] {
     const mode = database.prepare("pragma journal_mode").get()?.["journal_mode"];
     const difference = findForeignSchema(database, version);
     const [finding] = Object.values(database.prepare("pragma quick_check(1)").get() ?? {});
-    // A backup that was just put in place has no log yet, and a connection that only reads cannot make one.
+    // A newly restored backup has no log yet, and a read-only connection cannot create one.
     if (mode === "wal") setDurability(database);
     return [
       version === NEWEST_VERSION
-        ? { state: "ok", what: `The database is of this version (schema ${version})` }
-        : { state: "ok", what: `The next start brings the database from schema ${version} to ${NEWEST_VERSION}` },
+        ? { state: "ok", what: `The database schema is current (version ${version})` }
+        : {
+            state: "ok",
+            what: `The next start migrates the database schema from version ${version} to ${NEWEST_VERSION}`,
+          },
       ...(difference === undefined
         ? []
         : [
             {
               state: "error",
               what: `The database has ${difference}`,
-              advice: "Put a backup in its place: earmark restore FILE",
+              advice: "Restore a backup: earmark restore FILE",
             } as const,
           ]),
       finding === "ok"
-        ? { state: "ok", what: "The database is whole" }
+        ? { state: "ok", what: "The integrity check passed" }
         : {
             state: "error",
             what: `The database is damaged (${finding})`,
-            advice: "Put a backup in its place: earmark restore FILE",
+            advice: "Restore a backup: earmark restore FILE",
           },
       mode === "wal"
-        ? { state: "ok", what: "It is kept safely: journal_mode wal, synchronous full" }
-        : { state: "ok", what: `The next start keeps it safely: journal_mode wal instead of ${mode}` },
+        ? { state: "ok", what: "Writes are durable: journal_mode wal, synchronous full" }
+        : { state: "ok", what: `The next start makes writes durable: journal_mode wal instead of ${mode}` },
     ];
   } finally {
     database.close();

@@ -4,7 +4,7 @@ import type { Change, UserId } from "../subscriptions.ts";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 
-/** How many removals are erased in one transaction. */
+/** Removals to erase per transaction. */
 export const FORGOTTEN_AT_ONCE = 1_000;
 
 type Row = [
@@ -45,9 +45,10 @@ export class ListWriter {
     };
     this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
-    this.insert = prepare(
-      "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)",
-    );
+    // Any other conflict is an error of ours.
+    this.insert = prepare(`
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
+      on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
     this.replace = prepare(
       "update subscriptions set update_sequence = ?, feed = ?, feed_url = ? where user_id = ? and sequence = ?",
     );
@@ -89,7 +90,7 @@ export class ListWriter {
     return list;
   }
 
-  /** Writes what the lists have collected. The next job reads them anew. */
+  /** Writes the changed lists. The next job reads them again. */
   flush(): void {
     for (const [user, list] of this.#lists) {
       if (list.unused.length > 0) {
@@ -121,7 +122,7 @@ export class SqliteList implements List<Uint8Array> {
   sequence: number;
   total: number;
   forgotten: number;
-  /** Sequence numbers that are no item's place any more, or never were. */
+  /** Sequence numbers without an item: new gaps. */
   readonly unused: number[] = [];
   readonly #writer: ListWriter;
   readonly #user: UserId;
@@ -149,8 +150,8 @@ export class SqliteList implements List<Uint8Array> {
     return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
   }
 
-  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): void {
-    this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt);
+  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): boolean {
+    return this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt).changes === 1;
   }
 
   replace(_old: Item<Uint8Array>, { sequence, updateSequence, feed, feedUrl }: Item<Uint8Array>): void {

@@ -1,26 +1,26 @@
 import { DatabaseSync } from "node:sqlite";
 import { UserError } from "../user-error.ts";
 
-/** "EARM", in the header of every file that is ours. */
+/** "EARM", in the header of every Earmark database. */
 export const APPLICATION_ID = 0x4541524d;
 
 /**
- * Append-only: a released step never changes, and the number of steps is the version of the file.
+ * Append-only: a released migration never changes, and their number is the schema version.
  *
  * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
  * added, which is also its place in the order; `update_sequence` is that of its last update, or 0. A removal is recorded
  * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
  * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *
- * An account has the list of the same user. What must be unique among all users leads a table of its own: names
+ * An account and its list have the same user id. Values that must be unique among all users have separate tables: names
  * (`identities`), and the hash of every secret (`credentials`).
  *
  * What apps synchronize is beside the list (`sync-marks.ts`). Episode actions have sequence numbers of their own: one that
  * replaces another takes the next number. `sync_marks` are the timestamps that apps were given; `sync_clients` has what each
  * client has seen; `feed_spellings` the feed URLs as clients wrote them.
  *
- * A deleted account's list is erased in pieces, from its highest sequence number down. Until that is done, `erasures`
- * has how many numbers remain.
+ * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
+ * the number of remaining sequence numbers.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -164,18 +164,18 @@ const MIGRATIONS: readonly string[] = [
 
 export const NEWEST_VERSION = MIGRATIONS.length;
 
-/** Throws for a file that only a newer program can read. */
+/** Throws if the file needs a newer version of Earmark. */
 export function readVersion(database: DatabaseSync, path: string): number {
   const version = readNumber(database, "pragma user_version");
   if (version <= NEWEST_VERSION) return version;
   throw new UserError(
-    `${path} was written by a newer Earmark (schema ${version}, this one knows ${NEWEST_VERSION}). It was left as it is; install that version or a later one.`,
+    `${path} was written by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one.`,
   );
 }
 
-/** Takes a database from a version to another, if none is given to the newest. */
+/** Migrates a database from `version` to `until`. */
 export function createSchema(database: DatabaseSync, version = 0, until = NEWEST_VERSION): void {
-  // A new file is still in its rollback journal: so this stands in the file itself before there is a write-ahead log.
+  // A new file still uses a rollback journal, so this is in the file itself before there is a write-ahead log.
   if (version === 0) database.exec(`pragma application_id = ${APPLICATION_ID}`);
   for (const [index, step] of MIGRATIONS.entries()) {
     if (index >= version && index < until)
@@ -187,12 +187,12 @@ export function isNewest(database: DatabaseSync): boolean {
   return readNumber(database, "pragma user_version") === NEWEST_VERSION;
 }
 
-/** Writes something that changes nothing: fails when nothing can be written. */
+/** A write without effect; throws if the database is not writable. */
 export function touch(database: DatabaseSync): void {
   database.exec(`pragma user_version = ${NEWEST_VERSION}`);
 }
 
-/** What SQLite itself adds for its query planner. */
+/** Tables that SQLite creates for its query planner. */
 const STATISTICS = [
   ["table", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"],
   ["table", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"],
@@ -204,7 +204,7 @@ function readSchema(database: DatabaseSync): string[] {
   return entries.map(({ type, name, sql }) => [type, name, String(sql).replaceAll(/\s+/g, " ")].join("\n"));
 }
 
-/** How the schema differs from that of its version; undefined if it does not. A trigger could do anything unseen. */
+/** The first difference from the expected schema, if any. A foreign trigger, for example, could change data unnoticed. */
 export function findForeignSchema(database: DatabaseSync, version: number): string | undefined {
   const model = new DatabaseSync(":memory:");
   try {
@@ -223,7 +223,7 @@ export function findForeignSchema(database: DatabaseSync, version: number): stri
 export function refuseForeignSchema(database: DatabaseSync, version: number, path: string): void {
   const difference = findForeignSchema(database, version);
   if (difference === undefined) return;
-  throw new UserError(`${path} has ${difference}. It was left as it is; restore a backup, or use another file.`);
+  throw new UserError(`${path} has ${difference}. It was not changed; restore a backup, or use another file.`);
 }
 
 export function readNumber(database: DatabaseSync, pragma: string): number {

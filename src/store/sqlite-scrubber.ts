@@ -1,26 +1,26 @@
 import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Job, JobAnswer } from "./sqlite-jobs.ts";
+import { isAdding, type Job, type JobAnswer } from "./sqlite-jobs.ts";
 
-/** How long to wait for readers of the log; writers wait meanwhile. */
+/** How long to wait for readers of the log. Writers wait as long. */
 const READERS_MS = 20;
-/** When to try again, if a long reader such as a backup needs the log. */
+/** Delay before the next attempt if a long reader, such as a backup, needs the log. */
 const RETRY_MS = 5_000;
 /** A file up to this size is rewritten in about a tenth of a second. */
 const REWRITTEN_BYTES = 16 * 1024 * 1024;
-/** How often at most. What is deleted in between is left to the sweep. */
+/** Minimum time between two rewrites. The sweep handles deletions in between. */
 const REWRITING_MS = 60_000;
 
 /**
- * Removes old content from the database's files. `secure_delete` zeroes what is deleted from a page, but two places keep
+ * Removes old content from the database's files. `secure_delete` zeroes deleted data in a page, but two places keep
  * older copies: the write-ahead log, and the unused part of a page that SQLite has split (about one removed row in a
  * thousand, as measured). The log is emptied after a deletion, a change of password and in the hourly sweep; a small file
- * is rewritten after a deletion and in the sweep. A large one is not: that would stop writers for too long.
+ * is rewritten after a deletion and in the sweep. A large file is not, because that would block writers for too long.
  */
 export class Scrubber {
   readonly #database: DatabaseSync;
-  /** Since the file was last rewritten; assumed at start, since earlier processes may have removed something. */
+  /** Since the last rewrite. True at start, because earlier processes may have removed something. */
   #hasRemoved = true;
   #isFileDue = false;
   #rewrittenAt = Number.NEGATIVE_INFINITY;
@@ -32,7 +32,7 @@ export class Scrubber {
 
   note(job: Job, answer: JobAnswer): void {
     if (job.kind === "probe" || answer === "access-revoked") return;
-    if (job.kind === "change") this.#hasRemoved ||= job.changes.some(({ kind }) => kind !== "add");
+    if (job.kind === "change") this.#hasRemoved ||= !isAdding(job.changes);
     else if (job.kind === "app") this.#hasRemoved = true;
     else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
     else {
@@ -44,7 +44,7 @@ export class Scrubber {
     }
   }
 
-  /** Does what is due, outside of a transaction. A failure is ignored and retried later. */
+  /** Runs the scrubs that are due, outside a transaction. A failure is ignored and retried later. */
   run(): void {
     if (performance.now() < this.#logDueAt) return;
     this.#logDueAt = performance.now() + RETRY_MS;

@@ -4,7 +4,7 @@ import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Authorized, GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
+import { type Authorized, type GroupAnswer, type Job, type JobAnswer, unpackChanges } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { touch } from "./sqlite-schema.ts";
 import { Scrubber } from "./sqlite-scrubber.ts";
@@ -14,8 +14,8 @@ const CACHE_KIB = 16 * 1024;
 const WAITING_MS = 10_000;
 
 /**
- * The only thread that writes. It takes a group of jobs, does them in one transaction, and answers when the commit is
- * durable: either the whole group is stored, or none of it.
+ * The only thread that writes. It executes a group of jobs in one transaction and replies when the commit is durable:
+ * either the whole group is stored, or none of it.
  */
 class Writer {
   readonly #database: DatabaseSync;
@@ -26,7 +26,7 @@ class Writer {
   readonly #accounts: AccountWriter;
   readonly #apps: AppWriter;
   readonly #scrubber: Scrubber;
-  /** When credentials expire, as read since the last change of accounts in this group. */
+  /** Cached expiry of credentials, valid until the next change of accounts in this group. */
   readonly #expiries = new Map<string, number>();
   #isCommitting = false;
 
@@ -76,14 +76,14 @@ class Writer {
     const list = this.#lists.open(job.user);
     if (list === undefined) return "access-revoked";
     if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
-    const { changes, at, maxTotal } = job;
+    const { at, maxTotal } = job;
     const sequenceBefore = list.sequence;
-    const answers = changes.map((change) => list.apply(change, at, maxTotal));
+    const answers = unpackChanges(job.changes).map((change) => list.apply(change, at, maxTotal));
     return { answers, sequenceBefore, sequence: list.sequence };
   }
 
   /**
-   * Whether what failed may be stored all the same: a commit whose sync failed is in the log, and a reader of the log
+   * Whether a failed group may have been stored: if the sync of a commit fails, the commit is in the log, and recovery
    * after a crash may find it complete. On a full disk it is not in the log.
    */
   isUnknown(error: unknown): boolean {
@@ -124,8 +124,8 @@ class Writer {
 }
 
 /**
- * A failed write closes the connection: what it has in memory may differ from the disk, since a failed sync is not
- * repeated by the next one. The next group gets a new connection.
+ * A failed write closes the connection: its memory may differ from the disk, because the next sync does not repeat a
+ * failed one. The next group gets a new connection.
  */
 function listen(port: NonNullable<typeof parentPort>, path: string): void {
   let writer: Writer | undefined = new Writer(path);

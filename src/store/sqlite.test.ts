@@ -104,7 +104,7 @@ test("open: another server has the file → refused until it closes", async () =
   await open(file);
 });
 
-test("open: a foreign file → refused and left as it is", async () => {
+test("open: a foreign file → refused and unchanged", async () => {
   const folder = temporaryFolder();
   const foreign = join(folder, "foreign.db");
   const database = new DatabaseSync(foreign);
@@ -119,12 +119,12 @@ test("open: a foreign file → refused and left as it is", async () => {
     const [bytes, { mtimeMs }] = [readFileSync(file), statSync(file)];
     await assert.rejects(
       open(file),
-      (error: Error) => error instanceof UserError && error.message.includes("not a database of Earmark"),
+      (error: Error) => error instanceof UserError && error.message.includes("not an Earmark database"),
     );
     assert.deepEqual(readFileSync(file), bytes);
     assert.equal(statSync(file).mtimeMs, mtimeMs);
   }
-  assert.deepEqual(readdirSync(folder), entries, "nothing was put beside them");
+  assert.deepEqual(readdirSync(folder), entries, "no other files were created");
 });
 
 test("open, page: a damaged file → an error, never a shorter list", async () => {
@@ -149,7 +149,7 @@ test("open, page: a damaged file → an error, never a shorter list", async () =
   await assert.rejects(store.page(USER, { offset: 0, size: 25 }), StoreUnavailable);
 });
 
-/** Carries out some SQL on a file beside the store that has it. */
+/** Executes SQL on the file of an open store. */
 function meddle(file: string, sql: string): void {
   const other = new DatabaseSync(file);
   other.exec(sql);
@@ -214,14 +214,14 @@ test("writer thread: cannot be restarted → not done, and the store can be clos
   await store.close();
 });
 
-test("open: beside a server → shares its file; another schema version → not ready", async () => {
+test("open: a server is running → shares its file; another schema version → not ready", async () => {
   const file = newFile();
   const store = await open(file);
-  const beside = await open(file, { allowRunningServer: true });
-  await addTo(beside, asUser(USER), drafts(0, 2), NOW);
+  const second = await open(file, { allowRunningServer: true });
+  await addTo(second, asUser(USER), drafts(0, 2), NOW);
   const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(await removing, true);
-  assert.equal((await beside.page(USER, { offset: 0, size: 1 })).total, 1);
+  assert.equal((await second.page(USER, { offset: 0, size: 1 })).total, 1);
   for (const version of [4, 6]) {
     meddle(file, `pragma user_version = ${version}`);
     await assert.rejects(store.ready(), StoreUnavailable);

@@ -25,7 +25,7 @@ import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
-import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
+import { type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -64,7 +64,7 @@ class SqliteStore implements Store {
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
       const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
-      // The rest of an erasure is never refused: its account is already gone.
+      // An erasure always continues, because its account is already deleted.
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
@@ -78,9 +78,10 @@ class SqliteStore implements Store {
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
-    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes, maxTotal: max } as const;
+    const packed = packChanges(changes);
+    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes: packed, maxTotal: max } as const;
     const done = await this.#write(job, changes.length);
-    if (typeof done === "number") throw new Error("the writer answered another job");
+    if (typeof done === "number") throw new Error("the writer replied to another job");
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
@@ -135,7 +136,7 @@ class SqliteStore implements Store {
   }
 }
 
-/** Whose turn in the queue a job takes. */
+/** The user whose queue a job belongs to. */
 function userOf(job: Job): UserId {
   if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
   return job.kind === "change" || job.kind === "app" ? job.user : NOBODY;
@@ -261,7 +262,7 @@ class Reader {
     }
   }
 
-  /** A transaction that stayed open would keep its snapshot: nothing newer would ever be read. */
+  /** An open transaction would keep its snapshot, so later reads would be stale. */
   #leave(): void {
     try {
       if (this.database.isTransaction) this.#end.run();
@@ -335,7 +336,7 @@ class WriterThread {
   async #startWorker(): Promise<Worker> {
     const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), {
       workerData: this.#path,
-      // Jobs are short-lived. By default a thread takes 67 MB for them on a large machine, and gains 1 % by it.
+      // Jobs are short-lived. The default on a large machine is 67 MB per thread, for a gain of 1 %.
       resourceLimits: { maxYoungGenerationSizeMb: 16 },
     });
     // A pending request gets the error too; without a listener, an error at any other time would end the process.

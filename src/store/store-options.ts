@@ -5,13 +5,13 @@ export interface StoreOptions {
   readonly allowRunningServer?: boolean;
   /** Called after each transaction. */
   readonly onCommit?: (operations: number, seconds: number) => void;
-  /** Called once if the database does not answer yet and the program waits for it. */
+  /** Called once if the database is not available yet and the server waits for it. */
   readonly onWaiting?: () => void;
-  /** Called with what the operator should know at start. */
+  /** Called with warnings for the administrator at start. */
   readonly onWarning?: (warning: string) => void;
 }
 
-/** A database as people are shown it: its URL without user, password and parameters. */
+/** The display name of a database: its URL without user, password and parameters. */
 export function nameOf(url: string): string {
   return url
     .replace(/^file:/, "")

@@ -1,13 +1,13 @@
-/** A value as it is kept, the same from any engine: numbers, texts, keys of 16 bytes as hexadecimal digits, bytes. */
+/** A stored value, independent of the engine: number, text, 16-byte key as hexadecimal digits, or bytes. */
 export type Value = number | string | Uint8Array;
 export type Row = readonly Value[];
 
 export interface Table {
   readonly name: string;
   readonly columns: readonly (readonly [name: string, kind: "number" | "text" | "key" | "bytes"])[];
-  /** How many of the columns, from the first, make up the primary key. */
+  /** Number of leading columns that form the primary key. */
   readonly keyColumns: number;
-  /** How an account's rows are deleted with it: all at once, in steps, or by a rule of their own. */
+  /** How an account's rows are deleted: all at once, in steps, or by a special rule. */
   readonly deletion: "at-once" | "in-steps" | "own-rule";
 }
 
@@ -16,7 +16,7 @@ export function tablesDeleted(deletion: Table["deletion"]): readonly string[] {
   return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
 
-/** Everything there is to keep, in an order in which it can be written. */
+/** All tables, in an order in which they can be filled. */
 export const TABLES: readonly Table[] = [
   {
     name: "lists",
@@ -185,22 +185,22 @@ export const TABLES: readonly Table[] = [
   },
 ];
 
-/** A key before all others. Keys that are hashes are never nothing but zeros. */
+/** A key that sorts before all others. No hash is all zeros. */
 export function keyBeforeAll(table: Table): readonly Value[] {
   return table.columns.slice(0, table.keyColumns).map(([, kind]) => FIRST[kind]);
 }
 
 const FIRST = { number: -1, text: "", key: "0".repeat(32), bytes: Buffer.alloc(0) } as const;
 
-/** All rows of a database as they stood at one instant. */
+/** All rows of a database, in one snapshot. */
 export interface Source {
   count(table: Table): Promise<number>;
-  /** In the order of the primary key, some thousand at a time. */
+  /** In the order of the primary key, several thousand at a time. */
   rows(table: Table): AsyncIterable<readonly Row[]>;
   close(): Promise<void>;
 }
 
-/** A database without rows, that has none until `finish`, and then has them all. */
+/** An empty database; the rows become visible all at once in `finish`. */
 export interface Target extends Source {
   write(table: Table, rows: readonly Row[]): Promise<void>;
   finish(): Promise<void>;
@@ -208,6 +208,6 @@ export interface Target extends Source {
 
 export interface Archive {
   read(): Promise<Source>;
-  /** Throws `UserError` when there is something in it already. */
+  /** Throws `UserError` if it is not empty. */
   replaceEmpty(): Promise<Target>;
 }

@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { FairQueue } from "../fair-queue.ts";
 import type { UserId } from "../subscriptions.ts";
 
-/** A group takes jobs until it has this many operations, so that nobody waits long behind the others. */
+/** Maximum operations per group, so that no job waits long for the others. */
 const GROUP_OPERATIONS = 2_000;
 
 /** Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written. */
@@ -16,13 +16,15 @@ interface Waiting<Job, Result> {
 }
 
 /**
- * Jobs that wait to be written. While one group is being written the next one gathers here: under load many requests
- * share one transaction, and a single request waits for nobody. Admission control bounds how much can wait.
+ * Pending writes. While one group is being written, the next one collects here, so that under load many requests share
+ * one transaction and a single request does not wait. Admission control limits the size of the queue.
  */
 export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, Waiting<Job, Result>>();
+  /** How many jobs were done or waited when the last group was written. */
+  #recent = 0;
   #running: Promise<void> | undefined;
 
   constructor(writeGroup: WriteGroup<Job, Result>, onGroup?: (operations: number, seconds: number) => void) {
@@ -42,39 +44,58 @@ export class WriteQueue<Job, Result> {
     return this.#running === undefined;
   }
 
-  /** Resolves when no job waits any more. */
+  /** Resolves when the queue is empty. */
   async idle(): Promise<void> {
     await this.#running;
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) {
-      // Requests that have arrived already join this group.
-      await endOfTurn();
-      await this.#writeNext();
+    // Requests that have already arrived join the first group.
+    await endOfTurn();
+    let writing = this.#writeNext();
+    while (writing !== undefined) {
+      const settle = await writing;
+      // The next group is written while the results of this one are sent.
+      writing = this.#writeNext();
+      settle();
     }
     this.#running = undefined;
   }
 
-  async #writeNext(): Promise<void> {
+  /** Writes a group. Returns how to tell its jobs; undefined if none waits. */
+  #writeNext(): Promise<() => void> | undefined {
     const group = this.#takeGroup();
+    return group.length === 0 ? undefined : this.#write(group);
+  }
+
+  async #write(group: readonly Waiting<Job, Result>[]): Promise<() => void> {
     const operations = group.reduce((sum, waiting) => sum + waiting.operations, 0);
     const started = performance.now();
     try {
       const results = await this.#writeGroup(group.map(({ job }) => job));
+      this.#recent = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
-      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+      return () => {
+        for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+      };
     } catch (error) {
-      for (const { reject } of group) reject(error);
+      return () => {
+        for (const { reject } of group) reject(error);
+      };
     }
   }
 
+  /**
+   * Half of the jobs, if they may come from the same clients again and again: then two groups of equal size take turns, and
+   * one is written while the other is answered. Otherwise groups of 1 and 31 could take turns, and the writer would wait.
+   */
   #takeGroup(): Waiting<Job, Result>[] {
     const group: Waiting<Job, Result>[] = [];
+    const max = this.#queue.length > this.#recent ? this.#queue.length : Math.ceil(this.#recent / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {
       operations += next.operations;
-      if (group.length > 0 && operations > GROUP_OPERATIONS) break;
+      if (group.length === max || (group.length > 0 && operations > GROUP_OPERATIONS)) break;
       this.#queue.shift();
       group.push(next);
     }
