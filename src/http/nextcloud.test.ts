@@ -103,4 +103,16 @@ describe("Nextcloud login flow", async () => {
     assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers: own })).status, 401);
     assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers })).status, 400);
   });
+
+  test("app password: HEAD → 405, and no token", async () => {
+    const { name, Cookie } = await newUser(server);
+    const headers = { ...basic(name, PASSWORD), ...elsewhere() };
+    const tokens = async () => (await server.call("GET", "/v1/tokens", { headers: { Cookie } })).json.data.length;
+    const before = await tokens();
+    const answer = await server.call("HEAD", "/ocs/v2.php/core/getapppassword", { headers });
+    assert.deepEqual([answer.status, answer.headers["allow"]], [405, "GET"]);
+    assert.equal(await tokens(), before);
+    assert.equal((await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers })).status, 200);
+    assert.equal(await tokens(), before + 1);
+  });
 });
