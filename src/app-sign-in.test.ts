@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../test/harness.ts";
 import { Accounts, isRefused } from "./accounts.ts";
 import { APP_SESSION_MS, AppSignIn, type AppUser } from "./app-sign-in.ts";
-import { waitForCachesToExpire } from "./credential-cache.ts";
 import { openStore } from "./store/engines.ts";
 import { asUser } from "./subscriptions.ts";
 
@@ -12,11 +13,12 @@ const NOW = new Date("2031-01-01T00:00:00Z");
 const after = (ms: number) => new Date(NOW.getTime() + ms);
 
 async function open() {
-  const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
+  const path = `${temporaryFolder()}/earmark.db`;
+  const store = await openStore(`file:${path}`, { connections: 1 });
   const accounts = new Accounts(store.accounts, { signUp: true });
   const created = await accounts.create("ann", PASSWORD, NOW);
   assert.ok(!isRefused(created));
-  return { store, accounts, user: created.user, signIn: new AppSignIn(accounts) };
+  return { path, store, accounts, user: created.user, signIn: new AppSignIn(accounts) };
 }
 
 let networks = 0;
@@ -101,7 +103,7 @@ test("app sign-in: deleted account → everything ends", async () => {
   await store.close();
 });
 
-test("app session: tampered, expired or other text → not accepted; another process → accepted", async () => {
+test("app session: tampered, expired, other text or from another process → not accepted", async () => {
   const { store, accounts, signIn } = await open();
   const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
   assert.ok(isIn(found));
@@ -118,7 +120,49 @@ test("app session: tampered, expired or other text → not accepted; another pro
   ])
     assert.equal(await signIn.readSession(text, NOW), undefined, text);
   assert.equal(await signIn.readSession(session, after(APP_SESSION_MS + 1_000)), undefined);
-  await waitForCachesToExpire();
-  assert.equal((await new AppSignIn(accounts).readSession(session, NOW))?.user.account.name, "ann");
+  assert.equal(await new AppSignIn(accounts).readSession(session, NOW), undefined);
+  assert.equal((await signIn.readSession(session, NOW))?.user.account.name, "ann");
+  await store.close();
+});
+
+/** Every value of the database, each as someone who has read a backup might write it. */
+function readValues(path: string): string[] {
+  const file = new DatabaseSync(path, { readOnly: true });
+  const tables = file.prepare("select name from sqlite_schema where type = 'table'").all();
+  const values = tables
+    .flatMap(({ name }) => file.prepare(`select * from "${name}"`).all())
+    .flatMap((row) => Object.values(row))
+    .flatMap((value) => {
+      if (!(value instanceof Uint8Array)) return String(value);
+      const bytes = Buffer.from(value);
+      const hex = bytes.toString("hex");
+      const asId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+      return [hex, asId, bytes.toString("base64url")];
+    });
+  file.close();
+  return [...new Set(["", ...values])];
+}
+
+test("app session: signed with anything that the database contains → not accepted", async () => {
+  const { path, store, accounts, signIn, user } = await open();
+  const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
+  assert.ok(!isRefused(issued));
+  const found = await Promise.all(
+    [PASSWORD, issued.secret].map((each) => signIn.withPassword(typed("ann", each), NOW)),
+  );
+  const values = readValues(path);
+  for (const app of found) {
+    assert.ok(isIn(app));
+    assert.ok(values.includes(app.key), "what the signature depends on is among the values");
+    const session = signIn.writeSession(app, "phone", NOW);
+    assert.ok(await signIn.readSession(session, NOW));
+    const content = session.slice(0, session.lastIndexOf("~"));
+    const forge = (key: string, text: string) =>
+      signIn.readSession(`${content}~${createHmac("sha256", key).update(text).digest("base64url")}`, NOW);
+    for (const value of values) {
+      for (const key of [value, Buffer.from(value, "hex").toString("latin1"), `earmark app session ${value}`])
+        for (const text of [content, `${app.key}\0${content}`]) assert.equal(await forge(key, text), undefined, value);
+    }
+  }
   await store.close();
 });

@@ -26,7 +26,7 @@ export interface AppUser {
   readonly account: Account;
   /** The app's token; undefined when it has the password of the account. */
   readonly token: Verified | undefined;
-  /** What its sessions are signed with: it changes or ends with the credential. */
+  /** Part of what its sessions sign: it changes or ends with the credential. It is stored, so it is no secret. */
   readonly key: string;
 }
 
@@ -39,13 +39,15 @@ export interface AppSession {
 
 /**
  * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Sessions are signed
- * and not stored, since some apps open one for every request. Whatever an app has ends at once when the token is revoked,
- * the password is changed or the account is deleted.
+ * and not stored, since some apps open one for every request. Their key is never stored either, so that nobody can make a
+ * session from the database or a backup; after a restart, and in another process, apps sign in again. Whatever an app has
+ * ends at once when the token is revoked, the password is changed or the account is deleted.
  */
 export class AppSignIn {
   readonly #accounts: Accounts;
   readonly #found = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
+  readonly #sessionKey = randomBytes(32);
   /** When each verified password must be verified again, by a hash that only this process can compute. */
   readonly #passwords = new Map<string, number>();
   /** Verifications under way: apps send several requests at once. */
@@ -101,7 +103,7 @@ export class AppSignIn {
 
   async #userOf(token: Verified): Promise<AppUser | undefined> {
     const found = await this.#find(token.user);
-    // The id is random, and unlike the hash it is in no link that a browser remembers.
+    // Not the hash: a login that is approved again has the same one.
     return found && { account: found.account, token, key: token.id };
   }
 
@@ -109,7 +111,7 @@ export class AppSignIn {
   writeSession({ account, token, key }: AppUser, device: string | undefined, at: Date): string {
     const issued = Math.floor(at.getTime() / 1_000).toString(36);
     const content = `${token?.hash ?? account.user}~${issued}~${device ?? ""}`;
-    return `${content}~${sign(content, key)}`;
+    return `${content}~${this.#sign(content, key)}`;
   }
 
   /** Undefined unless the session is valid. */
@@ -121,8 +123,12 @@ export class AppSignIn {
     const user = /^\d+$/.test(holder)
       ? await this.#userWithPassword(Number(holder))
       : await this.#userWithToken(holder, at);
-    if (user === undefined || !isEqual(signature, sign(content, user.key))) return undefined;
+    if (user === undefined || !isEqual(signature, this.#sign(content, user.key))) return undefined;
     return { user, device: device === "" ? undefined : device, isStale: age > RENEW_MS };
+  }
+
+  #sign(content: string, key: string): string {
+    return createHmac("sha256", this.#sessionKey).update(`${key}\0${content}`).digest("base64url");
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
@@ -141,10 +147,6 @@ const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{4
 
 function toUser({ account, password }: StoredAccount): AppUser {
   return { account, token: undefined, key: password };
-}
-
-function sign(content: string, key: string): string {
-  return createHmac("sha256", `earmark app session ${key}`).update(content).digest("base64url");
 }
 
 function isEqual(a: string, b: string): boolean {
