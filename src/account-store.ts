@@ -30,7 +30,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A session expires when it has not been used for this long. */
 export const SESSION_IDLE_MS = 14 * DAY_MS;
 
-export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
+export function isValidAt({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
   if (expiresAt !== undefined && expiresAt <= at) return false;
   return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
 }

@@ -14,7 +14,7 @@ import {
   titleOf,
 } from "../../test/http-accounts.ts";
 
-describe("limits", () => {
+describe("account limits", () => {
   test("limits: guesses at a name → ten, then one a minute; elsewhere → allowed", async () => {
     const server = await start();
     const { name } = await newUser(server);
@@ -142,7 +142,7 @@ describe("limits", () => {
   });
 });
 
-describe("my account", async () => {
+describe("/v1/me", async () => {
   const server = await start();
   const { call } = server;
 
@@ -172,7 +172,7 @@ describe("my account", async () => {
       body: JSON.stringify({ "atomic:operations": operations }),
     });
     const byToken = await call("GET", "/v1/me/export", { headers: { Authorization } });
-    assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign In Needed"]);
+    assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign-In Required"]);
     for (const headers of [{ Cookie }]) {
       const answer = await call("GET", "/v1/me/export", { headers });
       assert.equal(answer.status, 200);

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { ATOMIC, add, newId, PLAIN } from "../../test/harness.ts";
 import { cookieOf, documentOf, JSONAPI, MINUTE, newUser, signIn, start, titleOf } from "../../test/http-accounts.ts";
 
-describe("credentials in a request", async () => {
+describe("request credentials", async () => {
   const server = await start();
   const { call } = server;
   const list = (headers: Record<string, string | string[]>, path = "/v1/subscriptions") =>
@@ -116,7 +116,7 @@ describe("credentials in a request", async () => {
       ["DELETE", "/v1/me"],
     ] as const) {
       const answer = await call(method, path, { headers: { Authorization } });
-      assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign In Needed"], `${method} ${path}`);
+      assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign-In Required"], `${method} ${path}`);
     }
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
   });

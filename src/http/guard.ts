@@ -7,7 +7,7 @@ import type { ReadClient } from "./client-address.ts";
 export const MAX_HEADERS = 200;
 
 /**
- * Rejects requests that no route accepts. Without accounts it also protects against web pages of other sites: DNS rebinding
+ * Rejects requests that no route accepts. Without accounts it also protects against web pages on other sites: DNS rebinding
  * shows in the Host header, cross-site requests in Origin and Sec-Fetch-Site. With accounts it prevents other sites from
  * using the session cookie. `isApi` is false for pages, which other sites may link to.
  */

@@ -17,7 +17,7 @@ import {
 import { addTo } from "../../test/lists.ts";
 import { asUser } from "../subscriptions.ts";
 
-describe("signing up and in", async () => {
+describe("sign-up and sign-in", async () => {
   const server = await start();
 
   test("sign-up: valid → an account and a session", async () => {
@@ -193,7 +193,7 @@ describe("signing up and in", async () => {
   });
 });
 
-describe("who may sign up", () => {
+describe("sign-up policy", () => {
   test("sign-up: by default → closed", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const answer = await signUp(server, "stranger");

@@ -15,10 +15,10 @@ import {
   later,
   NO_HASH,
   NOW,
+  newAccountNamed,
   newHash,
   SERVER,
   times,
-  wish,
   withoutPassword,
 } from "./accounts-support.ts";
 
@@ -164,11 +164,14 @@ export function describeChanges(context: AccountsContext): void {
       for (const issuer of ["", "https://id.example"]) {
         const name = `name-${newUser()}`;
         const [first, second] = [newUser(), newUser()];
-        assert.equal(await accounts.create(first, wish(name, { issuer }), NOW), first);
+        assert.equal(await accounts.create(first, newAccountNamed(name, { issuer }), NOW), first);
         await addTo(subscriptions, asUser(first), drafts(0, 3), NOW);
         await add(first);
         await accounts.delete(asUser(first), NOW);
-        assert.equal(await accounts.create(second, wish(name, { issuer, password: "other" }), later(1)), second);
+        assert.equal(
+          await accounts.create(second, newAccountNamed(name, { issuer, password: "other" }), later(1)),
+          second,
+        );
         const account = {
           account: { user: second, name, issuer, createdAt: later(1) },
           password: "other",

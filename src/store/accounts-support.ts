@@ -38,7 +38,7 @@ export function draft(number: number): Draft {
 export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
 
 /** Every password is different, as real hashes are: an engine may use them to detect a repeated attempt. */
-export function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
+export function newAccountNamed(name: string, more: Partial<NewAccount> = {}): NewAccount {
   return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
 }
 
@@ -65,7 +65,7 @@ export async function createContext(open: () => Promise<Stores>) {
   const { accounts, subscriptions } = await open();
   let users = 2 ** 40;
   // The first account is special and tested separately.
-  await accounts.create(newUser(), wish("first"), NOW);
+  await accounts.create(newUser(), newAccountNamed("first"), NOW);
 
   async function openFor(context: TestContext): Promise<Stores> {
     const stores = await open();
@@ -80,7 +80,7 @@ export async function createContext(open: () => Promise<Stores>) {
 
   async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
     const user = newUser();
-    const wished = wish(`name-${user}`, more);
+    const wished = newAccountNamed(`name-${user}`, more);
     assert.equal(await accounts.create(user, wished, NOW), user);
     return { user, name: wished.name, issuer: wished.issuer, createdAt: NOW, password: wished.password };
   }

@@ -10,11 +10,21 @@ import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./accounts-changes.suite.ts";
 import { describeCreation } from "./accounts-creation.suite.ts";
 import { describeCredentials } from "./accounts-credentials.suite.ts";
-import { createContext, credential, draft, drafts, NOW, SERVER, type Stores, times, wish } from "./accounts-support.ts";
+import {
+  createContext,
+  credential,
+  draft,
+  drafts,
+  NOW,
+  newAccountNamed,
+  SERVER,
+  type Stores,
+  times,
+} from "./accounts-support.ts";
 
 /** Gives a user an account named `user-ID` and a list of so many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
-  assert.equal(await store.accounts.create(user, wish(`user-${user}`, { isOwner: false }), NOW), user);
+  assert.equal(await store.accounts.create(user, newAccountNamed(`user-${user}`, { isOwner: false }), NOW), user);
   for (let from = 0; from < count; from += 2_000)
     await addTo(store, asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
   assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
@@ -30,7 +40,7 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
     (user) => changing.delete(asUser(user), NOW),
   ];
   for (const [index, end] of ends.entries()) {
-    const user = await here.create(2 ** 41 + index, wish(`ends-${index}`), NOW);
+    const user = await here.create(2 ** 41 + index, newAccountNamed(`ends-${index}`), NOW);
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
@@ -56,7 +66,7 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
 /** After `here` has answered a revocation, nothing appears that `there` writes under the credential. */
 export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
-    const user = await here.accounts.create(2 ** 42 + round, wish(`late-${round}`), NOW);
+    const user = await here.accounts.create(2 ** 42 + round, newAccountNamed(`late-${round}`), NOW);
     assert.ok(typeof user === "number");
     const token = credential(user);
     assert.equal(await here.accounts.addCredential(SERVER, token), "added");

@@ -43,7 +43,7 @@ export async function readAll(url: string): Promise<Record<string, Row[]>> {
 
 /** What is copied from one engine to another, whatever either is made of. `newUrl` leads to a database without data. */
 export function describeArchive(engine: string, newUrl: () => Promise<string>): void {
-  describe(`an archive on ${engine}`, () => {
+  describe(`archive on ${engine}`, () => {
     test("archive: rows of every table → read as written", async () => {
       const url = await newUrl();
       await fill(url, 3);

@@ -20,7 +20,7 @@ function draft(id: number, feed: number | string): Draft {
 /** What any engine must do, whatever it is made of. `store` is a new one, without data. */
 export function describeStore(engine: string, store: SubscriptionStore): void {
   describeChanges(engine, store);
-  describe(`the store on ${engine}`, () => {
+  describe(`store on ${engine}`, () => {
     let users = 100;
     const newUser = (): UserId => {
       users += 1;

@@ -19,7 +19,7 @@ export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly 
 /** Number of removals to erase at a time. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
-/** Jobs of one user that share a transaction, through all attempts at it. */
+/** Jobs of one user that share a transaction, across retries. */
 interface Group {
   readonly user: UserId;
   readonly jobs: readonly Job[];
@@ -101,7 +101,7 @@ function begin(connection: Connection) {
   return [connection.query("begin"), connection.query(`set local lock_timeout = ${LOCK_MS}`)] as const;
 }
 
-/** Reads what the jobs are about, applies them in memory, and writes the difference. */
+/** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
 async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
   const locked = await lockList(connection, group.user, group.jobs);
   const { list, isRevoked } = locked;
@@ -116,7 +116,7 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
 }
 
 /**
- * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs are about.
+ * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs refer to.
  * Each key is looked up by itself: given an array of keys, the planner may read the user's whole list instead.
  */
 async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<LockedList> {

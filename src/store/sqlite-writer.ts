@@ -24,7 +24,7 @@ class Writer {
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
   readonly #scrubber: Scrubber;
-  /** Cached expiry of credentials, valid until the next change of accounts in this group. */
+  /** Cached expiry of credentials, valid until the next account change in this group. */
   readonly #expiries = new Map<string, number>();
   #isCommitting = false;
 
