@@ -13,7 +13,7 @@ export interface Account {
 export interface Credential {
   readonly id: string;
   readonly kind: "token" | "session" | "invitation" | "setup";
-  /** `NOBODY` for an invitation or a set-up link. */
+  /** `NOBODY` for an invitation or a setup link. */
   readonly user: UserId;
   readonly scope: Scope;
   readonly label: string;
@@ -56,7 +56,7 @@ export interface NewAccountState {
   readonly invitationKind: Credential["kind"] | undefined;
 }
 
-/** The rules for a new account, the same on every engine. All set-up links end with the first account. */
+/** The rules for a new account, the same on every engine. All setup links end with the first account. */
 export function decideNewAccount(
   { isOwner, invitation }: NewAccount,
   { hasAccounts, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,

@@ -12,7 +12,10 @@ export const OPTIONS = {
   yes: ["", "Do not ask for confirmation"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
   "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
-  server: ["URL", "Use this server; EARMARK_TOKEN or the file at EARMARK_TOKEN_FILE contains the token"],
+  server: [
+    "URL",
+    "Server to use; if it has accounts, set EARMARK_TOKEN, or EARMARK_TOKEN_FILE to a file with the token",
+  ],
   user: ["NAME", "Account to use, in a database with accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],
   "password-stdin": ["", "Read the password from standard input"],

@@ -96,7 +96,7 @@ class Body {
     this.length = length;
   }
 
-  /** The whole body, in a buffer of exactly its length unless it arrived in one chunk, which may be part of another. */
+  /** The whole body, in a buffer of exactly its length unless it is a single chunk, which may be part of a larger buffer. */
   take(): Buffer {
     const bytes = this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
     this.#held = EMPTY;

@@ -50,7 +50,7 @@ export function createGuard(
     return allowed.has(from.hostname) && ["", ...reached.map(({ port }) => port)].includes(from.port);
   };
 
-  /** Throws if the request is from a web page of another site. */
+  /** Throws if the request is from a web page on another site. */
   const requireOwnPage = (raw: IncomingMessage) => {
     const { host, origin, "sec-fetch-site": site } = raw.headers;
     if (isOtherSite(site)) throw crossSite("Sec-Fetch-Site");

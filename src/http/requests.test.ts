@@ -149,7 +149,7 @@ test("http: an unknown Host → 421 unless allowed", async () => {
     assert.equal(await status({ Host: host }), 400, `<${host}>`);
 });
 
-test("http: a web page of another site → 403", async () => {
+test("http: a web page on another site → 403", async () => {
   const { call, port } = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
   const status = async (headers: Record<string, string>) =>
     (await call("GET", "/v1/subscriptions", { headers })).status;

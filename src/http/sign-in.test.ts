@@ -218,7 +218,7 @@ describe("sign-up policy", () => {
     }
   });
 
-  test("set-up link: the first account exists → refused", async () => {
+  test("setup link: the first account exists → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const [first, second] = [await server.accounts.setUp(server.now()), await server.accounts.setUp(server.now())];
     assert.ok(first !== undefined && second !== undefined);

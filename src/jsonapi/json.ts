@@ -12,8 +12,7 @@ export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): 
   const { depth, values } = measure(bytes);
   if (depth > MAX_DEPTH)
     throw failure("document-too-complex", { reason: `it is nested more than ${MAX_DEPTH} levels deep` });
-  if (values > maxValues)
-    throw failure("document-too-complex", { reason: `it has more than ${maxValues} values` });
+  if (values > maxValues) throw failure("document-too-complex", { reason: `it has more than ${maxValues} values` });
   try {
     return parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
   } catch {

@@ -223,7 +223,7 @@ export function describeChanges(context: AccountsContext): void {
             ? removeFrom(subscriptions, asUser(user), draft(index).id, NOW)
             : addTo(subscriptions, asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
         const earlier = Promise.allSettled(times(20, write));
-        // Some rounds delete at once, the others when part of it has been written.
+        // Every other round waits for one write before it deletes.
         if (round % 2 === 1) await addTo(subscriptions, asUser(user), [draft(900)], NOW);
         const deleted = accounts.delete(asUser(user), NOW);
         const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
@@ -257,15 +257,15 @@ export function describeChanges(context: AccountsContext): void {
     test("deletion: concurrent credentials → leave nothing behind", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user } = await newAccount();
-        const wished = times(20, () => credential(user));
-        const earlier = Promise.all(wished.slice(0, 10).map((one) => accounts.addCredential(SERVER, one)));
+        const added = times(20, () => credential(user));
+        const earlier = Promise.all(added.slice(0, 10).map((one) => accounts.addCredential(SERVER, one)));
         const deleted = accounts.delete(asUser(user), NOW);
-        const meanwhile = Promise.all(wished.slice(10).map((one) => accounts.addCredential(SERVER, one)));
+        const meanwhile = Promise.all(added.slice(10).map((one) => accounts.addCredential(SERVER, one)));
         assert.equal(await deleted, true);
         const answers = [...(await earlier), ...(await meanwhile)];
         assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
         assert.deepEqual(await idsOf(user, "token"), []);
-        for (const { hash } of wished) assert.equal(await accounts.findCredential(hash), undefined);
+        for (const { hash } of added) assert.equal(await accounts.findCredential(hash), undefined);
       }
     });
   });
@@ -305,7 +305,7 @@ export function describeChanges(context: AccountsContext): void {
         const { user } = account;
         const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
         assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
-        // So that an engine has reason to believe that nothing stands against an addition.
+        // After a successful addition, an engine might skip its checks.
         await addTo(subscriptions, callerOf(user, expired), [draft(50)], later(999));
         const before = await everythingOf(user);
         for (const [name, write] of Object.entries(WRITES)) {

@@ -294,7 +294,7 @@ export function describeCreation(context: AccountsContext): void {
       const token = await add(user);
       const session = await add(user, { kind: "session" });
       const setup = await invite("setup");
-      // One that comes before all others must not stand for one that is not there.
+      // The first credential in the index must not be mistaken for a missing one.
       const first = {
         ...credential(NOBODY, { kind: "invitation" }),
         hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),

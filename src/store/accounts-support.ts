@@ -80,9 +80,9 @@ export async function createContext(open: () => Promise<Stores>) {
 
   async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
     const user = newUser();
-    const wished = newAccountNamed(`name-${user}`, more);
-    assert.equal(await accounts.create(user, wished, NOW), user);
-    return { user, name: wished.name, issuer: wished.issuer, createdAt: NOW, password: wished.password };
+    const account = newAccountNamed(`name-${user}`, more);
+    assert.equal(await accounts.create(user, account, NOW), user);
+    return { user, name: account.name, issuer: account.issuer, createdAt: NOW, password: account.password };
   }
 
   async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {

@@ -22,7 +22,7 @@ import {
   times,
 } from "./accounts-support.ts";
 
-/** Gives a user an account named `user-ID` and a list of so many items, one of them removed again. */
+/** Creates an account named `user-ID` with a list of this many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
   assert.equal(await store.accounts.create(user, newAccountNamed(`user-${user}`, { isOwner: false }), NOW), user);
   for (let from = 0; from < count; from += 2_000)
@@ -30,7 +30,7 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
   assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
 }
 
-/** What `here` has confirmed as revoked is refused `there`, though it was in use there all the time. */
+/** Once `here` has confirmed a revocation, `there` rejects the credential, even if it was using it all the time. */
 export async function requireEnds(here: AccountStore, there: AccountStore): Promise<void> {
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
@@ -63,7 +63,7 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
   }
 }
 
-/** After `here` has answered a revocation, nothing appears that `there` writes under the credential. */
+/** Once `here` has confirmed a revocation, no write by `there` with that credential takes effect. */
 export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
     const user = await here.accounts.create(2 ** 42 + round, newAccountNamed(`late-${round}`), NOW);

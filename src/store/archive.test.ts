@@ -101,7 +101,7 @@ test("backup: others write meanwhile → it has the content of one instant", asy
   await fill(`file:${file}`, 20_000);
   const writer = new DatabaseSync(file);
   writer.exec("pragma journal_mode = wal");
-  // Each transaction removes a row from two tables: of one instant, both have lost as many.
+  // Each transaction removes one row from both tables, so in a snapshot both have lost the same number.
   const remove = ["subscriptions", "removals"].map(
     (table) => `delete from ${table} where sequence = (select max(sequence) from ${table})`,
   );

@@ -62,7 +62,7 @@ test("change: three processes write one list → each feed once, in order, witho
   await Promise.all(
     stores.map(async (store, side) => {
       for (let round = 0; round < 40; round += 1) {
-        // Mostly one's own, and some that the others want as well.
+        // Most batches differ between the processes; every fifth is the same.
         const isShared = round % 5 === 4;
         const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
         const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);

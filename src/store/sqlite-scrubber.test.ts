@@ -71,7 +71,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
     [...markersIn(file)].some((marker) => !wanted.has(marker)),
     "the log has copies until the sweep",
   );
-  // As a store does that is opened an hour later: it rewrites the file once a minute at most.
+  // A store that is opened again, because one store rewrites the file at most once a minute.
   await store.close();
   const later = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => later.close());

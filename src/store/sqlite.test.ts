@@ -137,7 +137,7 @@ test("open, page: a damaged file → an error, never a shorter list", async () =
   writeFileSync(file, bytes);
   await assert.rejects(open(file), (error: Error) => error instanceof UserError && error.message.includes("damaged"));
 
-  // One that is too large to be looked through at start, or is damaged later.
+  // A file that is damaged while it is open, or is too large to be checked at start.
   const other = newFile();
   const store = await open(other);
   await addTo(store, asUser(USER), drafts(0, 31), NOW);
