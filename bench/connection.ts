@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 
 const END_OF_HEADERS = Buffer.from("\r\n\r\n");
+const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
 /**
  * One keep-alive connection with one request in flight. A plain socket instead of an HTTP client, because the load generator
@@ -11,7 +12,8 @@ export class Connection {
   readonly #onFailure: (error: Error) => void;
   #chunks: Buffer[] = [];
   #received = 0;
-  #expected = Number.POSITIVE_INFINITY;
+  /** Length of the response; undefined until its headers have arrived. */
+  #expected: number | "chunked" | undefined;
   #onAnswer: ((answer: Buffer) => void) | undefined;
   #closed = false;
 
@@ -48,17 +50,27 @@ export class Connection {
   #receive(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#received += chunk.length;
-    if (this.#expected === Number.POSITIVE_INFINITY) this.#readLength();
-    if (this.#received < this.#expected) return;
+    if (this.#expected === undefined) this.#readLength();
+    if (!this.#isComplete()) return;
     const [first] = this.#chunks;
     const answer = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
     const onAnswer = this.#onAnswer;
     this.#chunks = [];
     this.#received = 0;
-    this.#expected = Number.POSITIVE_INFINITY;
+    this.#expected = undefined;
     this.#onAnswer = undefined;
     if (onAnswer === undefined) this.#fail(new Error("a response without a request"));
     else onAnswer(answer);
+  }
+
+  #isComplete(): boolean {
+    if (this.#expected === undefined) return false;
+    if (this.#expected !== "chunked") return this.#received >= this.#expected;
+    // The end may have arrived in several parts. A JSON document contains no line breaks.
+    let tail = this.#chunks.at(-1) ?? Buffer.alloc(0);
+    for (let at = -2; tail.length < LAST_CHUNK.length && this.#chunks.at(at) !== undefined; at -= 1)
+      tail = Buffer.concat([this.#chunks.at(at) ?? tail, tail]);
+    return tail.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK);
   }
 
   #readLength(): void {
@@ -67,6 +79,10 @@ export class Connection {
     const end = head?.indexOf(END_OF_HEADERS) ?? -1;
     if (head === undefined || end === -1) return;
     const headers = head.toString("latin1", 0, end);
+    if (/\r\ntransfer-encoding: chunked/i.test(headers)) {
+      this.#expected = "chunked";
+      return;
+    }
     const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
     if (length === undefined && !headers.startsWith("HTTP/1.1 204 "))
       this.#fail(new Error(`a response without Content-Length:\n${headers}`));

@@ -2,9 +2,12 @@ import { ANY, adding, type Bench } from "./bench.ts";
 import { type Line, rowOf, type Target } from "./report.ts";
 import { readPeakMiB, readResidentMiB } from "./usage.ts";
 
+/** Requests of the maximum size that fit into the write queue at the same time: long ones may use three quarters of it. */
+const CONNECTIONS = 3;
+
 /** Resident memory after as many requests of the maximum size as the server can process. */
 export async function measureBulkMemory(bench: Bench, name: string, target: Target): Promise<Line> {
-  const work = { connections: 4, workload: adding(10_000) };
+  const work = { connections: CONNECTIONS, workload: adding(10_000) };
   const server = await bench.earmark(await bench.sqlite.create());
   const run = await bench.measure([server], work, { ms: bench.plan.bulkMs, requests: ANY });
   const comparisons = [

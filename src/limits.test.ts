@@ -172,11 +172,17 @@ test("limits: many keys that still count → kept, in linear time", () => {
 });
 
 /** Shared state as an engine keeps it, with an answer that takes a turn of the event loop. */
-function createShared(): SharedLimits {
+function createShared(): SharedLimits & { calls: number } {
   const states = new Map<string, number>();
   return {
-    read: async (key) => states.get(key),
+    calls: 0,
+    async read(key) {
+      this.calls += 1;
+      if (key === "unreadable") throw new Error("unreadable");
+      return states.get(key);
+    },
     async replace(key, expected, next) {
+      this.calls += 1;
       await new Promise(setImmediate);
       if (states.get(key) !== expected) return false;
       states.set(key, next);
@@ -207,4 +213,26 @@ test("shared limits: many spend at once → no more than the burst is allowed", 
   const waits = await Promise.all(Array.from({ length: 50 }, () => spendShared(shared, "key", 1, rate, NOW)));
   assert.equal(waits.filter((wait) => wait === 0).length, 10);
   assert.equal(waits.filter((wait) => wait === 60_000).length, 40);
+  assert.equal(shared.calls, 60, "read by each, and written by those allowed");
+});
+
+test("shared limits: another process spends meanwhile → counted too", async () => {
+  const shared = createShared();
+  const rate: Rate = { burst: 10, perMinute: 1 };
+  const other: SharedLimits = { read: (key) => shared.read(key), replace: (...values) => shared.replace(...values) };
+  const both = [shared, other].flatMap((limits) =>
+    Array.from({ length: 8 }, () => spendShared(limits, "key", 1, rate, NOW)),
+  );
+  assert.equal((await Promise.all(both)).filter((wait) => wait === 0).length, 10);
+});
+
+test("shared limits: the database fails → each attempt fails, and nothing else", async () => {
+  const shared = createShared();
+  const spend = (key: string) => spendShared(shared, key, 1, TEN_SECONDS_EACH, NOW);
+  const attempts = await Promise.allSettled([spend("unreadable"), spend("unreadable"), spend("key")]);
+  assert.deepEqual(
+    attempts.map(({ status }) => status),
+    ["rejected", "rejected", "fulfilled"],
+  );
+  assert.equal(shared.calls, 4);
 });

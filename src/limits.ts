@@ -37,8 +37,34 @@ export class RateLimiter {
 
 const MIN_SWEPT = 10_000;
 
-/** Like `RateLimiter.spend`, with a state that all processes share. */
+/** The last attempt to spend on each key. */
+const lastAttempts = new WeakMap<SharedLimits, Map<string, Promise<unknown>>>();
+
+/**
+ * Like `RateLimiter.spend`, with a state that all processes share. Within a process one attempt per key runs at a time, so
+ * that attempts only collide with those of other processes.
+ */
 export async function spendShared(
+  limits: SharedLimits,
+  key: string,
+  cost: number,
+  rate: Rate,
+  now: number,
+): Promise<number> {
+  const attempts = lastAttempts.get(limits) ?? new Map<string, Promise<unknown>>();
+  lastAttempts.set(limits, attempts);
+  const attempt = (attempts.get(key) ?? Promise.resolve()).then(() => compareAndSet(limits, key, cost, rate, now));
+  // The next attempt does not depend on how this one ends.
+  const settled = attempt.catch(() => undefined);
+  attempts.set(key, settled);
+  try {
+    return await attempt;
+  } finally {
+    if (attempts.get(key) === settled) attempts.delete(key);
+  }
+}
+
+async function compareAndSet(
   limits: SharedLimits,
   key: string,
   cost: number,

@@ -21,7 +21,8 @@ export interface List<Key> {
   total: number;
   findById(id: Key): Item<Key> | undefined;
   findByFeed(feed: Key): Item<Key> | undefined;
-  insert(item: Item<Key>): void;
+  /** False, without any effect, if the list already has an item with this id or feed. */
+  insert(item: Item<Key>): boolean;
   /** Replaces the item in the same place. */
   replace(old: Item<Key>, item: Item<Key>): void;
   /** Deletes the item and records its removal under the list's current sequence number. */
@@ -54,30 +55,31 @@ export function applyChange<Key>(list: List<Key>, change: KeyedChange<Key>, at: 
   return describe(item);
 }
 
+/** Inserts before it asks: most additions are new, and an engine's unique indexes find the others anyway. */
 function add<Key>(
   list: List<Key>,
-  { id, fallbackId, feedUrl, feed }: KeyedChange<Key> & { kind: "add" },
+  change: KeyedChange<Key> & { kind: "add" },
   at: number,
   maxTotal: number,
 ): Answer<Key> {
+  const { id, fallbackId, feedUrl, feed } = change;
+  const isFull = list.total >= maxTotal;
+  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at };
+  if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
   if (same !== undefined) return { refused: "already-subscribed", existingId: same.id };
-  const isTaken = list.findById(id) !== undefined;
-  if (isTaken && (fallbackId === undefined || list.findById(fallbackId) !== undefined))
+  if (list.findById(id) === undefined) return { refused: "quota-exceeded" };
+  if (fallbackId === undefined || list.findById(fallbackId) !== undefined)
     return { refused: "id-in-use", existingId: id };
-  if (list.total >= maxTotal) return { refused: "quota-exceeded" };
-  list.sequence += 1;
+  const fallback = { ...item, id: fallbackId };
+  return !isFull && insert(list, fallback) ? describe(fallback) : { refused: "quota-exceeded" };
+}
+
+function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
+  if (!list.insert(item)) return false;
+  list.sequence = item.sequence;
   list.total += 1;
-  const item = {
-    sequence: list.sequence,
-    updateSequence: 0,
-    id: isTaken && fallbackId !== undefined ? fallbackId : id,
-    feed,
-    feedUrl,
-    subscribedAt: at,
-  };
-  list.insert(item);
-  return isTaken ? describe(item) : "added";
+  return true;
 }
 
 function update<Key>(list: List<Key>, { id, feedUrl, feed }: KeyedChange<Key> & { kind: "update" }): Answer<Key> {
@@ -138,14 +140,15 @@ export class MemoryList implements List<string> {
     return this.#byFeed.get(feed);
   }
 
-  insert(item: Item<string>): void {
-    this.inserted.set(item.sequence, item);
-    this.know(item);
+  insert(item: Item<string>): boolean {
+    if (this.#byId.has(item.id) || this.#byFeed.has(item.feed)) return false;
+    this.#put(item);
+    return true;
   }
 
   replace(old: Item<string>, item: Item<string>): void {
     this.#take(old);
-    this.insert(item);
+    this.#put(item);
     this.unused.push(item.updateSequence);
   }
 
@@ -153,6 +156,11 @@ export class MemoryList implements List<string> {
     this.#take(item);
     this.removals.push({ sequence: this.sequence, item, at });
     this.unused.push(item.sequence, this.sequence);
+  }
+
+  #put(item: Item<string>): void {
+    this.inserted.set(item.sequence, item);
+    this.know(item);
   }
 
   #take(item: Item<string>): void {

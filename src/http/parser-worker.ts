@@ -1,9 +1,10 @@
 import { parentPort } from "node:worker_threads";
 import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
-import { readOperations } from "../jsonapi/operations.ts";
-import { NotOpml } from "../opml/entry.ts";
+import { type Operation, readOperations } from "../jsonapi/operations.ts";
+import { type Entry, NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
+import { type PackedOperations, packOperations } from "./packed-operations.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
 
@@ -12,7 +13,8 @@ export type ParseJob =
   | { readonly kind: "opml"; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
-  | { readonly items: readonly unknown[]; readonly isLast: boolean }
+  | { readonly entries: readonly Entry[]; readonly isLast: boolean }
+  | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly notOpml: string }
   /** The thread ended while parsing. */
@@ -24,7 +26,7 @@ const PIECE_ITEMS = 1_000;
 /** Several times as many values as a valid operation has. */
 const VALUES_PER_OPERATION = 32;
 
-let items: readonly unknown[] = [];
+let parsed: { readonly entries: readonly Entry[] } | { readonly operations: readonly Operation[] } = { entries: [] };
 let returned = 0;
 
 parentPort?.on("message", (message: ParseJob | typeof MORE) => {
@@ -34,7 +36,7 @@ parentPort?.on("message", (message: ParseJob | typeof MORE) => {
 function start(job: ParseJob): ParsedPiece {
   returned = 0;
   try {
-    items = job.kind === "opml" ? readOpml(job.bytes) : parseOperations(job);
+    parsed = job.kind === "opml" ? { entries: readOpml(job.bytes) } : { operations: parseOperations(job) };
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
@@ -43,15 +45,20 @@ function start(job: ParseJob): ParsedPiece {
   }
 }
 
-function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "operations" }): readonly unknown[] {
+function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "operations" }): readonly Operation[] {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base);
 }
 
 function nextPiece(): ParsedPiece {
-  const piece = items.slice(returned, returned + PIECE_ITEMS);
-  returned += piece.length;
-  const isLast = returned === items.length;
-  if (isLast) items = [];
-  return { items: piece, isLast };
+  const from = returned;
+  returned += PIECE_ITEMS;
+  const { length } = "entries" in parsed ? parsed.entries : parsed.operations;
+  const isLast = returned >= length;
+  const piece =
+    "entries" in parsed
+      ? { entries: parsed.entries.slice(from, returned), isLast }
+      : { operations: packOperations(parsed.operations.slice(from, returned)), isLast };
+  if (isLast) parsed = { entries: [] };
+  return piece;
 }

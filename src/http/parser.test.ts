@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
-import type { Operation } from "../jsonapi/operations.ts";
-import type { Malformed } from "../jsonapi/resource.ts";
+import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
-import type { Draft } from "../subscriptions.ts";
 import { Parser } from "./parser.ts";
 
 const MIB = 2 ** 20;
@@ -37,14 +35,14 @@ test("parser: OPML and JSON → all items in order", async () => {
     op: "add",
     data: {
       type: "subscription",
-      id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
+      id: `${index % 2 === 0 ? "A" : "a"}0000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
       attributes: { feed_url },
     },
   }));
-  const attempts = await readDocument(JSON.stringify({ "atomic:operations": [...operations, 1] }));
-  assert.equal(attempts.length, 2_501);
-  assert.equal((attempts[2_499] as Draft).feedUrl, "https://a.example/2499");
-  assert.equal((attempts[2_500] as Malformed).refused, "invalid-operation");
+  const document = { "atomic:operations": [...operations, 1, { op: "remove" }] };
+  const attempts = await readDocument(JSON.stringify(document));
+  assert.equal(attempts.length, 2_502);
+  assert.deepEqual(attempts, readOperations(document, 10_000, ""));
 });
 
 test("parser: invalid body → rejected, and the next body is parsed", async () => {

@@ -4,6 +4,7 @@ import { FairQueue } from "../fair-queue.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
+import { unpackOperations } from "./packed-operations.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
@@ -135,7 +136,7 @@ class ParserThread {
         if ("error" in piece) throw new RequestFailure(piece.error);
         if ("notOpml" in piece) throw new NotOpml(piece.notOpml);
         if ("isTooComplex" in piece) throw tooComplex(job);
-        for (const item of piece.items) items.push(item);
+        for (const item of "entries" in piece ? piece.entries : unpackOperations(piece.operations)) items.push(item);
         if (piece.isLast) return items;
         if (!isWanted()) throw failure("body-incomplete");
         piece = await ask(worker, MORE);

@@ -44,6 +44,24 @@ interface CredentialRow {
 
 /** Accounts in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
 export class PostgresAccounts implements AccountStore {
+  readonly sharedLimits: SharedLimits = {
+    read: async (key) => {
+      const id = limitKey(key).toString("hex");
+      const [row] = await this.#read<{ moment: number }>("select moment from earmark.limits where key = $1", id);
+      return row?.moment;
+    },
+    replace: async (key, expected, next) => {
+      const replaced = await this.#read(
+        `insert into earmark.limits as l (key, moment) values ($1, $2)
+         on conflict (key) do update set moment = excluded.moment where l.moment = $3
+         returning 1`,
+        limitKey(key).toString("hex"),
+        next,
+        expected ?? null,
+      );
+      return replaced.length > 0;
+    },
+  };
   readonly #postgres: Postgres;
 
   constructor(postgres: Postgres) {
@@ -262,27 +280,6 @@ export class PostgresAccounts implements AccountStore {
     await this.#read("delete from earmark.limits where moment < $1", now);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
-  }
-
-  get sharedLimits(): SharedLimits {
-    return {
-      read: async (key) => {
-        const id = limitKey(key).toString("hex");
-        const [row] = await this.#read<{ moment: number }>("select moment from earmark.limits where key = $1", id);
-        return row?.moment;
-      },
-      replace: async (key, expected, next) => {
-        const replaced = await this.#read(
-          `insert into earmark.limits as l (key, moment) values ($1, $2)
-           on conflict (key) do update set moment = excluded.moment where l.moment = $3
-           returning 1`,
-          limitKey(key).toString("hex"),
-          next,
-          expected ?? null,
-        );
-        return replaced.length > 0;
-      },
-    };
   }
 
   #read<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {

@@ -3,7 +3,15 @@ import { type Answer, applyChange, type Item, KEPT_CHANGES, type KeyedChange, Me
 import { AccessRevoked, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { type Gaps, withGaps } from "./gaps.ts";
 import { DELETED } from "./keys.ts";
-import { CommitUnknown, type Connection, isRefusedCommit, LOCK_MS, type Postgres } from "./postgres-connection.ts";
+import {
+  CommitUnknown,
+  type Connection,
+  isRefusedCommit,
+  LOCK_MS,
+  type NamedStatement,
+  named,
+  type Postgres,
+} from "./postgres-connection.ts";
 import { lockCredentials } from "./postgres-credentials.ts";
 
 /** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
@@ -21,6 +29,7 @@ const FORGOTTEN_AT_ONCE = 1_000;
 
 /** Jobs of one user that share a transaction, across retries. */
 interface Group {
+  readonly postgres: Postgres;
   readonly user: UserId;
   readonly jobs: readonly Job[];
   /** Stored in `written_by` of the rows that it writes. */
@@ -39,7 +48,47 @@ interface LockedList {
   readonly list: MemoryList;
   readonly gaps: Gaps | undefined;
   readonly forgottenSequence: number;
-  readonly isRevoked: (credentialHash: string, at: number) => boolean;
+  readonly isRevoked: IsRevoked;
+}
+
+const LOCK = named("select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update");
+const ADVANCE = named("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
+
+/**
+ * Inserts items by their distance from the list's sequence number. It selects from the user's row of `lists`: so a Citus
+ * coordinator sends it to the one node that has the list, and its row count and errors are those of that node; otherwise
+ * it would pull the rows together and copy them.
+ */
+const INSERT = named(`
+  insert into earmark.subscriptions (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
+  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at
+  from earmark.lists as l cross join
+    unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[])
+      as given (distance, update_sequence, id, feed, feed_url, subscribed_at)
+  where l.user_id = $1 and l.sequence <> ${DELETED}`);
+
+/**
+ * After a `begin` that failed, a statement is a transaction by itself, and this one then inserts nothing: within ours, the
+ * lock of the list has assigned a transaction id.
+ */
+const INSERT_IF_NEW = named(`${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`);
+
+/** The values of an insert. The list's sequence number was `before` when the items got theirs. */
+function columnsOf(items: readonly Item<string>[], { writer }: Group, before: number): unknown[] {
+  return [
+    writer,
+    items.map(({ sequence }) => sequence - before),
+    items.map(({ updateSequence }) => updateSequence),
+    items.map(({ id }) => id),
+    items.map(({ feed }) => feed),
+    items.map(({ feedUrl }) => feedUrl),
+    items.map(({ subscribedAt }) => subscribedAt),
+  ];
+}
+
+/** Runs a statement whose first parameter is the user. */
+function run(connection: Connection, { postgres, user }: Group, statement: NamedStatement, ...values: unknown[]) {
+  return connection.query({ ...postgres.toQuery(statement), values: [user, ...values] });
 }
 
 /** Writes to users' lists: each group in one transaction of two round trips, whatever the number of its jobs. */
@@ -51,14 +100,20 @@ export class ListWriter {
   }
 
   async write(user: UserId, jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
-    const group: Group = { user, jobs, writer: randomInt(2 ** 48 - 1), unconfirmed: undefined };
+    const group: Group = {
+      postgres: this.#postgres,
+      user,
+      jobs,
+      writer: randomInt(2 ** 48 - 1),
+      unconfirmed: undefined,
+    };
     try {
       return await this.#postgres.retry(async (connection) => {
         if (group.unconfirmed !== undefined) {
           if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.answers;
           group.unconfirmed = undefined;
         }
-        return readAndWrite(connection, group);
+        return (await addUnread(connection, group)) ?? (await readAndWrite(connection, group));
       });
     } catch (error) {
       if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
@@ -82,7 +137,7 @@ export class ListWriter {
         found += Number(count);
         await this.#postgres.retry((connection) =>
           Promise.all([
-            ...begin(connection),
+            begin(connection),
             connection.query(
               `update earmark.lists set forgotten_sequence = greatest(forgotten_sequence, $2)
                where user_id = $1 and sequence <> ${DELETED}`,
@@ -98,20 +153,57 @@ export class ListWriter {
 }
 
 function begin(connection: Connection) {
-  return [connection.query("begin"), connection.query(`set local lock_timeout = ${LOCK_MS}`)] as const;
+  return connection.query(`begin; set local lock_timeout = ${LOCK_MS}`);
+}
+
+type IsRevoked = Awaited<ReturnType<typeof lockCredentials>>;
+
+function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobAnswer[] {
+  return jobs.map(({ changes, at, credentialHash, maxTotal }) => {
+    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
+    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
+  });
+}
+
+/**
+ * Adds without reading the list, as if it were empty: most additions are new, and what is not inserted shows that some are
+ * not. Undefined, with nothing written, if the answers depend on the list after all.
+ */
+async function addUnread(connection: Connection, group: Group): Promise<readonly JobAnswer[] | undefined> {
+  const { jobs } = group;
+  const list = new MemoryList(0, 0);
+  const answers = applyJobs(list, jobs, () => false).flatMap((answer) => (answer === "access-revoked" ? [] : answer));
+  if (list.total === 0 || answers.some((answer) => answer.answers.some((each) => each !== "added"))) return undefined;
+  const [, lists, isRevoked, { rowCount }] = await Promise.all([
+    begin(connection),
+    run(connection, group, LOCK),
+    lockCredentials(connection, jobs),
+    run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
+  ]);
+  const before = Number(lists.rows[0]?.sequence);
+  const total = Number(lists.rows[0]?.total) + list.total;
+  const isAllowed = ({ credentialHash, at, maxTotal }: Job) =>
+    total <= maxTotal && (credentialHash === undefined || !isRevoked(credentialHash, at));
+  if (rowCount !== list.total || !jobs.every(isAllowed)) {
+    await connection.query("rollback");
+    return undefined;
+  }
+  const written = {
+    answers: answers.map((answer) => ({ ...answer, sequence: before + answer.sequence })),
+    numbers: [...list.inserted.keys()].map((number) => before + number),
+  };
+  await commit(connection, group, written, [run(connection, group, ADVANCE, before + list.sequence, total)]);
+  return written.answers;
 }
 
 /** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
 async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
-  const locked = await lockList(connection, group.user, group.jobs);
+  const locked = await lockList(connection, group);
   const { list, isRevoked } = locked;
   const before = list.sequence;
-  const answers = group.jobs.map(({ changes, at, credentialHash, maxTotal }): JobAnswer => {
-    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
-    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
-  });
+  const answers = applyJobs(list, group.jobs, isRevoked);
   if (list.sequence === before) await connection.query("rollback");
-  else await write(connection, group, locked, answers);
+  else await write(connection, group, locked, before, answers);
   return answers;
 }
 
@@ -119,7 +211,8 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
  * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs refer to.
  * Each key is looked up by itself: given an array of keys, the planner may read the user's whole list instead.
  */
-async function lockList(connection: Connection, user: UserId, jobs: readonly Job[]): Promise<LockedList> {
+async function lockList(connection: Connection, group: Group): Promise<LockedList> {
+  const { user, jobs } = group;
   const ids: string[] = [];
   const feeds: string[] = [];
   for (const change of jobs.flatMap(({ changes }) => changes)) {
@@ -128,11 +221,9 @@ async function lockList(connection: Connection, user: UserId, jobs: readonly Job
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, , lists, items, gaps, isRevoked] = await Promise.all([
-      ...begin(connection),
-      connection.query("select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update", [
-        user,
-      ]),
+    const [, lists, items, gaps, isRevoked] = await Promise.all([
+      begin(connection),
+      run(connection, group, LOCK),
       connection.query(
         `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
            ${ITEM} where user_id = $1 and id = given.id limit 1) as s
@@ -173,14 +264,11 @@ function toItem(row: Record<string, string>): Item<string> {
   };
 }
 
-/**
- * Inserts select from the user's row of `lists`, so that a Citus coordinator routes them to the one node that has the list
- * instead of copying the rows itself.
- */
 async function write(
   connection: Connection,
   group: Group,
   { list, gaps, forgottenSequence }: LockedList,
+  before: number,
   answers: readonly JobAnswer[],
 ): Promise<void> {
   const { user, writer } = group;
@@ -189,22 +277,7 @@ async function write(
   const inserted = [...list.inserted.values()];
   const { deleted, removals, unused } = list;
   if (deleted.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deleted);
-  if (inserted.length > 0) {
-    send(
-      `insert into earmark.subscriptions
-         (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
-       select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[]) as given
-       where l.user_id = $1`,
-      writer,
-      inserted.map(({ sequence }) => sequence),
-      inserted.map(({ updateSequence }) => updateSequence),
-      inserted.map(({ id }) => id),
-      inserted.map(({ feed }) => feed),
-      inserted.map(({ feedUrl }) => feedUrl),
-      inserted.map(({ subscribedAt }) => subscribedAt),
-    );
-  }
+  if (inserted.length > 0) queries.push(run(connection, group, INSERT, ...columnsOf(inserted, group, before)));
   if (removals.length > 0) {
     send(
       `insert into earmark.removals (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url)
@@ -260,8 +333,8 @@ async function commit(
  * waits for a server that has not noticed yet that the connection was lost.
  */
 async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
-  const [, , , found] = await Promise.all([
-    ...begin(connection),
+  const [, , found] = await Promise.all([
+    begin(connection),
     connection.query("select 1 from earmark.lists where user_id = $1 for update", [user]),
     connection.query(
       `select 1 from earmark.subscriptions where user_id = $1 and sequence = any($2) and written_by = $3

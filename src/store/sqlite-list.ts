@@ -44,9 +44,10 @@ export class ListWriter {
     };
     this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
-    this.insert = prepare(
-      "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)",
-    );
+    // Any other conflict is an error of ours.
+    this.insert = prepare(`
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
+      on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
     this.replace = prepare(
       "update subscriptions set update_sequence = ?, feed = ?, feed_url = ? where user_id = ? and sequence = ?",
     );
@@ -144,8 +145,8 @@ export class SqliteList implements List<Uint8Array> {
     return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
   }
 
-  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): void {
-    this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt);
+  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): boolean {
+    return this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt).changes === 1;
   }
 
   replace(_old: Item<Uint8Array>, { sequence, updateSequence, feed, feedUrl }: Item<Uint8Array>): void {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Job, JobAnswer } from "./sqlite-jobs.ts";
+import { isAdding, type Job, type JobAnswer } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers wait as long. */
 const READERS_MS = 20;
@@ -32,7 +32,7 @@ export class Scrubber {
 
   note(job: Job, answer: JobAnswer): void {
     if (job.kind === "probe" || answer === "access-revoked") return;
-    if (job.kind === "change") this.#hasRemoved ||= job.changes.some(({ kind }) => kind !== "add");
+    if (job.kind === "change") this.#hasRemoved ||= !isAdding(job.changes);
     else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
     else {
       const { change } = job;

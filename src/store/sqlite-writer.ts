@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Authorized, GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
+import { type Authorized, type GroupAnswer, type Job, type JobAnswer, unpackChanges } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { touch } from "./sqlite-schema.ts";
 import { Scrubber } from "./sqlite-scrubber.ts";
@@ -70,7 +70,8 @@ class Writer {
       this.#lists.flush();
       return this.#accounts.apply(job.change);
     }
-    const { user, changes, at, maxTotal } = job;
+    const { user, at, maxTotal } = job;
+    const changes = unpackChanges(job.changes);
     const list = this.#lists.open(user);
     if (list === undefined) return "access-revoked";
     return { answers: changes.map((change) => list.apply(change, at, maxTotal)), sequence: list.sequence };

@@ -22,7 +22,7 @@ import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
-import type { GroupAnswer, Job, JobAnswer } from "./sqlite-jobs.ts";
+import { type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -71,7 +71,8 @@ class SqliteStore implements Store {
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequence: number }> {
-    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes, maxTotal: max } as const;
+    const packed = packChanges(changes);
+    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes: packed, maxTotal: max } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));

@@ -67,18 +67,36 @@ test("write queue: many operations wait → groups of up to 2,000, or of one job
   assert.deepEqual(groups, expected);
 });
 
-test("write queue: jobs arrive in the turn in which a group ends → they join the next group", async () => {
+test("write queue: a group ends while jobs wait → the next one is written before its results are used", async () => {
   const { queue, groups, release } = createQueue();
   const first = queue.push("first", 1, 1);
   await nextGroup();
   const second = queue.push("second", 1, 1);
   release();
   await first;
-  const third = queue.push("third", 1, 1);
-  await nextGroup();
+  assert.deepEqual(groups, [["first"], ["second"]]);
   release();
-  await Promise.all([second, third]);
-  assert.deepEqual(groups, [["first"], ["second", "third"]]);
+  await second;
+});
+
+test("write queue: the same clients write again and again → two groups of equal size take turns", async () => {
+  const { queue, groups, release } = createQueue();
+  const clients = Array.from({ length: 6 }, async (_, client) => {
+    // The first one comes alone.
+    if (client > 0) await nextGroup();
+    for (let turn = 0; turn < 6; turn += 1) await queue.push(`${client}`, 1, client);
+  });
+  const done = Promise.all(clients);
+  await nextGroup();
+  for (let written = 0; written < 36; written += groups.at(-1)?.length ?? 0) {
+    await nextGroup();
+    release();
+  }
+  await done;
+  assert.deepEqual(
+    groups.slice(1, 9).map(({ length }) => length),
+    Array(8).fill(3),
+  );
 });
 
 test("write queue: a group fails → all its jobs fail, and the next group is written", async () => {

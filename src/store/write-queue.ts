@@ -23,6 +23,8 @@ export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, Waiting<Job, Result>>();
+  /** How many jobs were done or waited when the last group was written. */
+  #recent = 0;
   #running: Promise<void> | undefined;
 
   constructor(writeGroup: WriteGroup<Job, Result>, onGroup?: (operations: number, seconds: number) => void) {
@@ -48,33 +50,52 @@ export class WriteQueue<Job, Result> {
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) {
-      // Requests that have already arrived join this group.
-      await endOfTurn();
-      await this.#writeNext();
+    // Requests that have already arrived join the first group.
+    await endOfTurn();
+    let writing = this.#writeNext();
+    while (writing !== undefined) {
+      const settle = await writing;
+      // The next group is written while the results of this one are sent.
+      writing = this.#writeNext();
+      settle();
     }
     this.#running = undefined;
   }
 
-  async #writeNext(): Promise<void> {
+  /** Writes a group. Returns how to tell its jobs; undefined if none waits. */
+  #writeNext(): Promise<() => void> | undefined {
     const group = this.#takeGroup();
+    return group.length === 0 ? undefined : this.#write(group);
+  }
+
+  async #write(group: readonly Waiting<Job, Result>[]): Promise<() => void> {
     const operations = group.reduce((sum, waiting) => sum + waiting.operations, 0);
     const started = performance.now();
     try {
       const results = await this.#writeGroup(group.map(({ job }) => job));
+      this.#recent = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
-      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+      return () => {
+        for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+      };
     } catch (error) {
-      for (const { reject } of group) reject(error);
+      return () => {
+        for (const { reject } of group) reject(error);
+      };
     }
   }
 
+  /**
+   * Half of the jobs, if they may come from the same clients again and again: then two groups of equal size take turns, and
+   * one is written while the other is answered. Otherwise groups of 1 and 31 could take turns, and the writer would wait.
+   */
   #takeGroup(): Waiting<Job, Result>[] {
     const group: Waiting<Job, Result>[] = [];
+    const max = this.#queue.length > this.#recent ? this.#queue.length : Math.ceil(this.#recent / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {
       operations += next.operations;
-      if (group.length > 0 && operations > GROUP_OPERATIONS) break;
+      if (group.length === max || (group.length > 0 && operations > GROUP_OPERATIONS)) break;
       this.#queue.shift();
       group.push(next);
     }
