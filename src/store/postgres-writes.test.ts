@@ -9,7 +9,7 @@ import { openStore } from "./engines.ts";
 
 const server = await startPostgres(["max_connections=40"]);
 
-/** Statements that lock and read a list; of a group that reads and then writes; of one that adds without reading. */
+/** Number of statements: to lock and read a list; of a group that reads, then writes; of one that adds without reading. */
 const READ = 4;
 const READ_AND_WRITE = READ + 3;
 const ADD = 5;
