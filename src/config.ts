@@ -14,7 +14,7 @@ import { suggest } from "./suggest.ts";
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Serve everyone who can reach the server without credentials. */
+  /** Serve anyone who can reach the server; no credentials needed. */
   readonly allowAnonymous: boolean;
   /** `file:` and an absolute path, or a `postgres://` URL. */
   readonly databaseUrl: string;
