@@ -180,7 +180,7 @@ export const ERRORS = {
   },
   "session-required": {
     status: 403,
-    title: "Sign-In Required",
+    title: "Sign In Needed",
     detail: "This needs a signed-in session; API tokens are not accepted.",
   },
   "recent-sign-in-required": {

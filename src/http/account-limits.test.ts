@@ -172,7 +172,7 @@ describe("/v1/me", async () => {
       body: JSON.stringify({ "atomic:operations": operations }),
     });
     const byToken = await call("GET", "/v1/me/export", { headers: { Authorization } });
-    assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign-In Required"]);
+    assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign In Needed"]);
     for (const headers of [{ Cookie }]) {
       const answer = await call("GET", "/v1/me/export", { headers });
       assert.equal(answer.status, 200);

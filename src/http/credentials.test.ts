@@ -116,7 +116,7 @@ describe("request credentials", async () => {
       ["DELETE", "/v1/me"],
     ] as const) {
       const answer = await call(method, path, { headers: { Authorization } });
-      assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign-In Required"], `${method} ${path}`);
+      assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign In Needed"], `${method} ${path}`);
     }
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
   });
