@@ -16,9 +16,9 @@ import {
   targetsOf,
   WAYS,
   wayOf,
-} from "./access.ts";
-import { document, fromElsewhere, type SignedIn, signUp } from "./accounts.ts";
-import { ATOMIC, add, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/access.ts";
+import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
 const clocked = await startWithAccounts();
 const { server, clock } = clocked;

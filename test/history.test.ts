@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ATOMIC, add, callServer, newId } from "./harness.ts";
-import { type Event, findViolations } from "./history.ts";
-import { startPostgres } from "./postgres.ts";
-import { start } from "./process.ts";
-import { fc } from "./properties.ts";
+import { type Event, findViolations } from "./support/history.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { start } from "./support/process.ts";
+import { fc } from "./support/properties.ts";
+import { ATOMIC, add, callServer, newId } from "./support/server.ts";
 
 describe("history checker", () => {
   const event = (kind: Event["kind"], outcome: Event["outcome"], start: number, end: number): Event => ({

@@ -10,9 +10,9 @@ import pg from "pg";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
-import { temporaryFolder } from "./harness.ts";
-import { addTo } from "./lists.ts";
-import { startPostgres } from "./postgres.ts";
+import { addTo } from "./support/lists.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 /**
  * The store through PgBouncer in transaction mode, where each transaction may be on another connection of the server.

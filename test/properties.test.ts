@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer, ATOMIC, add, newId, startServer, statusOf, type TestServer } from "./harness.ts";
-import { fc, runs } from "./properties.ts";
-import { oddBodies } from "./properties-documents.ts";
+import { fc, runs } from "./support/properties.ts";
+import { oddBodies } from "./support/properties-documents.ts";
+import { type Answer, ATOMIC, add, newId, startServer, statusOf, type TestServer } from "./support/server.ts";
 
 const IDS = Array.from({ length: 4 }, newId);
 const FEEDS = [

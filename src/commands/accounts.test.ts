@@ -30,8 +30,8 @@ import {
   stop,
   subscribe,
   TOKEN,
-} from "../../test/account-commands.ts";
-import { newId } from "../../test/harness.ts";
+} from "../../test/support/account-commands.ts";
+import { newId } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`account commands on ${engine}`, AT_ONCE, () => {

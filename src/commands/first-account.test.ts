@@ -30,9 +30,9 @@ import {
   statusOfToken,
   stop,
   subscribe,
-} from "../../test/account-commands.ts";
-import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/harness.ts";
-import { type RunningServer, start } from "../../test/process.ts";
+} from "../../test/support/account-commands.ts";
+import { type RunningServer, start } from "../../test/support/process.ts";
+import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`first account on ${engine}`, AT_ONCE, () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
 import {
   cookieOf,
   documentOf,
@@ -12,7 +11,8 @@ import {
   signUp,
   start,
   titleOf,
-} from "../../test/http-accounts.ts";
+} from "../../test/support/http-accounts.ts";
+import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 describe("account limits", () => {
   test("limits: guesses at a name → ten, then one a minute; elsewhere → allowed", async () => {

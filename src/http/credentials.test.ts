@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ATOMIC, add, newId, PLAIN } from "../../test/harness.ts";
-import { cookieOf, documentOf, JSONAPI, MINUTE, newUser, signIn, start, titleOf } from "../../test/http-accounts.ts";
+import {
+  cookieOf,
+  documentOf,
+  JSONAPI,
+  MINUTE,
+  newUser,
+  signIn,
+  start,
+  titleOf,
+} from "../../test/support/http-accounts.ts";
+import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
 describe("request credentials", async () => {
   const server = await start();

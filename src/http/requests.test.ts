@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 /** A server whose list holds `count` subscriptions, and their ids in order. */
 async function serverWith(count: number) {

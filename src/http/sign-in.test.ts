@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { newId } from "../../test/harness.ts";
 import {
   cookieOf,
   elsewhere,
@@ -13,8 +12,9 @@ import {
   signUp,
   start,
   titleOf,
-} from "../../test/http-accounts.ts";
-import { addTo } from "../../test/lists.ts";
+} from "../../test/support/http-accounts.ts";
+import { addTo } from "../../test/support/lists.ts";
+import { newId } from "../../test/support/server.ts";
 import { asUser } from "../subscriptions.ts";
 
 describe("sign-up and sign-in", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { fc, runs } from "../../test/properties.ts";
+import { fc, runs } from "../../test/support/properties.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { type Entry, NotOpml } from "./entry.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { addTo, findOne, removeFrom } from "../../test/lists.ts";
+import { addTo, findOne, removeFrom } from "../../test/support/lists.ts";
 import { NOBODY } from "../account-store.ts";
 import { asUser, type Caller, type UserId } from "../subscriptions.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { type Account, NOBODY } from "../account-store.ts";
 import { asUser, isRefusal, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
 import type { AccountStore, Store } from "../account-store.ts";
 import { Accounts, hashSecret } from "../accounts.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";

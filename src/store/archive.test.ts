@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { UserError } from "../user-error.ts";
 import { describeArchive, fill, readAll } from "./archive.suite.ts";
 import { Checksum } from "./checksum.ts";

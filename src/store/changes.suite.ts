@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { draftOf, draftsOf, idOf, wordOf } from "../../test/lists.ts";
-import { fc } from "../../test/properties.ts";
+import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
+import { fc } from "../../test/support/properties.ts";
 import {
   asUser,
   type Change,

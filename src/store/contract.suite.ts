@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, findOne, removeFrom, wordOf } from "../../test/lists.ts";
-import { fc } from "../../test/properties.ts";
+import { addTo, findOne, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { fc } from "../../test/support/properties.ts";
 import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./changes.suite.ts";
 

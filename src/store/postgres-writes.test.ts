@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/lists.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/postgres-stores.ts";
+import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
 import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
