@@ -28,7 +28,9 @@ export function count(number: number, noun: string): string {
 
 /** A file-system error without its code, system call and path: `no such file or directory`. */
 function reasonOf(error: unknown): string {
-  return (error as Error).message.replace(/^[A-Z]+: /, "").replace(/, \w+( '.*')?$/s, "");
+  const { message, syscall } = error as NodeJS.ErrnoException;
+  const end = message.indexOf(`, ${syscall}`);
+  return (end === -1 ? message : message.slice(0, end)).replace(/^[A-Z]+: /, "");
 }
 
 /** An invalid command line. */

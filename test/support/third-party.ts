@@ -57,8 +57,9 @@ export function writeThirdParty(): string {
   const [server, page] = [serverPackages(), pagePackages()];
   return `# Third-party packages
 
-Generated from the lockfiles by \`node test/support/third-party.ts > THIRD-PARTY.md\`. The license text of
-each package is in its folder in \`node_modules\`. Tools that only build or test are not listed.
+Generated from the lockfiles by \`node test/support/third-party.ts > THIRD-PARTY.md\`. The license
+text of each package is in its folder in \`node_modules\`. Tools that only build or test are not
+listed.
 
 ## Server: ${server.length} packages
 
