@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
-import { launch, longTasks, slowCpu, type TestBrowser } from "../test/browser.ts";
+import { launch, longTasks, slowCpu, type TestBrowser } from "../test/support/browser.ts";
 import { drawTable, show, summarize } from "./figures.ts";
 import { startEarmark } from "./processes.ts";
 

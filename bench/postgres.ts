@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
-import { freePort, launch, makeCluster, query, urlOf } from "../test/postgres-cluster.ts";
+import { freePort, launch, makeCluster, query, urlOf } from "../test/support/postgres-cluster.ts";
 
 /**
  * The server of BENCH_POSTGRES_URL, or the one from npm, started in `folder` with its durable defaults. Uses new databases,

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
-import { query } from "../test/postgres-cluster.ts";
+import { query } from "../test/support/postgres-cluster.ts";
 
 /** `count` lists of `length` subscriptions each; the local user's list is number 1. */
 export interface Lists {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { START_OPTIONS } from "../test/process.ts";
+import { START_OPTIONS } from "../test/support/process.ts";
 import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {

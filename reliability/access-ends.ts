@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { document, fromElsewhere, newToken, signIn, signUp, writeRequest } from "../test/accounts.ts";
-import { ATOMIC, add, callServer, newId, PLAIN } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
-import { run as runProgram } from "../test/process.ts";
+import { document, fromElsewhere, newToken, signIn, signUp, writeRequest } from "../test/support/accounts.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { run as runProgram } from "../test/support/process.ts";
+import { ATOMIC, add, callServer, newId, PLAIN } from "../test/support/server.ts";
 import { withDefect } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 

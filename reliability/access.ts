@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { AccessMatrix, startWithAccounts, withHead } from "../test/access.ts";
-import { startPostgres } from "../test/postgres.ts";
+import { AccessMatrix, startWithAccounts, withHead } from "../test/support/access.ts";
+import { startPostgres } from "../test/support/postgres.ts";
 import type { Findings, Proof, Run } from "./proof.ts";
 
 type Door = readonly [method: string, url: string];

@@ -1,4 +1,4 @@
-import { type Answer, ATOMIC, callServer } from "../test/harness.ts";
+import { type Answer, ATOMIC, callServer } from "../test/support/server.ts";
 
 /** Posts operations; undefined without a complete response. */
 export function post(port: number, operations: readonly object[]): Promise<Answer | undefined> {

@@ -2,9 +2,9 @@ import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { engineFor } from "../src/store/engines.ts";
 import { type Row, TABLES } from "../src/store/tables.ts";
-import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
-import { run as runProgram } from "../test/process.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { run as runProgram } from "../test/support/process.ts";
+import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { type Proof, type Run, serve } from "./proof.ts";
 
 /** Feeds per request: after a crash all of them are there, or none. */

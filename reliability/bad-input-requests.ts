@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { ATOMIC, PLAIN } from "../bench/requests.ts";
-import { oddBodies } from "../test/properties-documents.ts";
+import { oddBodies } from "../test/support/properties-documents.ts";
 import { MEDIA_TYPES, OPML_FILES, QUERIES } from "./fuzz/corpora.ts";
 import { inputs } from "./fuzz/inputs.ts";
 

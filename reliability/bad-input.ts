@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
-import { startPostgres } from "../test/postgres.ts";
-import type { RunningServer } from "../test/process.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import type { RunningServer } from "../test/support/process.ts";
 import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
 import { type Findings, type Proof, preloading, type Run, serve } from "./proof.ts";
 

@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { type Proof, type Run, serve } from "./proof.ts";
 
 const CLIENTS = 64;

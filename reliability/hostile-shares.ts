@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startPostgres } from "../test/postgres.ts";
+import { startPostgres } from "../test/support/postgres.ts";
 import type { Account } from "./hostile-attacks.ts";
 import type { Load, Task } from "./hostile-process.ts";
 import { hold, repeat, summarize, Target, withCode } from "./hostile-target.ts";

@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { add, newId } from "../test/harness.ts";
-import { type PostgresServer, startPostgres } from "../test/postgres.ts";
-import { run as runProgram } from "../test/process.ts";
+import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import { run as runProgram } from "../test/support/process.ts";
+import { add, newId } from "../test/support/server.ts";
 import { call, post, readList } from "./api.ts";
 import { createFaults, type Defect } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { callServer } from "../test/harness.ts";
-import { type PostgresServer, startPostgres } from "../test/postgres.ts";
-import type { RunningServer } from "../test/process.ts";
+import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import type { RunningServer } from "../test/support/process.ts";
+import { callServer } from "../test/support/server.ts";
 import { walkList } from "./api.ts";
 import { type Defect, withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";

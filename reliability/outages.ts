@@ -1,8 +1,8 @@
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import type { PostgresServer } from "../test/postgres.ts";
-import type { Wire } from "../test/proxy.ts";
+import type { PostgresServer } from "../test/support/postgres.ts";
+import type { Wire } from "../test/support/proxy.ts";
 import { withDefect } from "./faults/settings.ts";
 
 const PAGE = 4_096;

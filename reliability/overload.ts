@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readPeakMiB } from "../bench/usage.ts";
-import { callServer } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { callServer } from "../test/support/server.ts";
 import { withDefect } from "./faults/settings.ts";
 import type { Order, Report } from "./overload-load.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";

@@ -1,8 +1,8 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { add, newId } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
-import type { RunningServer } from "../test/process.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import type { RunningServer } from "../test/support/process.ts";
+import { add, newId } from "../test/support/server.ts";
 import { post } from "./api.ts";
 import { type Defect, recording } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";

@@ -1,7 +1,7 @@
-import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
-import { type Event, findViolations } from "../test/history.ts";
-import { startPostgres } from "../test/postgres.ts";
-import { run as runProgram } from "../test/process.ts";
+import { type Event, findViolations } from "../test/support/history.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { run as runProgram } from "../test/support/process.ts";
+import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { type Findings, type Proof, serve } from "./proof.ts";
 import { type Alter, startTamperingProxy } from "./tampering-proxy.ts";
 

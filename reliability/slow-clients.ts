@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions, pageRequest, requireStatus } from "../bench/requests.ts";
 import { readPeakMiB } from "../bench/usage.ts";
-import { ATOMIC, add, callServer, newId } from "../test/harness.ts";
+import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { readLagMs } from "./overload.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { DatabaseSync } from "node:sqlite";
-import type { PostgresServer } from "../test/postgres.ts";
+import type { PostgresServer } from "../test/support/postgres.ts";
 import { preloading, type Run, serve } from "./proof.ts";
 
 /** A start that must be refused. */

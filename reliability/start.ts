@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { startPostgres } from "../test/postgres.ts";
-import { launch } from "../test/process.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { launch } from "../test/support/process.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./start-cases.ts";
 

@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type PostgresServer, startPostgres } from "../test/postgres.ts";
-import { freePort } from "../test/postgres-cluster.ts";
-import { run as runProgram } from "../test/process.ts";
+import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import { freePort } from "../test/support/postgres-cluster.ts";
+import { run as runProgram } from "../test/support/process.ts";
 import { type Findings, type Run, serve } from "./proof.ts";
 import { sqliteTarget } from "./target-db.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startPostgres } from "../test/postgres.ts";
-import type { RunningServer } from "../test/process.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import type { RunningServer } from "../test/support/process.ts";
 import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
 import { createFaults, type Defect, type Failing, type Faults } from "./faults/settings.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callServer } from "../test/harness.ts";
-import { type PostgresServer, startPostgres } from "../test/postgres.ts";
-import type { RunningServer } from "../test/process.ts";
-import { startProxy } from "../test/proxy.ts";
+import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import type { RunningServer } from "../test/support/process.ts";
+import { startProxy } from "../test/support/proxy.ts";
+import { callServer } from "../test/support/server.ts";
 import { readList, walkList, wrongRefusal } from "./api.ts";
 import { Ledger } from "./ledger.ts";
 import {

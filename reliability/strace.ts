@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { type RunningServer, SERVE } from "../test/process.ts";
+import { type RunningServer, SERVE } from "../test/support/process.ts";
 import { type Run, serve } from "./proof.ts";
 
 /** A system call in strace's log. With several threads its start and its end may be on separate lines. */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Answer, callServer } from "../test/harness.ts";
+import { type Answer, callServer } from "../test/support/server.ts";
 
 /** Returns the altered body of a response. */
 export type Alter = (path: string, body: string, answer: Answer) => string;

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import type { PostgresServer } from "../test/postgres.ts";
+import type { PostgresServer } from "../test/support/postgres.ts";
 
 /** A database of either engine, with direct access past the server. */
 export interface TargetDb {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Answer, ATOMIC, add, callServer, newId } from "../test/harness.ts";
-import { startPostgres } from "../test/postgres.ts";
-import { startProxy, type Wire } from "../test/proxy.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { startProxy, type Wire } from "../test/support/proxy.ts";
+import { type Answer, ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { deniesAll } from "./api.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 

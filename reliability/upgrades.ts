@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { type PostgresServer, startPostgres } from "../test/postgres.ts";
-import { query } from "../test/postgres-cluster.ts";
-import { run as runProgram } from "../test/process.ts";
+import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import { query } from "../test/support/postgres-cluster.ts";
+import { run as runProgram } from "../test/support/process.ts";
 import type { Proof, Run } from "./proof.ts";
 
 const FIXTURES = new URL("../test/fixtures/schemas/", import.meta.url);

@@ -1,5 +1,5 @@
 import { guidOf } from "../src/feed-url.ts";
-import { type Answer, ATOMIC, add } from "../test/harness.ts";
+import { type Answer, ATOMIC, add } from "../test/support/server.ts";
 import { call } from "./api.ts";
 
 /** A request of the workload with its response, the first time and when repeated. */

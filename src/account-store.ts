@@ -14,7 +14,7 @@ export interface Account {
 export interface Credential {
   readonly id: string;
   readonly kind: "token" | "session" | "invitation" | "setup";
-  /** `NOBODY` for an invitation or a set-up link. */
+  /** `NOBODY` for an invitation or a setup link. */
   readonly user: UserId;
   readonly scope: Scope;
   readonly label: string;
@@ -31,7 +31,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A session expires when it has not been used for this long. */
 export const SESSION_IDLE_MS = 14 * DAY_MS;
 
-export function isAlive({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
+export function isValidAt({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
   if (expiresAt !== undefined && expiresAt <= at) return false;
   return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
 }
@@ -57,7 +57,7 @@ export interface NewAccountState {
   readonly invitationKind: Credential["kind"] | undefined;
 }
 
-/** The rules for a new account, the same on every engine. All set-up links end with the first account. */
+/** The rules for a new account, the same on every engine. All setup links end with the first account. */
 export function decideNewAccount(
   { isOwner, invitation }: NewAccount,
   { hasAccounts, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,

@@ -3,7 +3,7 @@ import {
   type Account,
   type AccountStore,
   type Credential,
-  isAlive,
+  isValidAt,
   type NewCredential,
   type NewPassword,
   NOBODY,
@@ -102,12 +102,12 @@ export class Accounts {
     const find = () => this.#findCredential(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
-    return credential === undefined || isAlive(credential, at) ? credential : find();
+    return credential === undefined || isValidAt(credential, at) ? credential : find();
   }
 
   async #findCredential(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
     const credential = await this.#store.findCredential(hash);
-    if (credential?.kind !== kind || !isAlive(credential, at)) return undefined;
+    if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
       // Not awaited, and harmless if it fails.
       this.#store.touchCredential(hash, at).catch(() => undefined);
@@ -261,7 +261,12 @@ export class Accounts {
 
   async changePassword(
     caller: Caller,
-    { current, wished, session, networks }: { current: string; wished: string; session: string; networks: Networks },
+    {
+      current,
+      password,
+      session,
+      networks,
+    }: { current: string; password: string; session: string; networks: Networks },
     at: Date,
   ): Promise<AccountRefusal | undefined> {
     const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
@@ -271,7 +276,7 @@ export class Accounts {
     if (!(await isPassword(current, found?.password, network)) || found === undefined)
       return { refused: "wrong-password" };
     const conditions = { keepSession: session, expectedHash: found.password };
-    return this.#setPassword(caller, found.account.name, wished, at, conditions, network);
+    return this.#setPassword(caller, found.account.name, password, at, conditions, network);
   }
 
   /** Sets a password for the operator. Every session ends. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { temporaryFolder } from "../test/harness.ts";
+import { temporaryFolder } from "../test/support/server.ts";
 import { Accounts, isRefused } from "./accounts.ts";
 import { APP_SESSION_MS, AppSignIn, type AppUser } from "./app-sign-in.ts";
 import { openStore } from "./store/engines.ts";

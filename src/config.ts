@@ -1,12 +1,20 @@
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
-import { ACCOUNT_SETTINGS, type Environment, isKnown, modernise, SECRETS, SETTINGS, type Setting } from "./settings.ts";
+import {
+  ACCOUNT_SETTINGS,
+  type Environment,
+  isKnown,
+  replaceDeprecated,
+  SECRETS,
+  SETTINGS,
+  type Setting,
+} from "./settings.ts";
 import { suggest } from "./suggest.ts";
 
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Serve everyone who can reach the server without credentials. */
+  /** Serve anyone who can reach the server; no credentials needed. */
   readonly allowAnonymous: boolean;
   /** `file:` and an absolute path, or a `postgres://` URL. */
   readonly databaseUrl: string;
@@ -81,7 +89,7 @@ export interface ConfigFiles {
 
 /** Reads the settings from an environment. Relative paths start at `folder`. */
 export function readConfig(given: Environment, folder: string, files?: ConfigFiles): Config {
-  const { environment, warnings } = modernise(given);
+  const { environment, warnings } = replaceDeprecated(given);
   const reader = new SettingsReader(environment, folder, files);
   const database = readDatabase(reader, folder, files);
   const config: Config = {

@@ -1,6 +1,6 @@
 import { MAX_FEED_URL } from "./feed-url.ts";
 
-/** What clients are told when something fails. `{name}` in a text is filled in by whoever reports the error. */
+/** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
 interface ErrorDefinition {
   readonly status: number;
   readonly title: string;
@@ -191,7 +191,7 @@ export const ERRORS = {
   "forbidden-origin": {
     status: 403,
     title: "Cross-Site Request Refused",
-    detail: "Requests from web pages of other sites are not allowed.",
+    detail: "Requests from web pages on other sites are not allowed.",
   },
   "unknown-host": {
     status: 421,
@@ -224,7 +224,7 @@ export const ERRORS = {
   "no-password": {
     status: 403,
     title: "No Password",
-    detail: "This account has no password here; its identity provider manages it.",
+    detail: "This account has no password on this server; its identity provider handles sign-in.",
   },
   "sign-up-closed": {
     status: 403,

@@ -41,7 +41,7 @@ const SAME: Record<string, readonly [string, string]> = {
   "dots above the root": ["https://example.com/../../f", "https://example.com/f"],
 };
 for (const [what, [one, other]] of Object.entries(SAME)) {
-  test(`the same feed but for ${what}`, () => assert.equal(feedOf(one), feedOf(other)));
+  test(`feed URL: differs only in ${what} → same feed`, () => assert.equal(feedOf(one), feedOf(other)));
 }
 
 const DIFFERENT: Record<string, readonly [string, string]> = {
@@ -66,7 +66,7 @@ const DIFFERENT: Record<string, readonly [string, string]> = {
   www: ["https://www.example.com/f", "https://example.com/f"],
 };
 for (const [what, [one, other]] of Object.entries(DIFFERENT)) {
-  test(`another feed by ${what}`, () => assert.notEqual(feedOf(one), feedOf(other)));
+  test(`feed URL: differs in ${what} → another feed`, () => assert.notEqual(feedOf(one), feedOf(other)));
 }
 
 const REFUSED: Record<string, readonly string[]> = {
@@ -143,12 +143,12 @@ const REFUSED: Record<string, readonly string[]> = {
   ],
 };
 for (const [what, addresses] of Object.entries(REFUSED)) {
-  test(`refused: ${what}`, () => {
+  test(`feed URL: ${what} → rejected`, () => {
     for (const address of addresses) assert.notEqual(faultOf(address), "");
   });
 }
 
-test("what is wrong with an address is said in words", () => {
+test("feed URL: invalid → error code says why", () => {
   const FAULTS: Record<string, string> = {
     "": "feed-url-missing",
     "https://a.example/ f": "feed-url-whitespace",
@@ -162,7 +162,7 @@ test("what is wrong with an address is said in words", () => {
   for (const [address, fault] of Object.entries(FAULTS)) assert.equal(faultOf(address), fault);
 });
 
-test("the form in which feeds are compared stays as it is, since what is kept is found by it", () => {
+test("feed URL: normalized form → unchanged, because stored keys depend on it", () => {
   const FORMS: Record<string, string> = {
     "https://example.com": "example.com",
     "https://EXAMPLE.com/F/": "example.com/F",
@@ -178,7 +178,7 @@ test("the form in which feeds are compared stays as it is, since what is kept is
   for (const [address, form] of Object.entries(FORMS)) assert.equal(feedOf(address), form);
 });
 
-test("a host is as long as names can be, with or without a dot at its end", () => {
+test("feed URL: host or label of the maximum length → accepted; longer → rejected", () => {
   const label = "a".repeat(63);
   const longest = `${label}.${label}.${label}.${"a".repeat(61)}`;
   for (const host of [longest, `${longest}.`, label, `${label}.`]) feedOf(`https://${host}/f`);
@@ -194,7 +194,7 @@ test("a host is as long as names can be, with or without a dot at its end", () =
     assert.equal(faultOf(`https://${host}/f`), "feed-url-invalid-host");
 });
 
-test("taken, since an address is only kept and never fetched", () => {
+test("feed URL: private host or unusual characters → accepted, because it is never fetched", () => {
   for (const address of [
     "https://localhost/f",
     "https://127.0.0.1/f",
@@ -219,7 +219,7 @@ test("taken, since an address is only kept and never fetched", () => {
   }
 });
 
-test("the longest address is 2,048 characters, whatever the alphabet", () => {
+test("feed URL: 2,048 characters of any script → accepted; more → rejected", () => {
   const start = "https://example.com/";
   feedOf(start + "a".repeat(MAX_FEED_URL - start.length));
   feedOf(start + "é".repeat(MAX_FEED_URL - start.length));
@@ -229,7 +229,7 @@ test("the longest address is 2,048 characters, whatever the alphabet", () => {
   for (const bait of ["a.", "%", "-", "/", "xn--"]) faultOf(start + bait.repeat(100_000));
 });
 
-test("the GUID of a feed is the one that podcast directories compute", () => {
+test("podcast GUID: known feed → same as in podcast directories", () => {
   assert.equal(guidOf("https://podnews.net/rss/"), "9b024349-ccf0-5f69-a609-6b82873eab3c");
   for (const same of ["http://podnews.net/rss", "https://podnews.net/rss///", "HTTPS://podnews.net/rss"])
     assert.equal(guidOf(same), "9b024349-ccf0-5f69-a609-6b82873eab3c");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { temporaryFolder } from "../test/harness.ts";
-import { fc } from "../test/properties.ts";
+import { fc } from "../test/support/properties.ts";
+import { temporaryFolder } from "../test/support/server.ts";
 import { guidOf } from "./feed-url.ts";
 import { importFeeds, readDraft } from "./imports.ts";
 import { openStore } from "./store/engines.ts";

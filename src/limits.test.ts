@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { fc } from "../test/properties.ts";
+import { fc } from "../test/support/properties.ts";
 import type { SharedLimits } from "./account-store.ts";
 import { type Rate, RateLimiter, spendAt, spendShared } from "./limits.ts";
 

@@ -55,7 +55,7 @@ export function applyChange<Key>(list: List<Key>, change: KeyedChange<Key>, at: 
   return describe(item);
 }
 
-/** Inserts before it asks: most additions are new, and an engine's unique indexes find the others anyway. */
+/** Tries to insert first: most additions are new, and the engine's unique indexes detect the others. */
 function add<Key>(
   list: List<Key>,
   change: KeyedChange<Key> & { kind: "add" },

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, parseEnv } from "node:util";
-import { COMMANDS, EVERYWHERE, OPTIONS, type Options } from "./commands/commands.ts";
-import { Terminal, UsageError, type World } from "./commands/terminal.ts";
+import { COMMANDS, COMMON_OPTIONS, OPTIONS, type Options } from "./commands/commands.ts";
+import { type CommandContext, Terminal, UsageError } from "./commands/terminal.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { stripControlCharacters, stripFromLines } from "./control-characters.ts";
 import { StoreUnavailable } from "./subscriptions.ts";
@@ -55,7 +55,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (isVariadic ? operands.length < command.operands.length : operands.length !== command.operands.length)
     throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
   const unknown = Object.keys(options).find(
-    (option) => ![...EVERYWHERE, ...command.options].some((known) => known === option),
+    (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),
   );
   if (unknown !== undefined) throw new UsageError(`unknown option for "${name}": --${unknown}`);
   return command.run(
@@ -83,7 +83,7 @@ function unknownCommand(positionals: readonly string[]): UsageError {
 
 const INSTALLATION = fileURLToPath(new URL("..", import.meta.url));
 
-function createWorld(envFile: string | boolean | undefined): World {
+function createWorld(envFile: string | boolean | undefined): CommandContext {
   const environment = typeof envFile === "string" ? { ...readEnvFile(envFile), ...process.env } : process.env;
   const files = {
     installation: resolvePath(INSTALLATION),

@@ -2,7 +2,7 @@
 export const SETTINGS = {
   HOST: [
     "127.0.0.1",
-    "Address to listen on. Any but a loopback address needs EARMARK_ACCOUNTS=true or EARMARK_ALLOW_ANONYMOUS=true.",
+    "Address to listen on. An address other than loopback needs EARMARK_ACCOUNTS=true or EARMARK_ALLOW_ANONYMOUS=true.",
   ],
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
@@ -11,7 +11,7 @@ export const SETTINGS = {
   ],
   EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections of this process to PostgreSQL."],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
-  EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve everyone who can reach HOST without credentials."],
+  EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
   EARMARK_ADMIN_USER: ["", "Name of the account to create at start if there is none."],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
@@ -29,15 +29,15 @@ export const SETTINGS = {
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
   EARMARK_REMOVAL_RETENTION_DAYS: [
     "180",
-    "Days to remember removed subscriptions, so that other devices learn of them.",
+    "Days to keep the record of a removed subscription, so that other devices learn about the removal.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
-    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts: any name if empty.",
+    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts, empty allows any name.",
   ],
   EARMARK_TRUSTED_PROXIES: [
     "",
-    "IP addresses or networks of reverse proxies, such as 127.0.0.1, separated by commas. Only their X-Forwarded-For, -Proto and -Host headers are used; never name a network with clients in it.",
+    "IP addresses or networks of reverse proxies, such as 127.0.0.1, separated by commas. Only their X-Forwarded-For, -Proto and -Host headers are used; never list a network that clients are in.",
   ],
   EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
   EARMARK_CORS_ORIGINS: [
@@ -101,7 +101,7 @@ const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** Replaces the names and values of version 0.1, with a warning for each that names the new one. */
-export function modernise(environment: Environment): { environment: Environment; warnings: readonly string[] } {
+export function replaceDeprecated(environment: Environment): { environment: Environment; warnings: readonly string[] } {
   const current: Record<string, string | undefined> = { ...environment };
   const warnings: string[] = [];
   for (const [old, name] of Object.entries(RENAMED)) {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Access } from "../src/http/authenticate.ts";
 import { basic, type Headers } from "./apps/app.ts";
-import { ATOMIC, add, newId } from "./harness.ts";
-import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "./http-accounts.ts";
+import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "./support/http-accounts.ts";
+import { ATOMIC, add, newId } from "./support/server.ts";
 
 interface Way {
   readonly access: Access;

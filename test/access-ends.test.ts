@@ -21,11 +21,11 @@ import {
   startWithAccounts,
   WAYS,
   type Way,
-} from "./access.ts";
-import { document, fromElsewhere, writeRequest } from "./accounts.ts";
-import { PLAIN } from "./harness.ts";
-import { addTo } from "./lists.ts";
-import { run } from "./process.ts";
+} from "./support/access.ts";
+import { document, fromElsewhere, writeRequest } from "./support/accounts.ts";
+import { addTo } from "./support/lists.ts";
+import { run } from "./support/process.ts";
+import { PLAIN } from "./support/server.ts";
 
 const { server, clock } = await startWithAccounts();
 const { port, store } = server;

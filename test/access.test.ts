@@ -17,9 +17,9 @@ import {
   WAYS,
   wayOf,
   withoutApps,
-} from "./access.ts";
-import { document, fromElsewhere, type SignedIn, signUp } from "./accounts.ts";
-import { ATOMIC, add, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/access.ts";
+import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
 const clocked = await startWithAccounts();
 const { server, clock } = clocked;
@@ -28,7 +28,7 @@ const accounts = new Accounts(server.store.accounts, { signUp: false });
 // Before the first test: when that has run, the server would be closed while the next are still being thought of.
 const matrix = await AccessMatrix.open(clocked, ["ann", "bob"]);
 
-test("every path of the server and every method of it has its class of access, and is known to these tests", () => {
+test("access: every route → covered by these tests with its access class", () => {
   const found = withoutApps(server.server.routes).map(({ method, path, access }) => `${method} ${path}: ${access}`);
   const known = Object.entries(WAYS).flatMap(([path, ways]) =>
     Object.entries(ways).map(([method, { access }]) => `${method} ${path}: ${access}`),
@@ -44,7 +44,7 @@ for (const actor of matrix.names) {
   }
 }
 
-test("of all these requests each was carried out at least once by each user", (t) => {
+test("access: every route → succeeded at least once for each user", (t) => {
   const wanted = targetsOf(server.server.routes).flatMap(({ method, path }) =>
     matrix.names.map((actor) => `${actor} ${method} ${path}`),
   );
@@ -54,7 +54,7 @@ test("of all these requests each was carried out at least once by each user", (t
   assert.ok(matrix.requests > 2_500, `${matrix.requests} requests`);
 });
 
-test("all wrong credentials are answered by the same bytes, and so are none, whatever is asked for", () => {
+test("access: invalid or missing credentials → identical responses on every route", () => {
   const kinds = [PLAIN, ATOMIC].flatMap((media) =>
     ["no", "wrong"].flatMap((which) =>
       (media === PLAIN ? ["with", "without"] : ["with"]).map((body) => `${media}, ${body} body, ${which} credentials`),
@@ -77,7 +77,7 @@ test("all wrong credentials are answered by the same bytes, and so are none, wha
   }
 });
 
-test("who may not do something is told so before anything else of the request is looked at", async () => {
+test("access: unauthorized and otherwise invalid request → 401 or 403 first", async () => {
   const wrong: readonly { readonly headers?: Headers; readonly body?: string; readonly query?: string }[] = [
     { body: "not JSON" },
     { body: "" },
@@ -114,7 +114,7 @@ test("who may not do something is told so before anything else of the request is
   assert.ok(tried > 500, String(tried));
 });
 
-test("an id and a feed are taken within a list, and what others add shows nowhere in it", async () => {
+test("access: same id and feed in two lists → independent, nothing shared", async () => {
   const [dan, eve] = [
     await signUp(port, "dan", "the password of dan", fromElsewhere()),
     await signUp(port, "eve", "the password of eve", fromElsewhere()),
@@ -170,7 +170,7 @@ test("an id and a feed are taken within a list, and what others add shows nowher
   assert.equal((await look(eve)).total, 2);
 });
 
-test("a secret opens only the kind of door that it was made for", async () => {
+test("access: secret used as another kind of credential → 401", async () => {
   const { session, writeToken } = matrix.personOf("ann");
   const secrets = { session, token: writeToken, invitation: matrix.invitation } as const;
   const kinds = ["session", "token", "invitation", "setup"] as const;
@@ -185,7 +185,7 @@ test("a secret opens only the kind of door that it was made for", async () => {
   }
 });
 
-test("a server for one person has no accounts, and whoever asks is that person", async () => {
+test("access: server without accounts → no account routes, every request is the local user", async () => {
   const local = await startServer({ EARMARK_METRICS: "true" });
   const here = new Set(withoutApps(local.server.routes).map(({ path }) => path));
   const missing = Object.keys(WAYS).filter((url) => !here.has(url));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { exchange } from "./accounts.ts";
+import { exchange } from "./support/accounts.ts";
 import {
   ACCOUNTS,
   BASE,
@@ -11,8 +11,8 @@ import {
   parseResponse,
   signUp,
   subscription,
-} from "./browser-requests.ts";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./harness.ts";
+} from "./support/browser-requests.ts";
+import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 
 suite("base path", () => {
   const based = startServer({ ...ACCOUNTS, EARMARK_BASE_PATH: BASE });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
-import { assertAccessible, launch, longTasks, type PageOptions, slowCpu } from "./browser.ts";
+import { assertAccessible, launch, longTasks, type PageOptions, slowCpu } from "./support/browser.ts";
 
 const POLICY = [
   "default-src 'none'",

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { cleanEnvironment } from "./process.ts";
+import { cleanEnvironment } from "./support/process.ts";
 
 const MODULE = fileURLToPath(new URL("../bin/node.js", import.meta.url));
 const { isNewEnough } = createRequire(import.meta.url)(MODULE) as { isNewEnough(version: string): boolean };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EarmarkError, NetworkError } from "../client/src/index.ts";
-import { type Fate, failureOf, openBrowser, PASSWORD, refusalOf, startProxy } from "./client.ts";
+import { type Fate, failureOf, openBrowser, PASSWORD, refusalOf, startProxy } from "./support/client.ts";
 
 test("lost response: unrepeatable account request → not retried", async () => {
   const fates: Fate[] = [];

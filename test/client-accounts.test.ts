@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClient, EarmarkError } from "../client/src/index.ts";
 import { Accounts, isRefused } from "../src/accounts.ts";
-import { failureOf, feedsOf, keepCookie, openBrowser, outcomesOf, PASSWORD, refusalOf } from "./client.ts";
-import { startServer } from "./harness.ts";
+import { failureOf, feedsOf, keepCookie, openBrowser, outcomesOf, PASSWORD, refusalOf } from "./support/client.ts";
+import { startServer } from "./support/server.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EarmarkError } from "../client/src/index.ts";
-import { everyIdOf, failureOf, feedsOf, newClient, startProxy, startProxyWith } from "./client.ts";
+import { everyIdOf, failureOf, feedsOf, newClient, startProxy, startProxyWith } from "./support/client.ts";
 
 test("get and remove: existing id → found, then gone", async () => {
   const client = await newClient();

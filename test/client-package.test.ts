@@ -17,9 +17,9 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { guid } from "../client/src/index.ts";
 import "../bin/compile-cache.js";
-import { newPerson, serverUrl } from "./client.ts";
-import { temporaryFolder } from "./harness.ts";
-import { cleanEnvironment } from "./process.ts";
+import { newPerson, serverUrl } from "./support/client.ts";
+import { cleanEnvironment } from "./support/process.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const run = promisify(execFile);

@@ -13,8 +13,8 @@ import {
   serverUrl,
   startProxy,
   startProxyWith,
-} from "./client.ts";
-import { ATOMIC, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/client.ts";
+import { ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 
 test("retry: rate limit → waits and continues", async () => {
   // The server's clock stands still until the client waits.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClient } from "../client/src/index.ts";
-import { failureOf, feedsOf, newPerson, serverUrl, startProxy, startProxyWith } from "./client.ts";
+import { failureOf, feedsOf, newPerson, serverUrl, startProxy, startProxyWith } from "./support/client.ts";
 
 test("signal: aborted before, between, during requests or while waiting → AbortError", async () => {
   const { token } = await newPerson();

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { createClient, EarmarkError, guid, type Progress } from "../client/src/index.ts";
-import { newToken, signUp } from "./accounts.ts";
-import { everyIdOf, failureOf, feedsOf, newClient, outcomesOf, startProxy, startProxyWith } from "./client.ts";
-import { startServer } from "./harness.ts";
+import { newToken, signUp } from "./support/accounts.ts";
+import { everyIdOf, failureOf, feedsOf, newClient, outcomesOf, startProxy, startProxyWith } from "./support/client.ts";
+import { startServer } from "./support/server.ts";
 
 test("guid: feed URL → podcast GUID", () => {
   for (const address of [

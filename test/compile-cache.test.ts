@@ -4,8 +4,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { temporaryFolder } from "./harness.ts";
-import { cleanEnvironment } from "./process.ts";
+import { cleanEnvironment } from "./support/process.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 

@@ -9,8 +9,8 @@ import {
   signUp,
   subscription,
   unsafeRequests,
-} from "./browser-requests.ts";
-import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/browser-requests.ts";
+import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("CORS", () => {
   const APP = "https://app.example";

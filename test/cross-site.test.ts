@@ -12,8 +12,8 @@ import {
   subscription,
   TRUSTING,
   unsafeRequests,
-} from "./browser-requests.ts";
-import { ATOMIC, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/browser-requests.ts";
+import { ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("cross-site requests", () => {
   const server = startServer(ACCOUNTS);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assertAccessible, launch } from "./browser.ts";
-import { startServer } from "./harness.ts";
+import { assertAccessible, launch } from "./support/browser.ts";
+import { startServer } from "./support/server.ts";
 
 const { newPage } = await launch();
 const { url } = await startServer({ EARMARK_BASE_PATH: "/pods" });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { SETTINGS } from "../src/settings.ts";
-import { type Answer, startServer } from "./harness.ts";
+import { type Answer, startServer } from "./support/server.ts";
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 

@@ -6,9 +6,9 @@ import { before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { guid } from "../client/src/index.ts";
-import { newToken, signUp } from "./accounts.ts";
-import { startServer, temporaryFolder } from "./harness.ts";
-import { cleanEnvironment } from "./process.ts";
+import { newToken, signUp } from "./support/accounts.ts";
+import { cleanEnvironment } from "./support/process.ts";
+import { startServer, temporaryFolder } from "./support/server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const FEEDS = ["https://podnews.net/rss", "https://mp3s.nashownotes.com/pc20rss.xml"] as const;

@@ -11,8 +11,8 @@ import {
   signUp,
   subscription,
   TRUSTING,
-} from "./browser-requests.ts";
-import { type Answer, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/browser-requests.ts";
+import { type Answer, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("forwarded headers", () => {
   /** Every header that a proxy might add, with false values. */

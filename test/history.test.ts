@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ATOMIC, add, callServer, newId } from "./harness.ts";
-import { type Event, findViolations } from "./history.ts";
-import { startPostgres } from "./postgres.ts";
-import { start } from "./process.ts";
-import { fc } from "./properties.ts";
+import { type Event, findViolations } from "./support/history.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { start } from "./support/process.ts";
+import { fc } from "./support/properties.ts";
+import { ATOMIC, add, callServer, newId } from "./support/server.ts";
 
-describe("the checker of histories", () => {
+describe("history checker", () => {
   const event = (kind: Event["kind"], outcome: Event["outcome"], start: number, end: number): Event => ({
     feed: "f",
     kind,
@@ -15,7 +15,7 @@ describe("the checker of histories", () => {
     end,
   });
 
-  test("accepts what a server may answer", () => {
+  test("valid history → no violations", () => {
     assert.deepEqual(findViolations([]), []);
     assert.deepEqual(
       findViolations([event("add", "added", 0, 2), event("add", "conflict", 1, 3), event("read", "present", 4, 5)]),
@@ -59,7 +59,7 @@ describe("the checker of histories", () => {
     );
   });
 
-  test("finds what it must not", () => {
+  test("invalid history → violations", () => {
     assert.notDeepEqual(findViolations([event("add", "added", 0, 2), event("add", "added", 1, 3)]), [], "two winners");
     assert.notDeepEqual(findViolations([event("add", "conflict", 0, 1)]), [], "a conflict with nobody");
     assert.notDeepEqual(
@@ -104,7 +104,7 @@ describe("the checker of histories", () => {
   });
 });
 
-test("a page of the whole list on another process holds what was answered on this one", async () => {
+test("PostgreSQL: add confirmed by one process → listed by another", async () => {
   const postgres = await startPostgres();
   const url = await postgres.database();
   const [one, other] = await Promise.all([start({ DATABASE_URL: url }), start({ DATABASE_URL: url })]);

@@ -32,7 +32,7 @@ import { readOpml } from "../src/opml/read.ts";
 import { faultOfPassword } from "../src/passwords.ts";
 import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
-import { temporaryFolder } from "./harness.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, newId, PLAIN } from "./harness.ts";
-import { type Answered, checkAnswer } from "./openapi.ts";
+import { type Answered, checkAnswer } from "./support/openapi.ts";
+import { ATOMIC, newId, PLAIN } from "./support/server.ts";
 
 const id = newId();
 const path = `/v1/subscriptions/${id}`;

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { ERRORS } from "../src/errors.ts";
 import type { Access } from "../src/http/authenticate.ts";
-import { startServer } from "./harness.ts";
-import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./openapi.ts";
+import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./support/openapi.ts";
+import { startServer } from "./support/server.ts";
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const CODES = Object.keys(ERRORS).sort();

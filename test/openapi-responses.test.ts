@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
-import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./harness.ts";
-import { DOCUMENT } from "./openapi.ts";
+import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
+import { DOCUMENT } from "./support/openapi.ts";
+import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 
 const SETTINGS = {
   EARMARK_METRICS: "true",

@@ -5,9 +5,8 @@ import type { Page } from "playwright-core";
 import { asUser } from "../src/subscriptions.ts";
 import { isolate, revealControlCharacters } from "../web/src/control-characters.ts";
 import { en } from "../web/src/words/en.ts";
-import { newToken, type SignedIn, signIn, signUp } from "./accounts.ts";
-import { assertAccessible } from "./browser.ts";
-import { ATOMIC, add, newId, startServer } from "./harness.ts";
+import { newToken, type SignedIn, signIn, signUp } from "./support/accounts.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   accounts,
   assertFieldError,
@@ -31,8 +30,9 @@ import {
   until,
   userIdOf,
   visit,
-} from "./page-accounts.ts";
-import { readQrCode } from "./qr-code.ts";
+} from "./support/page-accounts.ts";
+import { readQrCode } from "./support/qr-code.ts";
+import { ATOMIC, add, newId, startServer } from "./support/server.ts";
 
 const { account, apps, errors, list } = en;
 

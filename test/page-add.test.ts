@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import { longTasks } from "./browser.ts";
+import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
   button,
@@ -16,7 +16,7 @@ import {
   until,
   type VisitOptions,
   visit,
-} from "./page.ts";
+} from "./support/page.ts";
 
 const { outcome, errors } = en;
 

@@ -6,8 +6,7 @@ import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
 import { fr } from "../web/src/words/fr.ts";
 import { zh } from "../web/src/words/zh.ts";
-import { assertAccessible } from "./browser.ts";
-import { startServer } from "./harness.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   button,
   chooseFile,
@@ -21,7 +20,8 @@ import {
   until,
   visit,
   walk,
-} from "./page.ts";
+} from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 /** Short and long, with and without secrets. */
 const FEEDS = [

@@ -3,8 +3,7 @@ import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { en } from "../web/src/words/en.ts";
-import { longTasks } from "./browser.ts";
-import { add, startServer } from "./harness.ts";
+import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
   button,
@@ -21,7 +20,8 @@ import {
   until,
   type VisitOptions,
   visit,
-} from "./page.ts";
+} from "./support/page.ts";
+import { add, startServer } from "./support/server.ts";
 
 const { outcome } = en;
 /** Intercepted before any other request is sent: turning interception on aborts requests in flight. */

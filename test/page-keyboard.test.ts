@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import { button, focused, hosts, numberedFeeds, rows, until, visit } from "./page.ts";
+import { button, focused, hosts, numberedFeeds, rows, until, visit } from "./support/page.ts";
 
 const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
 const NEWEST_FIRST = ["three.example", "two.example", "one.example"];

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import { longTasks } from "./browser.ts";
-import { startServer } from "./harness.ts";
+import { longTasks } from "./support/browser.ts";
 import {
   allTexts,
   button,
@@ -17,7 +16,8 @@ import {
   subscribe,
   until,
   visit,
-} from "./page.ts";
+} from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
 const NAMES = ["one.example", "two.example", "three.example"];

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import { startServer, temporaryFolder } from "./harness.ts";
 import {
   advanceUntil,
   button,
@@ -16,7 +15,8 @@ import {
   subscribe,
   until,
   visit,
-} from "./page.ts";
+} from "./support/page.ts";
+import { startServer, temporaryFolder } from "./support/server.ts";
 
 const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
 const NAMES = ["one.example", "two.example", "three.example"];

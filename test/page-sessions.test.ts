@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { guid } from "../client/src/index.ts";
 import { en } from "../web/src/words/en.ts";
-import { newToken, signIn } from "./accounts.ts";
+import { newToken, signIn } from "./support/accounts.ts";
 import {
   assertFieldError,
   button,
@@ -20,7 +20,7 @@ import {
   signInAgain,
   until,
   visit,
-} from "./page-accounts.ts";
+} from "./support/page-accounts.ts";
 
 const { account, errors, list } = en;
 /** With the same id for every user. */

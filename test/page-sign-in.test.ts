@@ -6,8 +6,7 @@ import { en } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
 import { fr } from "../web/src/words/fr.ts";
 import { zh } from "../web/src/words/zh.ts";
-import { newToken, signIn } from "./accounts.ts";
-import { startServer, type TestServer, temporaryFolder } from "./harness.ts";
+import { newToken, signIn } from "./support/accounts.ts";
 import {
   assertFieldError,
   assertNoOverflow,
@@ -25,8 +24,9 @@ import {
   showView,
   until,
   visit,
-} from "./page-accounts.ts";
-import { start } from "./process.ts";
+} from "./support/page-accounts.ts";
+import { start } from "./support/process.ts";
+import { startServer, type TestServer, temporaryFolder } from "./support/server.ts";
 
 const { account, errors, list } = en;
 const closed = await startServer({ EARMARK_ACCOUNTS: "true" });

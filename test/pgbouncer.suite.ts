@@ -10,9 +10,9 @@ import pg from "pg";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
-import { temporaryFolder } from "./harness.ts";
-import { addTo } from "./lists.ts";
-import { startPostgres } from "./postgres.ts";
+import { addTo } from "./support/lists.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 /**
  * The store through PgBouncer in transaction mode, where each transaction may be on another connection of the server.
@@ -72,7 +72,7 @@ const store = await openStore(pooled, { connections: 10 });
 after(() => store.close());
 describeStore("PostgreSQL through PgBouncer in transaction mode", store);
 
-test("many users at once share the few connections of the server", async () => {
+test("PgBouncer: 100 concurrent users on few connections → all writes succeed", async () => {
   const outcomes = await Promise.all(
     Array.from({ length: 100 }, (_, user) => {
       const id = "00000000-0000-4000-8000-000000000001";
@@ -87,7 +87,7 @@ test("many users at once share the few connections of the server", async () => {
   assert.ok(outcomes.flat().every((outcome) => !("refused" in outcome)));
 });
 
-test("pages are read at once on whichever connection of the server is free", async () => {
+test("PgBouncer: concurrent page reads → correct on any connection", async () => {
   for (let round = 0; round < 20; round += 1) {
     const pages = await Promise.all(
       Array.from({ length: 100 }, (_, user) => store.page(10_000 + user, { offset: 0, size: 25 })),

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, callServer, newId, temporaryFolder } from "./harness.ts";
-import { launch, run, SERVE, start } from "./process.ts";
+import { launch, run, SERVE, start } from "./support/process.ts";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
 
 const post = (port: number, operations: readonly object[]) =>
   callServer(port, "POST", "/v1/operations", {

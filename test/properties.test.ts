@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer, ATOMIC, add, newId, startServer, statusOf, type TestServer } from "./harness.ts";
-import { fc, runs } from "./properties.ts";
-import { oddBodies } from "./properties-documents.ts";
+import { fc, runs } from "./support/properties.ts";
+import { oddBodies } from "./support/properties-documents.ts";
+import { type Answer, ATOMIC, add, newId, startServer, statusOf, type TestServer } from "./support/server.ts";
 
 const IDS = Array.from({ length: 4 }, newId);
 const FEEDS = [
@@ -42,7 +42,7 @@ function essence(result: Answer["json"]): unknown {
   return error;
 }
 
-test("no document, however odd, is answered with a failure of the server", async () => {
+test("properties: random document → no 5xx", async () => {
   const { call, operate } = await startServer();
   const headers = { "Content-Type": ATOMIC, Accept: ATOMIC };
   await fc.assert(
@@ -58,7 +58,7 @@ test("no document, however odd, is answered with a failure of the server", async
   assert.equal((await operate([add(newId(), "https://alive.example/")])).map(statusOf)[0], "added");
 });
 
-test("independent operations in another order give the same results in that order", async () => {
+test("properties: independent operations reordered → same results, reordered", async () => {
   const server = await startServer();
   const independent = fc
     .uniqueArray(fc.nat({ max: 1_000 }), { maxLength: 10 })
@@ -83,7 +83,7 @@ test("independent operations in another order give the same results in that orde
   );
 });
 
-test("a bad operation changes nothing for its neighbours", async () => {
+test("properties: invalid operation among others → others unaffected", async () => {
   const server = await startServer();
   await fc.assert(
     fc.asyncProperty(operations, badOperation, fc.nat(), async (others, bad, at) => {
@@ -98,7 +98,7 @@ test("a bad operation changes nothing for its neighbours", async () => {
   );
 });
 
-test("a document and its two halves lead to the same list and the same results", async () => {
+test("properties: document split in two → same list and results", async () => {
   const server = await startServer();
   const outline = async () =>
     (await list(server)).map(({ id, attributes }: Answer["json"]) => [id, attributes.feed_url]);
@@ -148,7 +148,7 @@ class Model {
   }
 }
 
-test("over random commands the server agrees with a model of twenty lines", async () => {
+test("properties: random commands → server agrees with a simple model", async () => {
   const server = await startServer();
   const command = fc.oneof(
     fc

@@ -9,9 +9,8 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readConfig } from "../src/config.ts";
-import { cookieOf, json, PASSWORD, setCookie, subscription } from "./browser-requests.ts";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
-import { start } from "./process.ts";
+import { cookieOf, json, PASSWORD, setCookie, subscription } from "./support/browser-requests.ts";
+import { start } from "./support/process.ts";
 import {
   CADDY,
   ca,
@@ -27,7 +26,8 @@ import {
   startBoth,
   startProxy,
   startRecorder,
-} from "./proxy-examples.ts";
+} from "./support/proxy-examples.ts";
+import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
 
 /**
  * The real server behind real proxies, configured by the examples in deploy/ and the settings they list. Not part of

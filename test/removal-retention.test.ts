@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
-import { temporaryFolder } from "./harness.ts";
-import { addTo, draftsOf, idOf, removeFrom } from "./lists.ts";
-import { start } from "./process.ts";
+import { addTo, draftsOf, idOf, removeFrom } from "./support/lists.ts";
+import { start } from "./support/process.ts";
+import { temporaryFolder } from "./support/server.ts";
 
 const DAY_MS = 86_400_000;
 

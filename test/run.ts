@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { startPostgres } from "./postgres.ts";
-import { urlOf } from "./postgres-cluster.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { urlOf } from "./support/postgres-cluster.ts";
 
 /**
  * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs every test. The first step

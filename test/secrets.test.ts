@@ -5,10 +5,9 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
-import { document, exchange, fromElsewhere, newToken, signIn, writeRequest } from "./accounts.ts";
-import { callServer, temporaryFolder } from "./harness.ts";
-import { startPostgres } from "./postgres.ts";
-import { run, start } from "./process.ts";
+import { document, exchange, fromElsewhere, newToken, signIn, writeRequest } from "./support/accounts.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { run, start } from "./support/process.ts";
 import {
   abandon,
   ask,
@@ -24,9 +23,10 @@ import {
   bearer,
   carryOut,
   plain,
-} from "./secret-requests.ts";
-import { assertWithout, canaries, canary, type Headers, keep } from "./secret-search.ts";
-import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./secret-servers.ts";
+} from "./support/secret-requests.ts";
+import { assertWithout, canaries, canary, type Headers, keep } from "./support/secret-search.ts";
+import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./support/secret-servers.ts";
+import { callServer, temporaryFolder } from "./support/server.ts";
 
 test("secret search: any encoding → found", () => {
   const mine = new Map([["0123456789abcdefghij", "a secret"]]);

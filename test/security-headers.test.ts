@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { exchange } from "./accounts.ts";
+import { exchange } from "./support/accounts.ts";
 import {
   ACCOUNTS,
   breakReadiness,
@@ -11,8 +11,8 @@ import {
   parseResponse,
   signUp,
   subscription,
-} from "./browser-requests.ts";
-import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./harness.ts";
+} from "./support/browser-requests.ts";
+import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("security headers", () => {
   const EXPECTED = {

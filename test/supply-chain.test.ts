@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isNode, packagesOf, pagePackages, read, serverPackages, writeThirdParty } from "./third-party.ts";
+import { isNode, packagesOf, pagePackages, read, serverPackages, writeThirdParty } from "./support/third-party.ts";
 
 const LOCKFILES = ["package-lock.json", "web/package-lock.json"];
 /** Licences that only require their text to be kept. */
@@ -48,5 +48,5 @@ test("licences: every shipped package → permissive and listed in THIRD-PARTY.m
     ...packagesOf("package-lock.json").filter(isNode),
   ])
     assert.ok(LICENCES.includes(license ?? ""), `${name}: ${license}`);
-  assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/third-party.ts > THIRD-PARTY.md");
+  assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/support/third-party.ts > THIRD-PARTY.md");
 });

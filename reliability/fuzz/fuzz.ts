@@ -1,4 +1,4 @@
-import { fc, runs } from "../../test/properties.ts";
+import { fc, runs } from "../../test/support/properties.ts";
 import type { Corpus } from "./inputs.ts";
 
 /** Checks every seed, then random inputs: 2,000 of them, or RUNS. */

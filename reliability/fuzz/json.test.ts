@@ -7,7 +7,7 @@ import { createAdmission } from "../../src/http/admission.ts";
 import { readJson } from "../../src/http/body.ts";
 import { Request, type Response } from "../../src/http/exchange.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
-import { fc } from "../../test/properties.ts";
+import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
 

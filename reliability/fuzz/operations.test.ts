@@ -5,7 +5,7 @@ import { readFeedUrl } from "../../src/feed-url.ts";
 import { type Operation, readOperations, writeResults } from "../../src/jsonapi/operations.ts";
 import { isObject, type Malformed } from "../../src/jsonapi/resource.ts";
 import type { Outcome } from "../../src/subscriptions.ts";
-import { fc } from "../../test/properties.ts";
+import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
 

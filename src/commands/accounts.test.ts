@@ -30,8 +30,8 @@ import {
   stop,
   subscribe,
   TOKEN,
-} from "../../test/account-commands.ts";
-import { newId } from "../../test/harness.ts";
+} from "../../test/support/account-commands.ts";
+import { newId } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`account commands on ${engine}`, AT_ONCE, () => {
@@ -214,7 +214,7 @@ test("account commands: invalid usage → an error that names it", async () => {
     [["user", "list", "ann"], 64, /usage: earmark user list/],
     [["token", "revoke", "ann"], 64, /usage: earmark token revoke NAME ID/],
     [["token", "list", "ann", "--password-stdin"], 64, /unknown option for "token list": --password-stdin/],
-    [["user", "add", "ann"], 64, /no terminal to ask for the password; pipe it in with --password-stdin/],
+    [["user", "add", "ann"], 64, /cannot ask for a password without a terminal; pipe it in with --password-stdin/],
   ]);
 });
 

@@ -1,6 +1,6 @@
-import { type Account, isAlive, type Store } from "../account-store.ts";
+import { type Account, isValidAt, type Store } from "../account-store.ts";
 import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused, readName } from "../accounts.ts";
-import { faultOfLabel, writeEverything } from "../jsonapi/accounts.ts";
+import { faultOfLabel, writeAccountExport } from "../jsonapi/accounts.ts";
 import { nameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
@@ -16,7 +16,7 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
   await withAccounts(
     terminal,
     async (accounts) => {
-      const created = await accounts.create(name, password, terminal.world.now());
+      const created = await accounts.create(name, password, terminal.context.now());
       if (isRefused(created)) throw new UserError(describeRefusal(created));
       terminal.say(`Created account "${readName(name)}". Start the server with EARMARK_ACCOUNTS=true to use it.`);
     },
@@ -40,13 +40,13 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
 }
 
 export async function changePassword(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
-  // Checked before the user types a password.
+  // Fails before the user types a password.
   await withAccounts(terminal, async (accounts) => requirePassword(await accountOf(terminal, accounts, name)));
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
-    const refused = await accounts.setPassword(account, password, terminal.world.now());
+    const refused = await accounts.setPassword(account, password, terminal.context.now());
     if (refused !== undefined) throw new UserError(describeRefusal(refused));
     terminal.say(`Changed the password of "${name}" and ended all sessions. App tokens stay valid.`);
   });
@@ -65,7 +65,7 @@ export async function deleteUser(terminal: Terminal, name: string, isConfirmed: 
   await terminal.confirm(question, isConfirmed);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    await accounts.delete(asUser(user), terminal.world.now());
+    await accounts.delete(asUser(user), terminal.context.now());
     terminal.say(`Deleted account "${name}" and all its data.`);
   });
 }
@@ -76,20 +76,20 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
     const credentials = [
       ...(await accounts.listCredentials(account.user, "token")),
       ...(await accounts.listCredentials(account.user, "session")),
-    ].filter((credential) => isAlive(credential, terminal.world.now()));
+    ].filter((credential) => isValidAt(credential, terminal.context.now()));
     const list = everySubscription(store, account.user);
-    const { basePath } = terminal.world.config();
-    for await (const piece of writeEverything(account, credentials, list, basePath)) await terminal.writeJson(piece);
+    const { basePath } = terminal.context.config();
+    for await (const piece of writeAccountExport(account, credentials, list, basePath)) await terminal.writeJson(piece);
   });
 }
 
 export async function invite(terminal: Terminal, days: string | undefined): Promise<void> {
   const length = readDays(days) ?? INVITATION_DAYS;
   await withAccounts(terminal, async (accounts) => {
-    const issued = await accounts.invite(length, terminal.world.now());
+    const issued = await accounts.invite(length, terminal.context.now());
     if (isRefused(issued)) throw new UserError(describeRefusal(issued));
     terminal.say(`Open this path on your server within ${length} days to create one account:`);
-    await terminal.write(`${terminal.world.config().basePath}/join#${issued.secret}\n`);
+    await terminal.write(`${terminal.context.config().basePath}/join#${issued.secret}\n`);
   });
 }
 
@@ -102,13 +102,13 @@ export async function createToken(
   if (label === undefined || fault !== undefined)
     throw new UserError(`--label ${label === undefined ? "is required; use the name of the app" : fault}.`);
   const length = readDays(days);
-  const expiresAt = length === undefined ? undefined : new Date(terminal.world.now().getTime() + length * DAY_MS);
+  const expiresAt = length === undefined ? undefined : new Date(terminal.context.now().getTime() + length * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const issued = await accounts.createToken(
       asUser(user),
       { label, scope: readOnly ? "read" : "write", expiresAt },
-      terminal.world.now(),
+      terminal.context.now(),
     );
     if (isRefused(issued)) throw new UserError(describeRefusal(issued));
     terminal.say("Copy the token now; it is not shown again:");
@@ -122,7 +122,7 @@ export async function listTokens(terminal: Terminal, name: string, asJson: boole
     for (const token of await accounts.listCredentials(user, "token")) {
       const { id, label, scope } = token;
       const [used, expires] = [token.usedAt?.toISOString() ?? null, token.expiresAt?.toISOString() ?? null];
-      const state = isAlive(token, terminal.world.now()) ? "valid" : "expired";
+      const state = isValidAt(token, terminal.context.now()) ? "valid" : "expired";
       await terminal.line({ id, scope, state, last_used_at: used, expires_at: expires, label }, asJson);
     }
   });
@@ -132,7 +132,7 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
-    const now = terminal.world.now();
+    const now = terminal.context.now();
     if (!isId || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
       throw new UserError(`"${name}" has no token with id ${id}. See: earmark token list ${name}`);
     terminal.say("Token revoked.");
@@ -153,7 +153,7 @@ async function withAccounts<T>(
 }
 
 async function accountOf(terminal: Terminal, accounts: Accounts, name: string): Promise<Account> {
-  const config = terminal.world.config();
+  const config = terminal.context.config();
   const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
   if (account !== undefined) return account;
   throw new UserError(`No account "${name}" in ${nameOf(config.databaseUrl)}. See: earmark user list`);
@@ -170,7 +170,7 @@ function describeRefusal(refusal: AccountRefusal): string {
   if (refusal.refused === "invalid") return `${refusal.detail}.`;
   const texts: Partial<Record<AccountRefusal["refused"], string>> = {
     "name-taken": "An account with this name already exists.",
-    full: "The limit is reached. Revoke one that is no longer used.",
+    full: "Too many exist already. Revoke a token that is no longer used, or wait until invitations expire.",
   };
   return texts[refusal.refused] ?? "The account has been deleted.";
 }

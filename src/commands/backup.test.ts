@@ -3,9 +3,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/harness.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { type Ended, run, start } from "../../test/process.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { type Ended, run, start } from "../../test/support/process.ts";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
 
 const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
 const postgres = await startPostgres();

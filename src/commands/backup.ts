@@ -17,7 +17,7 @@ import { count, type Terminal, UsageError } from "./terminal.ts";
  * it is complete, verified and durable.
  */
 export async function backUp(terminal: Terminal, path: string): Promise<void> {
-  const { databaseUrl } = terminal.world.config();
+  const { databaseUrl } = terminal.context.config();
   if (existsSync(path)) throw new UserError(`${path} already exists. Choose another file name.`);
   if (!existsSync(dirname(resolve(path)))) throw new UserError(`No such folder: ${dirname(resolve(path))}.`);
   const { backUp: backUpDirectly } = engineFor(databaseUrl);
@@ -62,14 +62,14 @@ export async function restore(
   path: string,
   { isConfirmed, access }: { readonly isConfirmed: boolean; readonly access: RestoredAccess | undefined },
 ): Promise<void> {
-  const { databaseUrl } = terminal.world.config();
+  const { databaseUrl } = terminal.context.config();
   if (!existsSync(path)) throw new UserError(`No such file: ${path}.`);
   const subscriptions = checkFile(path);
   const name = nameOf(databaseUrl);
   const { replace, archive } = engineFor(databaseUrl);
   const source = readBackup(path);
   try {
-    const now = terminal.world.now();
+    const now = terminal.context.now();
     const revived = await describeAccess(source, now);
     if (replace !== undefined)
       await terminal.confirm(
@@ -87,7 +87,7 @@ export async function restore(
     terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (revived !== undefined && isKept)
       terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
-    if (!isKept) terminal.say(`The backup's ${revived} are not valid: users sign in again and create new tokens.`);
+    if (!isKept) terminal.say(`The backup's ${revived} were revoked: users must sign in again and create new tokens.`);
     if (kept !== undefined) terminal.say(`The old database is at ${kept}; delete it when you no longer need it.`);
   } finally {
     await source.close();
@@ -119,7 +119,7 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
 }
 
 async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
-  const { stdin, stderr } = terminal.world;
+  const { stdin, stderr } = terminal.context;
   const message = `The backup has ${revived}, including any that were revoked since.`;
   if (stdin.isTTY !== true) throw new UsageError(`${message} Pass --keep-access or --end-access`);
   return (await askYesOrNo(`${message} Keep them valid?`, stdin, stderr)) ? "keep" : "end";

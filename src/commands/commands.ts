@@ -11,8 +11,11 @@ export const OPTIONS = {
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
-  "end-access": ["", "End them all: users sign in again and create new tokens"],
-  server: ["URL", "Use a server, with the token in EARMARK_TOKEN or in the file EARMARK_TOKEN_FILE"],
+  "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
+  server: [
+    "URL",
+    "Server to use; if it has accounts, set EARMARK_TOKEN, or EARMARK_TOKEN_FILE to a file with the token",
+  ],
   user: ["NAME", "Account to use, in a database with accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],
   "password-stdin": ["", "Read the password from standard input"],
@@ -25,7 +28,7 @@ export const OPTIONS = {
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 
 /** Options of every command. */
-export const EVERYWHERE = ["env-file", "quiet", "help"] as const;
+export const COMMON_OPTIONS = ["env-file", "quiet", "help"] as const;
 
 export type OptionName = keyof typeof OPTIONS;
 export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
@@ -55,15 +58,15 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["PORT=9000 earmark serve", "Listen on another port"],
       ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
     ],
-    async run({ world }) {
+    async run({ context }) {
       const { serve } = await import("./serve.ts");
-      const say = (message: string) => world.stderr.write(`${stripFromLines(message)}\n`);
+      const say = (message: string) => context.stderr.write(`${stripFromLines(message)}\n`);
       await serve({
-        config: world.config(),
-        version: world.version,
-        output: world.stdout,
+        config: context.config(),
+        version: context.version,
+        output: context.stdout,
         say,
-        stopped: world.stopped(),
+        stopped: context.stopped(),
       });
       return 0;
     },
@@ -102,7 +105,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   import: {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
-    summary: "Subscribe to every feed of an OPML file; existing subscriptions stay",
+    summary: "Subscribe to every feed in an OPML file; existing subscriptions stay",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],
@@ -207,7 +210,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   restore: {
     operands: ["FILE"],
     options: ["yes", "keep-access", "end-access"],
-    summary: "Restore a backup; a SQLite database is kept under another name, PostgreSQL must be empty",
+    summary:
+      "Restore a backup; the old SQLite database is kept under another name, a PostgreSQL database must be empty",
     examples: [["earmark restore earmark-2026-11-15.db", "Stop the server first"]],
     async run(terminal, options, [path = ""]) {
       const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
@@ -220,13 +224,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   copy: {
     operands: [],
     options: ["from", "to"],
-    summary: "Copy everything to an empty database of any engine",
+    summary: "Copy everything to an empty SQLite or PostgreSQL database",
     examples: [["earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark", "Move to PostgreSQL"]],
     async run(terminal, options) {
       const { copy } = await import("./copy.ts");
       const url = (name: "from" | "to") => {
         const given = text(options[name]);
-        const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.world.folder);
+        const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.folder);
         if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URLS}`);
         return read;
       };
@@ -238,10 +242,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["distribute"],
     summary: "Create or migrate the database without starting the server",
-    examples: [["earmark migrate --distribute", "Distribute it over a Citus cluster, too"]],
+    examples: [["earmark migrate --distribute", "Also distribute it over a Citus cluster"]],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");
-      terminal.say(await migrate(terminal.world.config().databaseUrl, { distribute: options.distribute === true }));
+      terminal.say(await migrate(terminal.context.config().databaseUrl, { distribute: options.distribute === true }));
       return 0;
     },
   },
@@ -249,7 +253,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json", "server"],
     summary: "Check everything the server needs and suggest fixes",
-    examples: [["earmark doctor --server https://pods.example", "Check the reverse proxy, too"]],
+    examples: [["earmark doctor --server https://pods.example", "Also check the reverse proxy"]],
     run: async (terminal, options) =>
       (await (await import("./doctor.ts")).doctor(terminal, text(options.server), options.json === true)) ? 0 : 1,
   },
@@ -270,7 +274,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     examples: [["earmark healthcheck", "Check the local server"]],
     async run(terminal) {
       const { healthcheck } = await import("./healthcheck.ts");
-      const { ready, message } = await healthcheck(terminal.world.config());
+      const { ready, message } = await healthcheck(terminal.context.config());
       terminal.say(message);
       return ready ? 0 : 1;
     },
@@ -285,7 +289,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const commands = Object.entries(COMMANDS).map(([name, { summary, options }]) => ({
         name,
         summary,
-        options: [...options, ...EVERYWHERE].map((option) => `--${option}`),
+        options: [...options, ...COMMON_OPTIONS].map((option) => `--${option}`),
       }));
       await terminal.write(writeCompletion(shell, commands));
       return 0;

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { addTo, removeFrom } from "../../test/lists.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { run, start } from "../../test/process.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { run, start } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { openStore } from "../store/engines.ts";
 import { asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
 

@@ -5,7 +5,7 @@ import { type Source, TABLES, type Table, type Target } from "../store/tables.ts
 import { UserError } from "../user-error.ts";
 import type { Progress } from "./progress.ts";
 
-/** Copies everything from one database to another, of any engine. If it fails, the target stays empty. */
+/** Copies everything from one database to another, SQLite or PostgreSQL. If it fails, the target stays empty. */
 export async function copy(from: string, to: string, progress: Progress): Promise<string> {
   if (from === to) throw new UserError("The source and the target are the same database.");
   const source = await (await engineFor(from).archive(from)).read();
@@ -17,15 +17,15 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   }
 }
 
-/** Copies all rows except those of the tables in `leftOut`, and closes the target. Returns the number of rows. */
+/** Copies all rows except those of the tables in `excluded`, and closes the target. Returns the number of rows. */
 export async function fill(
   target: Target,
   source: Source,
   progress: Progress,
-  leftOut: readonly string[] = [],
+  excluded: readonly string[] = [],
 ): Promise<number> {
   try {
-    const tables = TABLES.filter(({ name }) => !leftOut.includes(name));
+    const tables = TABLES.filter(({ name }) => !excluded.includes(name));
     const rows = await copyTables(tables, source, target, progress);
     await target.finish();
     return rows;
@@ -48,17 +48,17 @@ async function copyTables(
   for (const table of tables) total += await source.count(table);
   let done = 0;
   for (const table of tables) {
-    const [given, taken] = [new Checksum(), new Checksum()];
+    const [read, written] = [new Checksum(), new Checksum()];
     for await (const rows of source.rows(table)) {
-      given.add(rows);
+      read.add(rows);
       await target.write(table, rows);
       done += rows.length;
       progress.show(done, total);
     }
-    for await (const rows of target.rows(table)) taken.add(rows);
-    if (given.rows !== taken.rows || given.digest() !== taken.digest()) {
+    for await (const rows of target.rows(table)) written.add(rows);
+    if (read.rows !== written.rows || read.digest() !== written.digest()) {
       throw new UserError(
-        `The copy of "${table.name}" differs from its source (${given.rows} rows read, ${taken.rows} written). The target is unchanged; try again.`,
+        `The copy of "${table.name}" differs from its source (${read.rows} rows read, ${written.rows} written). The target is unchanged; try again.`,
       );
     }
   }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { run } from "../../test/process.ts";
+import { run } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 
 const FEED = "https://feeds.example/1";
 

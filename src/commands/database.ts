@@ -9,7 +9,7 @@ export async function openDatabase(
   terminal: Terminal,
   { mayCreate, ...options }: Pick<StoreOptions, "connections"> & { readonly mayCreate: boolean },
 ): Promise<Store> {
-  const { databaseUrl } = terminal.world.config();
+  const { databaseUrl } = terminal.context.config();
   const name = nameOf(databaseUrl);
   // If the database is unavailable, opening it reports that.
   const exists = await engineFor(databaseUrl)

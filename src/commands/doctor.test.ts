@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { type Ended, run, start } from "../../test/process.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { type Ended, run, start } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 
 const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
 const postgres = await startPostgres();

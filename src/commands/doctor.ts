@@ -8,11 +8,11 @@ const EARLIEST = Date.UTC(2026, 0, 1);
 
 /** Checks everything that a server needs and prints what to do. Returns whether there were no errors. */
 export async function doctor(terminal: Terminal, server: string | undefined, asJson: boolean): Promise<boolean> {
-  const config = terminal.world.config();
+  const config = terminal.context.config();
   const findings: Finding[] = [
-    { state: "ok", what: `Earmark ${terminal.world.version} on Node ${process.versions.node}` },
+    { state: "ok", what: `Earmark ${terminal.context.version} on Node ${process.versions.node}` },
     { state: "ok", what: "The settings are valid" },
-    clock(terminal.world.now()),
+    clock(terminal.context.now()),
     ...(await inspectDatabase(config.databaseUrl)),
     ...(await running(config)),
     ...settings(config),

@@ -30,9 +30,9 @@ import {
   statusOfToken,
   stop,
   subscribe,
-} from "../../test/account-commands.ts";
-import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/harness.ts";
-import { type RunningServer, start } from "../../test/process.ts";
+} from "../../test/support/account-commands.ts";
+import { type RunningServer, start } from "../../test/support/process.ts";
+import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`first account on ${engine}`, AT_ONCE, () => {
@@ -59,7 +59,7 @@ for (const [engine, newDatabase] of ENGINES) {
       await stop(server);
     });
 
-    test("set-up link: used → creates the first account, once", async () => {
+    test("setup link: used → creates the first account, once", async () => {
       const database = await newDatabase();
       const before = await serveApart(database);
       await stop(before.server);
@@ -84,7 +84,7 @@ for (const [engine, newDatabase] of ENGINES) {
       await stop(again.server);
     });
 
-    test("set-up link: a command created the first account → refused", async () => {
+    test("setup link: a command created the first account → refused", async () => {
       const database = await newDatabase();
       const { server, link = "" } = await serveApart(database, { EARMARK_BASE_PATH: "/pods" });
       assert.match(link, /^emi_/);

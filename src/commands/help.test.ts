@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { run } from "../../test/process.ts";
+import { run } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 
 test("config: settings → shown with their source, without secrets", async () => {
   const folder = temporaryFolder();

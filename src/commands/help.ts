@@ -1,10 +1,10 @@
 import { SECRETS, SETTINGS } from "../settings.ts";
-import { COMMANDS, type Command, EVERYWHERE, OPTIONS, type OptionName } from "./commands.ts";
+import { COMMANDS, COMMON_OPTIONS, type Command, OPTIONS, type OptionName } from "./commands.ts";
 
 export function writeHelp(): string {
   const examples: readonly (readonly [string, string])[] = [
     ["earmark serve", "Start the server on http://127.0.0.1:8080"],
-    ["earmark import podcasts.opml", "Subscribe to all feeds of a file"],
+    ["earmark import podcasts.opml", "Subscribe to all feeds in a file"],
     ["earmark list", "List subscriptions"],
     ["earmark backup earmark.db", "Back up while the server is running"],
     ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
@@ -24,12 +24,12 @@ ${columns(examples)}
 Commands (see earmark COMMAND --help):
 ${columns(commands)}
 Options of every command:
-${columns([...EVERYWHERE, "version" as const].map(describe))}
+${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
 Exit codes:
   0 success    1 failure, or not everything succeeded    64 invalid usage    78 invalid settings
 
-Settings are environment variables. Instead of ${SECRETS.join(", ")},
-NAME_FILE can name a file that contains the value.
+Settings are environment variables. To read ${SECRETS.join(", ")}
+from a file, set NAME_FILE to its path, such as DATABASE_URL_FILE.
 ${settings.join("")}`;
 }
 
@@ -41,7 +41,7 @@ ${summary}.
 Examples:
 ${columns(examples)}
 Options:
-${columns([...options, ...EVERYWHERE].map(describe))}`;
+${columns([...options, ...COMMON_OPTIONS].map(describe))}`;
 }
 
 function describe(option: OptionName): readonly [string, string] {

@@ -13,7 +13,7 @@ import {
   PASSWORD,
   passwordsOf,
   prepare,
-} from "../../test/account-commands.ts";
+} from "../../test/support/account-commands.ts";
 
 test("passwords: on standard input → used exactly, without one trailing line break", async () => {
   const database = await newFile();

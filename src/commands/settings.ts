@@ -1,11 +1,11 @@
-import { modernise, SECRETS, SETTINGS } from "../settings.ts";
+import { replaceDeprecated, SECRETS, SETTINGS } from "../settings.ts";
 import { nameOf } from "../store/store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Prints every setting with its value and source. Secrets are hidden. */
 export async function showSettings(terminal: Terminal, asJson: boolean): Promise<void> {
-  const { databaseUrl } = terminal.world.config();
-  const { environment } = modernise(terminal.world.environment);
+  const { databaseUrl } = terminal.context.config();
+  const { environment } = replaceDeprecated(terminal.context.environment);
   for (const [name, [standard]] of Object.entries(SETTINGS)) {
     const file = environment[`${name}_FILE`];
     const source = file ? `file ${file}` : environment[name] ? "environment" : "default";

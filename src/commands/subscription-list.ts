@@ -34,7 +34,7 @@ export async function openSubscriptionList(
   if (server === undefined) return openLocalList(terminal, user, mayCreate);
   if (user !== undefined)
     throw new UserError("--user is only for a local database. A server identifies the user by the token.");
-  const { environment } = terminal.world;
+  const { environment } = terminal.context;
   const path = environment["EARMARK_TOKEN_FILE"];
   const token = path === undefined ? environment["EARMARK_TOKEN"]?.trim() : await readToken(terminal, path);
   if (!URL.canParse(server)) throw new UserError("--server must be the URL of a server, such as https://pods.example.");
@@ -57,8 +57,8 @@ async function openLocalList(
   name: string | undefined,
   mayCreate: boolean,
 ): Promise<SubscriptionList> {
-  const { now } = terminal.world;
-  const config = terminal.world.config();
+  const { now } = terminal.context;
+  const config = terminal.context.config();
   const store = await openDatabase(terminal, { connections: 2, mayCreate });
   const findUser = async (): Promise<UserId> => {
     const accounts = new Accounts(store.accounts, { signUp: false });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { callServer, temporaryFolder } from "../../test/harness.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { type Ended, run, start } from "../../test/process.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { type Ended, run, start } from "../../test/support/process.ts";
+import { callServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
   <outline text="c" xmlUrl="http://A.example/1/"/><outline text="d" xmlUrl="feed://a.example/2"/></body></opml>`;

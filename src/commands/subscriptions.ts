@@ -9,8 +9,8 @@ import type { Terminal } from "./terminal.ts";
 const MAX_INPUT = 64 * 1024 * 1024;
 
 /** Exit codes. */
-const DONE = 0;
-const NOT_ALL_DONE = 1;
+const SUCCESS = 0;
+const PARTIAL_FAILURE = 1;
 
 async function withList<T>(
   terminal: Terminal,
@@ -87,14 +87,14 @@ function summarize(terminal: Terminal, outcomes: readonly ImportEntry["outcome"]
   terminal.say(
     `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${count("refused")} refused.`,
   );
-  return count("refused") === 0 ? DONE : NOT_ALL_DONE;
+  return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
 
 export async function list(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     for await (const { id, feedUrl, subscribedAt } of subscriptions.subscriptions())
       await terminal.line({ id, subscribed_at: subscribedAt.toISOString(), feed_url: feedUrl }, asJson);
-    return DONE;
+    return SUCCESS;
   });
 }
 
@@ -122,7 +122,7 @@ export async function remove(
       await subscriptions.remove(id);
       terminal.say(`Removed ${feedUrl}`);
     }
-    return keys.size === 0 ? DONE : NOT_ALL_DONE;
+    return keys.size === 0 ? SUCCESS : PARTIAL_FAILURE;
   });
 }
 
@@ -131,7 +131,7 @@ function keyOf(text: string): string {
   return "feed" in reading ? `feed ${reading.feed}` : text.toLowerCase();
 }
 
-/** Subscribes to every feed of an OPML file and prints the outcome of each. */
+/** Subscribes to every feed in an OPML file and prints the outcome of each. */
 export async function importFile(
   terminal: Terminal,
   location: ListLocation,
@@ -171,7 +171,7 @@ export async function exportFile(terminal: Terminal, location: ListLocation): Pr
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
       throw new UserError("The server did not return an OPML file. Nothing was exported.");
     await terminal.writeFile(opml);
-    return DONE;
+    return SUCCESS;
   });
 }
 

@@ -7,7 +7,7 @@ import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
 /** A command's environment. Data goes to standard output, messages to standard error. */
-export interface World {
+export interface CommandContext {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
@@ -28,7 +28,9 @@ export function count(number: number, noun: string): string {
 
 /** A file-system error without its code, system call and path: `no such file or directory`. */
 function reasonOf(error: unknown): string {
-  return (error as Error).message.replace(/^[A-Z]+: /, "").replace(/, \w+( '.*')?$/s, "");
+  const { message, syscall } = error as NodeJS.ErrnoException;
+  const end = message.indexOf(`, ${syscall}`);
+  return (end === -1 ? message : message.slice(0, end)).replace(/^[A-Z]+: /, "");
 }
 
 /** An invalid command line. */
@@ -39,12 +41,12 @@ export class UsageError extends Error {}
  * characters; only `writeFile` keeps them, unless it writes to a terminal.
  */
 export class Terminal {
-  readonly world: World;
+  readonly context: CommandContext;
   readonly #isQuiet: boolean;
   readonly #said = new Set<string>();
 
-  constructor(world: World, { quiet }: { readonly quiet: boolean }) {
-    this.world = world;
+  constructor(context: CommandContext, { quiet }: { readonly quiet: boolean }) {
+    this.context = context;
     this.#isQuiet = quiet;
   }
 
@@ -55,7 +57,7 @@ export class Terminal {
 
   /** Writes a file to standard output; unchanged unless that is a terminal. */
   async writeFile(content: string): Promise<void> {
-    await this.#write(this.world.stdout.isTTY === true ? stripFromLines(content) : content);
+    await this.#write(this.context.stdout.isTTY === true ? stripFromLines(content) : content);
   }
 
   /** Writes JSON to standard output. Control characters are escaped, which keeps the value. */
@@ -65,7 +67,7 @@ export class Terminal {
 
   /** Waits until the reader can take more. */
   async #write(data: string): Promise<void> {
-    const { stdout } = this.world;
+    const { stdout } = this.context;
     if (!stdout.write(data) && !stdout.destroyed) await drained(stdout);
   }
 
@@ -77,7 +79,7 @@ export class Terminal {
   }
 
   say(message: string): void {
-    if (!this.#isQuiet) this.world.stderr.write(`${stripControlCharacters(message)}\n`);
+    if (!this.#isQuiet) this.context.stderr.write(`${stripControlCharacters(message)}\n`);
   }
 
   sayOnce(message: string): void {
@@ -86,23 +88,23 @@ export class Terminal {
   }
 
   progress(): Progress {
-    const { stderr } = this.world;
+    const { stderr } = this.context;
     const isShown = stderr.isTTY === true && !this.#isQuiet;
     return createProgress(isShown ? stderr : { write: () => true }, () => performance.now());
   }
 
   /** Reads a new password: typed twice, or piped in. */
   async password(fromInput: boolean): Promise<string> {
-    const { stdin, stderr } = this.world;
+    const { stdin, stderr } = this.context;
     if (fromInput) return readPassword(stdin);
     if (stdin.isTTY !== true)
-      throw new UsageError("no terminal to ask for the password; pipe it in with --password-stdin");
+      throw new UsageError("cannot ask for a password without a terminal; pipe it in with --password-stdin");
     return askPassword(stdin, stderr);
   }
 
   /** Throws unless the user confirms. */
   async confirm(question: string, isConfirmed: boolean): Promise<void> {
-    const { stdin, stderr } = this.world;
+    const { stdin, stderr } = this.context;
     if (isConfirmed) return;
     const shown = stripControlCharacters(question);
     if (stdin.isTTY !== true) throw new UsageError(`${shown} Confirm with --yes`);
@@ -111,7 +113,7 @@ export class Terminal {
 
   /** Reads a file, or standard input if the path is `-`. */
   async read(path: string, maxBytes: number): Promise<Buffer> {
-    const { stdin, readFile } = this.world;
+    const { stdin, readFile } = this.context;
     if (path !== "-") {
       try {
         return readFile(path);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
 import {
   cookieOf,
   documentOf,
@@ -12,9 +11,10 @@ import {
   signUp,
   start,
   titleOf,
-} from "../../test/http-accounts.ts";
+} from "../../test/support/http-accounts.ts";
+import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
-describe("limits", () => {
+describe("account limits", () => {
   test("limits: guesses at a name → ten, then one a minute; elsewhere → allowed", async () => {
     const server = await start();
     const { name } = await newUser(server);
@@ -36,7 +36,7 @@ describe("limits", () => {
   test("limits: guesses from one network → 100; an IPv6 /64 is one network", async () => {
     const server = await start();
     const from = (host: number) => ({ "X-Forwarded-For": `2001:db8::${host.toString(16)}` });
-    // Nothing of this is hashed: a name that cannot be one is known to be wrong, but counts.
+    // An invalid name is rejected before hashing, which keeps this fast, but it still counts.
     const tries = await Promise.all(
       Array.from({ length: 110 }, (_, index) =>
         server.call("POST", "/v1/accounts", {
@@ -106,7 +106,7 @@ describe("limits", () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     const ask = ({ Authorization }: { Authorization: string }) =>
       server.call("GET", "/v1/subscriptions", { headers: { Authorization } });
-    // One request was the making of the token.
+    // Creating the token was one request.
     for (let count = 1; count < 20; count += 1) assert.equal((await ask(ann)).status, 200);
     const limited = await ask(ann);
     assert.deepEqual([limited.status, limited.headers["retry-after"]], [429, "3"]);
@@ -135,14 +135,14 @@ describe("limits", () => {
     assert.equal(await total(), 60);
     assert.equal((await send(40)).status, 200);
     server.wait(MINUTE);
-    // More than a minute's worth in one request is taken when there was nothing before it.
+    // With a full allowance, a single request may exceed the limit.
     assert.equal((await send(150)).status, 200);
     assert.equal(await total(), 250);
     assert.equal((await send(1)).status, 429);
   });
 });
 
-describe("my account", async () => {
+describe("/v1/me", async () => {
   const server = await start();
   const { call } = server;
 
@@ -204,7 +204,7 @@ describe("my account", async () => {
       assert.equal((await call("GET", "/v1/me", { headers })).status, 401);
     assert.equal((await signIn(server, name)).status, 401);
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie: other.Cookie } })).status, 200);
-    // The name is free again, and what comes with it is new.
+    // The name is available again, and the new account is empty.
     const again = await signUp(server, name);
     assert.equal(again.status, 201);
     assert.equal((await call("GET", "/v1/subscriptions", { headers: { Cookie: cookieOf(again) } })).json.meta.total, 0);

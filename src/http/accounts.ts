@@ -1,4 +1,4 @@
-import { type Credential, isAlive } from "../account-store.ts";
+import { type Credential, isValidAt } from "../account-store.ts";
 import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
 import { readAppLoginId } from "../app-logins.ts";
 import { failure, type RequestFailure } from "../errors.ts";
@@ -11,7 +11,7 @@ import {
   readNewToken,
   readSignIn,
   readSignUp,
-  writeEverything,
+  writeAccountExport,
   writeMany,
   writeOne,
 } from "../jsonapi/accounts.ts";
@@ -69,7 +69,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
         ...(await validCredentials(accounts, caller.user, "session", now)),
       ];
       const list = everySubscription(store, caller.user, caller.requireAccess);
-      const everything = writeEverything(await accountOf(accounts, caller.user), credentials, list, basePath);
+      const everything = writeAccountExport(await accountOf(accounts, caller.user), credentials, list, basePath);
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
     },
   };
@@ -87,17 +87,17 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     async signUp({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const client = { networks: networksOf(request), label: userAgentOf(request) };
-      const opened = await accounts.signUp({ ...wanted, ...client }, clock());
-      if (isRefused(opened)) throw toFailure(opened, "password");
-      const data = accountResource(await accountOf(accounts, opened.credential.user), basePath);
-      const headers = { location: data.links.self, ...setCookie(request, opened.secret) };
+      const issued = await accounts.signUp({ ...wanted, ...client }, clock());
+      if (isRefused(issued)) throw toFailure(issued, "password");
+      const data = accountResource(await accountOf(accounts, issued.credential.user), basePath);
+      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
     },
 
     async changePassword({ request, response, caller, maxBytes }: Call): Promise<void> {
-      const { current, wished } = readNewPassword(await readJson(request, response, maxBytes));
+      const { current, password } = readNewPassword(await readJson(request, response, maxBytes));
       if (caller.credential === undefined) throw failure("no-password");
-      const change = { current, wished, session: caller.credential.id, networks: networksOf(request) };
+      const change = { current, password, session: caller.credential.id, networks: networksOf(request) };
       const refused = await accounts.changePassword(caller, change, clock());
       if (refused !== undefined) {
         // An expired session must not learn whether the password is right.
@@ -129,9 +129,9 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
 
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
       const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
-      const opened = await accounts.createToken(caller, wanted, clock());
-      if (isRefused(opened)) throw toFailure(opened, "password");
-      const data = credentialResource(opened.credential, basePath, { token: opened.secret });
+      const issued = await accounts.createToken(caller, wanted, clock());
+      if (isRefused(issued)) throw toFailure(issued, "password");
+      const data = credentialResource(issued.credential, basePath, { token: issued.secret });
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 
@@ -173,7 +173,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
 
 async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: Kind, now: Date) {
   const all = (await accounts?.listCredentials(user, kind)) ?? [];
-  return all.filter((credential) => isAlive(credential, now));
+  return all.filter((credential) => isValidAt(credential, now));
 }
 
 async function accountOf(accounts: Accounts | undefined, user: UserId) {

@@ -17,7 +17,7 @@ export function createAdmission(maxQueuedOperations: number, hasAccounts: boolea
   const max = maxQueuedOperations;
   return {
     memory: new Budget({ max: memory, share: memory / 4, short: 64 * 1024 }),
-    // Without accounts there is a single owner. The largest body still leaves memory for those of others.
+    // Without accounts there is a single owner. Even the largest body leaves half of the queue to other requests.
     operations: new Budget({ max, share: hasAccounts ? max / 2 : max, short: SHORT_OPERATIONS, largest: max / 2 }),
     transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, short: 1 }),
   };

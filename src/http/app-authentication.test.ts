@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type Answer, startServer, type TestServer } from "../../test/harness.ts";
-import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "../../test/http-accounts.ts";
+import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "../../test/support/http-accounts.ts";
+import { type Answer, startServer, type TestServer } from "../../test/support/server.ts";
 
 const basic = (name: string, password: string) => ({
   Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,

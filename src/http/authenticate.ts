@@ -14,7 +14,7 @@ import type { Verify } from "./oidc.ts";
  * Who may use a route:
  * - `open`: anyone;
  * - `read`, `write`: a user; a token needs at least this scope;
- * - `account`: a user with a session or a JWT of the identity provider; API tokens are not accepted;
+ * - `account`: a user with a session or a JWT from the identity provider; API tokens are not accepted;
  * - `metrics`: the bearer of the metrics token.
  */
 export type Access = "open" | "read" | "write" | "account" | "metrics";
@@ -87,7 +87,7 @@ export interface AuthenticationOptions {
 /** Maximum session cookies to try: applications on other paths or hosts of the domain may set cookies of this name. */
 const MAX_SESSION_COOKIES = 4;
 
-/** Verified by a credential, by a JWT of the identity provider, or by the password of the account. */
+/** Verified by a credential, by a JWT from the identity provider, or by the password of the account. */
 export type VerifiedUser =
   | Verified
   | { readonly kind: "jwt" | "password"; readonly user: UserId; readonly createdAt: Date };

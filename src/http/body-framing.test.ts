@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { ATOMIC, add, newId, PLAIN } from "../../test/harness.ts";
 import {
   assertFailure,
   assertUsable,
@@ -21,7 +20,8 @@ import {
   server,
   total,
   withLength,
-} from "../../test/raw-client.ts";
+} from "../../test/support/raw-client.ts";
+import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
 const framed = (headers: string) => `${OPERATE}${headers}\r\n\r\n${newBody()}`;
 rejects([

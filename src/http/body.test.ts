@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { ATOMIC, startServer } from "../../test/harness.ts";
+import { ATOMIC, startServer } from "../../test/support/server.ts";
 
 const server = await startServer();
 

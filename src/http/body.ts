@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { failure, type RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
-import { readOnInNextTurn } from "./respond.ts";
+import { pauseUntilNextTurn } from "./respond.ts";
 
 /** A body and its parsed content together take about three times its length. */
 const CHARGE = 3;
@@ -34,7 +34,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("data", (chunk: Buffer) => {
         if (isSettled) return;
         body.append(chunk);
-        if (body.length > LONG_BYTES) readOnInNextTurn(raw);
+        if (body.length > LONG_BYTES) pauseUntilNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
         else if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
       })
@@ -96,7 +96,7 @@ class Body {
     this.length = length;
   }
 
-  /** The whole body, in a buffer of exactly its length unless it arrived in one chunk, which may be part of another. */
+  /** The whole body, in a buffer of exactly its length unless it is a single chunk, which may be part of a larger buffer. */
   take(): Buffer {
     const bytes = this.#buffer === undefined ? this.#held : Buffer.from(this.#buffer.transfer(this.length));
     this.#held = EMPTY;

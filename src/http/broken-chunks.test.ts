@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, startServer } from "../../test/harness.ts";
+import { ATOMIC, startServer } from "../../test/support/server.ts";
 
 const HOST = "Host: localhost\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";

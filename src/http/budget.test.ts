@@ -31,7 +31,7 @@ test("budget: long requests fill three quarters → short ones still fit, and th
   assert.equal(first.resize(750 * KIB), true, "short ones do not keep a long one out");
 });
 
-test("budget: one holding larger than all of it → taken if no other long one is, and short ones still fit", () => {
+test("budget: a long reservation larger than the budget → accepted if no other long one is held, and short ones still fit", () => {
   const budget = budgetOf(1_000 * KIB);
   const short = budget.reserve(of("bob"));
   assert.equal(short.resize(KIB), true);
@@ -45,7 +45,7 @@ test("budget: one holding larger than all of it → taken if no other long one i
   assert.equal(budget.taken, 0);
 });
 
-test("budget: a reservation larger than all of it, short or long → accepted when nothing else is held", () => {
+test("budget: a reservation larger than the budget, short or long → accepted when nothing else is held", () => {
   const budget = budgetOf(100);
   const first = budget.reserve(of("ann"));
   assert.equal(first.resize(101), true);

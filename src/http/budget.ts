@@ -56,8 +56,8 @@ export class Budget {
     return new Reservation(this, of);
   }
 
-  /** The amount that a reservation of this size counts as: at most the limit of all long ones, to protect the reserve. */
-  count(amount: number): number {
+  /** How much a reservation of this size takes. Capped, so that one huge request leaves room for short ones. */
+  cost(amount: number): number {
     return amount > this.#short ? Math.min(amount, this.#largest) : amount;
   }
 
@@ -102,7 +102,7 @@ export class Reservation {
   /** Resizes to `amount`. Returns false and changes nothing if that is too much. */
   resize(amount: number): boolean {
     if (!this.fits(amount)) return false;
-    const next = this.#budget.count(amount);
+    const next = this.#budget.cost(amount);
     if (next !== this.#held) this.#budget.change(this.#owner ?? 0, this.#held, next);
     this.#held = next;
     return true;
@@ -111,7 +111,7 @@ export class Reservation {
   /** Whether it could be resized to `amount` now. */
   fits(amount: number): boolean {
     this.#owner ??= this.#of.owner;
-    return this.#budget.fits(this.#owner, this.#held, this.#budget.count(amount));
+    return this.#budget.fits(this.#owner, this.#held, this.#budget.cost(amount));
   }
 
   release(): void {

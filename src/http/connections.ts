@@ -16,9 +16,11 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const STALLED_MS = 30_000;
 /** Longer than reverse proxies keep idle connections (usually two minutes at most), so that they close first. */
 const KEEP_ALIVE_MS = 130_000;
-/** On shutdown: how long open connections may still send requests, and how long running requests may take. */
+/** On shutdown: how long the server still accepts connections. */
 const DRAIN_MS = 1_000;
+/** Then: how long connections just accepted may take to send a request. */
 const LAST_REQUESTS_MS = 250;
+/** Then: how long running requests may take. */
 const FORCE_CLOSE_MS = 8_000;
 
 /** Pipelining: reading stops when this many requests of a connection wait, and resumes at the lower count. */
@@ -35,7 +37,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 /** The allowed methods and the dialect of a path; undefined if there is no such path. */
 export type Allowed = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
 
-/** The server below the routes: timeouts, connection limits, pipelining and malformed requests. */
+/** The HTTP server underneath the router: timeouts, connection limits, pipelining and malformed requests. */
 export function createHttpServer(
   handler: Handler,
   limits: Limits,
@@ -62,7 +64,7 @@ export function createHttpServer(
   // The guard rejects a request with this many; more are not kept.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.on("request", (request, response) => pipelines.add(request, response));
-  // Expect headers are handled like any other request: see guard.ts and body.ts.
+  // Requests with an Expect header are handled like any other: see guard.ts and body.ts.
   for (const event of ["checkContinue", "checkExpectation"]) {
     server.on(event, (request, response) => server.emit("request", request, response));
   }
@@ -254,7 +256,7 @@ function unknownMethod(
   allowed: Allowed,
 ): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
-  // If it follows another request in the packet, it may be anything.
+  // Bytes after another request in the packet may be anything, such as the rest of its body.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;

@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { ATOMIC, add, newId, PLAIN } from "../../test/harness.ts";
-import { cookieOf, documentOf, JSONAPI, MINUTE, newUser, signIn, start, titleOf } from "../../test/http-accounts.ts";
+import {
+  cookieOf,
+  documentOf,
+  JSONAPI,
+  MINUTE,
+  newUser,
+  signIn,
+  start,
+  titleOf,
+} from "../../test/support/http-accounts.ts";
+import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
-describe("credentials in a request", async () => {
+describe("request credentials", async () => {
   const server = await start();
   const { call } = server;
   const list = (headers: Record<string, string | string[]>, path = "/v1/subscriptions") =>

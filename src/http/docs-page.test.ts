@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startServer } from "../../test/harness.ts";
+import { startServer } from "../../test/support/server.ts";
 
 const serverUrlOf = (json: { readonly servers: readonly { readonly url: string }[] }) => json.servers[0]?.url;
 

@@ -10,7 +10,7 @@ export type Response = ServerResponse;
 export class Request {
   readonly raw: IncomingMessage;
   readonly log: Logger;
-  /** The URL as the client sent it; `raw.url` is the same below the base path. */
+  /** The URL as the client sent it; `raw.url` is without the base path. */
   readonly originalUrl: string;
   readonly #admission: Admission;
   readonly #charges: Partial<Record<keyof Admission, Reservation>> = {};
@@ -52,16 +52,16 @@ export class Request {
   handled(): void {
     this.#isHandled = true;
     this.#charges.operations?.release();
-    this.#releaseIfOver();
+    this.#releaseIfFinished();
   }
 
   /** To be called when the response is sent or the client has disconnected. */
   closed(): void {
     this.#isClosed = true;
-    this.#releaseIfOver();
+    this.#releaseIfFinished();
   }
 
-  #releaseIfOver(): void {
+  #releaseIfFinished(): void {
     if (!this.#isHandled || !this.#isClosed) return;
     this.#charges.memory?.release();
     this.#charges.transfers?.release();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
-import { ATOMIC, add, callServer, newId } from "../../test/harness.ts";
+import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
 import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { exchange, newToken, signUp } from "../../test/accounts.ts";
-import { newId, PLAIN, startServer, type TestServer } from "../../test/harness.ts";
+import { exchange, newToken, signUp } from "../../test/support/accounts.ts";
+import { newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
 
 const open = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
 const accounts = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });

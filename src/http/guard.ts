@@ -10,7 +10,7 @@ export const MAX_HEADERS = 200;
 export type RouteFamily = "page" | "api" | "app";
 
 /**
- * Rejects requests that no route accepts. Without accounts it also protects against web pages of other sites: DNS rebinding
+ * Rejects requests that no route accepts. Without accounts it also protects against web pages on other sites: DNS rebinding
  * shows in the Host header, cross-site requests in Origin and Sec-Fetch-Site. With accounts it prevents other sites from
  * using the session cookie, and the credentials of podcast apps if the browser knows them.
  */
@@ -53,7 +53,7 @@ export function createGuard(
     return allowed.has(from.hostname) && ["", ...reached.map(({ port }) => port)].includes(from.port);
   };
 
-  /** Throws if the request is from a web page of another site. */
+  /** Throws if the request is from a web page on another site. */
   const requireOwnPage = (raw: IncomingMessage) => {
     const { host, origin, "sec-fetch-site": site } = raw.headers;
     if (isOtherSite(site)) throw crossSite("Sec-Fetch-Site");

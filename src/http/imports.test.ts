@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { ATOMIC, add, newId, PLAIN, startServer, temporaryFolder } from "../../test/harness.ts";
+import { ATOMIC, add, newId, PLAIN, startServer, temporaryFolder } from "../../test/support/server.ts";
 import { ERRORS } from "../errors.ts";
 
 const file = (urls: readonly string[]) =>

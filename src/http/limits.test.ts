@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, newId, startServer, statusOf } from "../../test/harness.ts";
+import { ATOMIC, add, newId, startServer, statusOf } from "../../test/support/server.ts";
 
 const headers = { "Content-Type": ATOMIC };
 const bodyOf = (count: number) => {

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { mock, test } from "node:test";
 import { pino } from "pino";
-import { add, newId, startServer } from "../../test/harness.ts";
+import { add, newId, startServer } from "../../test/support/server.ts";
 import { Budget } from "./budget.ts";
 import { Request } from "./exchange.ts";
 import { chargeUnsent, respondContent } from "./respond.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, newId, PLAIN } from "../../test/harness.ts";
 import {
   assertFailure,
   assertUsable,
@@ -14,7 +13,8 @@ import {
   server,
   total,
   withLength,
-} from "../../test/raw-client.ts";
+} from "../../test/support/raw-client.ts";
+import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
 rejects([
   ...["TRACE", "OPTIONS", "PROPFIND", "QUERY", "PATCH", "PUT", "DELETE", "M-SEARCH"].map((method) => ({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { documentOf, elsewhere, JSONAPI, newUser, PASSWORD, start } from "../../test/http-accounts.ts";
+import { documentOf, elsewhere, JSONAPI, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
 import { APP_LOGIN_MS } from "../app-logins.ts";
 
 const basic = (name: string, password: string) => ({

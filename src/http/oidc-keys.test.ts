@@ -14,7 +14,7 @@ import {
   type Respond,
   startIssuer,
   verifierFor,
-} from "../../test/oidc-issuer.ts";
+} from "../../test/support/oidc-issuer.ts";
 
 test("OIDC keys: many JWTs at once → one discovery and one key request", async () => {
   const issuer = await startIssuer();

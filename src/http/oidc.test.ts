@@ -4,7 +4,16 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, suite, test } from "node:test";
 import { base64url, CompactEncrypt, decodeJwt, exportJWK, exportSPKI, generateKeyPair, SignJWT } from "jose";
-import { AUDIENCE, at, DISCOVERY, json, later, newKey, startIssuer, verifierFor } from "../../test/oidc-issuer.ts";
+import {
+  AUDIENCE,
+  at,
+  DISCOVERY,
+  json,
+  later,
+  newKey,
+  startIssuer,
+  verifierFor,
+} from "../../test/support/oidc-issuer.ts";
 
 const part = (value: unknown) => base64url.encode(JSON.stringify(value));
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, type CallOptions, newId, PLAIN, startServer, statusOf } from "../../test/harness.ts";
+import { ATOMIC, add, type CallOptions, newId, PLAIN, startServer, statusOf } from "../../test/support/server.ts";
 
 const server = await startServer();
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { describe, test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { startServer } from "../../test/harness.ts";
+import { startServer } from "../../test/support/server.ts";
 
 const ASSETS = new URL("../../web/dist/assets/", import.meta.url);
 const names = readdirSync(ASSETS).filter((name) => !/\.(br|gz)$/.test(name));

@@ -28,7 +28,7 @@ interface File {
   readonly encoded: readonly (readonly [coding: string, bytes: Buffer])[];
 }
 
-/** The web page at `/` and, with accounts, at the path of invitations. No routes if the page has not been built. */
+/** The web page at `/` and, with accounts, at `/join` for invitations. No routes if the page has not been built. */
 export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "basePath">): Route[] {
   let html: string;
   try {

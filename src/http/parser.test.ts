@@ -134,7 +134,7 @@ test("parser: parsed bodies are still in use → the next waits until one is don
   assert.deepEqual(await Promise.all(results), ["not written", ...Array(9).fill(undefined)]);
 });
 
-test("parser: document of 320,000 members and elements → parsed, one more → rejected", async () => {
+test("parser: document of 320,000 values → parsed, one more → rejected", async () => {
   const documentOf = (values: number) => `{"x":[${"1,".repeat(values - 2)}1]}`;
   await assert.rejects(readDocument(documentOf(320_000)), isRejected("malformed-document"));
   await assert.rejects(readDocument(documentOf(320_001)), isRejected("document-too-complex"));

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, newId, startServer } from "../../test/harness.ts";
 import {
   assertFailure,
   get,
@@ -16,7 +15,8 @@ import {
   server,
   total,
   withLength,
-} from "../../test/raw-client.ts";
+} from "../../test/support/raw-client.ts";
+import { ATOMIC, add, newId, startServer } from "../../test/support/server.ts";
 
 test("pipelining: three requests at once → answered in order", async () => {
   const client = open().send([1, 2, 3].map((number) => get(`/v1/subscriptions?page[number]=${number}`)).join(""));

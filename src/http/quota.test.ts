@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newToken, signUp } from "../../test/accounts.ts";
-import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+import { newToken, signUp } from "../../test/support/accounts.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 const DETAIL =
   "The account already has the maximum of 3 subscriptions. Remove some, or ask the server's operator for a higher limit.";

@@ -2,8 +2,19 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, newId, PLAIN } from "../../test/harness.ts";
-import { CREATE, get, HOST, LIST, newBody, OPERATE, open, rejects, server, withLength } from "../../test/raw-client.ts";
+import {
+  CREATE,
+  get,
+  HOST,
+  LIST,
+  newBody,
+  OPERATE,
+  open,
+  rejects,
+  server,
+  withLength,
+} from "../../test/support/raw-client.ts";
+import { ATOMIC, newId, PLAIN } from "../../test/support/server.ts";
 
 rejects([
   { name: "Host: missing → 400", bytes: get("/v1/subscriptions", ""), status: 400, media: PLAIN },

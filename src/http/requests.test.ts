@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 /** A server whose list holds `count` subscriptions, and their ids in order. */
 async function serverWith(count: number) {
@@ -149,7 +149,7 @@ test("http: an unknown Host → 421 unless allowed", async () => {
     assert.equal(await status({ Host: host }), 400, `<${host}>`);
 });
 
-test("http: a web page of another site → 403", async () => {
+test("http: a web page on another site → 403", async () => {
   const { call, port } = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
   const status = async (headers: Record<string, string>) =>
     (await call("GET", "/v1/subscriptions", { headers })).status;

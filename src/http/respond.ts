@@ -228,7 +228,7 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
 }
 
 /** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
-export function readOnInNextTurn(raw: IncomingMessage): void {
+export function pauseUntilNextTurn(raw: IncomingMessage): void {
   pauseReading(raw, nextTurn);
 }
 

@@ -32,7 +32,7 @@ const BACKLOG = 4_096;
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const NO_PAGE =
-  "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without.";
+  "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -99,7 +99,7 @@ export function createServer(options: ServerOptions): Server {
   const answer = async (request: Request, response: Response, match: Match | undefined) => {
     const { raw } = request;
     try {
-      // After an offer to switch protocols Node's parser loses the rest of the packet.
+      // After a request with an Upgrade header, Node's parser loses the rest of the packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response, match);
       if (isPreflight) return;

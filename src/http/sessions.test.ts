@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { newId } from "../../test/harness.ts";
 import {
   cookieOf,
   documentOf,
@@ -13,7 +12,8 @@ import {
   signIn,
   start,
   titleOf,
-} from "../../test/http-accounts.ts";
+} from "../../test/support/http-accounts.ts";
+import { newId } from "../../test/support/server.ts";
 import { SESSION_IDLE_MS } from "../account-store.ts";
 import { hashSecret, SESSION_MS } from "../accounts.ts";
 import { asUser } from "../subscriptions.ts";

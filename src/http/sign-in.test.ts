@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { newId } from "../../test/harness.ts";
 import {
   cookieOf,
   elsewhere,
@@ -13,11 +12,12 @@ import {
   signUp,
   start,
   titleOf,
-} from "../../test/http-accounts.ts";
-import { addTo } from "../../test/lists.ts";
+} from "../../test/support/http-accounts.ts";
+import { addTo } from "../../test/support/lists.ts";
+import { newId } from "../../test/support/server.ts";
 import { asUser } from "../subscriptions.ts";
 
-describe("signing up and in", async () => {
+describe("sign-up and sign-in", async () => {
   const server = await start();
 
   test("sign-up: valid → an account and a session", async () => {
@@ -195,7 +195,7 @@ describe("signing up and in", async () => {
   });
 });
 
-describe("who may sign up", () => {
+describe("sign-up policy", () => {
   test("sign-up: by default → closed", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const answer = await signUp(server, "stranger");
@@ -220,7 +220,7 @@ describe("who may sign up", () => {
     }
   });
 
-  test("set-up link: the first account exists → refused", async () => {
+  test("setup link: the first account exists → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const [first, second] = [await server.accounts.setUp(server.now()), await server.accounts.setUp(server.now())];
     assert.ok(first !== undefined && second !== undefined);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/harness.ts";
+import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 const PAGE = "/v1/subscriptions?page[number]=1&page[size]=25";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, PLAIN, startServer } from "../../test/harness.ts";
 import {
   assertFailure,
   assertUsable,
@@ -15,7 +14,8 @@ import {
   OPERATE,
   open,
   total,
-} from "../../test/raw-client.ts";
+} from "../../test/support/raw-client.ts";
+import { ATOMIC, PLAIN, startServer } from "../../test/support/server.ts";
 
 const hasty = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "300", EARMARK_REQUEST_TIMEOUT_MS: "900" });
 /** Leaves a busy machine time to receive the headers. */

@@ -10,7 +10,7 @@ import {
   readNewToken,
   readSignIn,
   readSignUp,
-  writeEverything,
+  writeAccountExport,
   writeMany,
   writeOne,
 } from "./accounts.ts";
@@ -29,7 +29,7 @@ function failureOf(work: () => unknown): RequestFailure["error"] {
   assert.fail("it should be refused");
 }
 
-test("a document about an account is read as what it asks for", () => {
+test("account documents: valid → attributes are read", () => {
   assert.deepEqual(readSignIn(document("session", { name: "ann", password: "p" })), { name: "ann", password: "p" });
   assert.deepEqual(readSignUp(document("account", { name: "ann", password: "p" })), {
     name: "ann",
@@ -43,11 +43,11 @@ test("a document about an account is read as what it asks for", () => {
   });
   assert.deepEqual(readNewPassword(document("account", { current_password: "c", password: "p" })), {
     current: "c",
-    wished: "p",
+    password: "p",
   });
 });
 
-test("a document of another form is refused, at the value to blame", () => {
+test("account documents: malformed → 400 with a pointer to the value", () => {
   const read = (given: unknown) => failureOf(() => readSignIn(given));
   const malformed = (detail: string, pointer: string) => ({
     status: 400,
@@ -78,7 +78,7 @@ test("a document of another form is refused, at the value to blame", () => {
   assert.deepEqual(read(document("session", [])), { ...invalid, source: { pointer: "/data/attributes" } });
 });
 
-test("a text that is missing, none, or longer than any valid one is refused by its name", () => {
+test("account documents: text missing, not a string or too long → rejected, names the attribute", () => {
   const LONGEST: readonly (readonly [name: string, length: number, read: (given: unknown) => unknown, type: string])[] =
     [
       ["name", 256, readSignIn, "session"],
@@ -114,7 +114,7 @@ test("a text that is missing, none, or longer than any valid one is refused by i
 
 const newToken = (more: object) => readNewToken(document("token", { label: "phone", scope: "read", ...more }), NOW);
 
-test("a new token has a label, a scope and perhaps an end", () => {
+test("new token: label, scope, optional expiry → read", () => {
   assert.deepEqual(newToken({}), { label: "phone", scope: "read", expiresAt: undefined });
   assert.deepEqual(newToken({ scope: "write", expires_at: null }), {
     label: "phone",
@@ -125,7 +125,7 @@ test("a new token has a label, a scope and perhaps an end", () => {
     assert.deepEqual(newToken({ expires_at }).expiresAt, new Date(expires_at));
 });
 
-test("a label has 1 to 100 characters, whatever the alphabet, and none that cannot be seen", () => {
+test("new token: label length or invisible characters → rejected outside 1 to 100 visible characters", () => {
   const fault = (label: unknown) => {
     const { status, detail, source } = failureOf(() => newToken({ label }));
     assert.equal(status, 422);
@@ -141,7 +141,7 @@ test("a label has 1 to 100 characters, whatever the alphabet, and none that cann
     assert.equal(fault(label), "`label` must not contain control characters or lone surrogates.");
 });
 
-test("a scope is read or write", () => {
+test("new token: scope other than read or write → rejected", () => {
   const given = (scope: unknown) => {
     const { code, source } = failureOf(() => newToken({ scope }));
     return [code, source];
@@ -151,7 +151,7 @@ test("a scope is read or write", () => {
     assert.deepEqual(given(scope), ["invalid-scope", { pointer: "/data/attributes/scope" }]);
 });
 
-test("an end is a moment to come that is in the calendar", () => {
+test("new token: expiry not a valid future timestamp → rejected", () => {
   for (const expires_at of [
     "2026-01-02T03:04:05.678Z",
     "2026-01-02T03:04:05Z",
@@ -196,7 +196,7 @@ const TOKEN: Credential = {
   expiresAt: undefined,
 };
 
-test("an account is written without what is nobody's business", () => {
+test("account document: written → no internal fields", () => {
   assert.deepEqual(accountResource(ANN, "/p"), {
     type: "account",
     id: "7",
@@ -210,7 +210,7 @@ test("an account is written without what is nobody's business", () => {
   });
 });
 
-test("a token is written with its scope, a session without, and a secret where it is given", () => {
+test("credential document: token → has a scope; session → has none; secret only if given", () => {
   const attributes = {
     label: "phone",
     created_at: "2026-01-02T03:04:05.678Z",
@@ -237,7 +237,7 @@ test("a token is written with its scope, a session without, and a secret where i
   });
 });
 
-test("one resource is a document, and many are a page of their collection", () => {
+test("account documents: one resource → document; many → page with links", () => {
   const resources = ["a", "b", "c", "d", "e"].map((id) => credentialResource({ ...TOKEN, id }, ""));
   const [first = assert.fail()] = resources;
   assert.deepEqual(JSON.parse(writeOne(first)), { jsonapi: { version: "1.1" }, data: first });
@@ -253,14 +253,14 @@ test("one resource is a document, and many are a page of their collection", () =
   assert.equal(page(3).links.next, null);
 });
 
-test("all that there is of a user is one document, however it is cut", async () => {
+test("account export: list in pieces of any size → one complete document", async () => {
   const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
   async function* lists() {
     yield [item("a"), item("b")];
     yield [item("c")];
   }
   let text = "";
-  for await (const piece of writeEverything(ANN, [TOKEN], lists(), "/p")) text += piece;
+  for await (const piece of writeAccountExport(ANN, [TOKEN], lists(), "/p")) text += piece;
   const { jsonapi, data } = JSON.parse(text);
   assert.deepEqual(jsonapi, { version: "1.1" });
   assert.deepEqual(data.slice(0, 2), [accountResource(ANN, "/p"), credentialResource(TOKEN, "/p")]);

@@ -82,11 +82,11 @@ export function readSignUp(document: unknown): { name: string; password: string;
   };
 }
 
-export function readNewPassword(document: unknown): { current: string; wished: string } {
+export function readNewPassword(document: unknown): { current: string; password: string } {
   const attributes = readAttributes(document, "account");
   return {
     current: readText(attributes, "current_password", MAX_PASSWORD_TEXT),
-    wished: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
   };
 }
 
@@ -186,7 +186,7 @@ export function writeMany(all: readonly Resource[], path: string, query: PageQue
 }
 
 /** All that there is of a user, as the pieces of one document. */
-export async function* writeEverything(
+export async function* writeAccountExport(
   account: Person,
   credentials: readonly Credential[],
   lists: AsyncIterable<readonly Subscription[]>,

@@ -5,15 +5,14 @@ import { failure } from "../errors.ts";
 /** How deep a document may be nested; ours are five levels deep. */
 export const MAX_DEPTH = 64;
 
-/** Reads a JSON document. One with more than `maxValues` members and elements is refused before it is parsed. */
+/** Reads a JSON document. One with more than `maxValues` values is refused before it is parsed. */
 export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): unknown {
   if (bytes.length === 0) throw failure("body-missing");
   if (!isUtf8(bytes)) throw failure("malformed-json");
   const { depth, values } = measure(bytes);
   if (depth > MAX_DEPTH)
     throw failure("document-too-complex", { reason: `it is nested more than ${MAX_DEPTH} levels deep` });
-  if (values > maxValues)
-    throw failure("document-too-complex", { reason: `it has more than ${maxValues} members and elements` });
+  if (values > maxValues) throw failure("document-too-complex", { reason: `it has more than ${maxValues} values` });
   try {
     return parse(bytes.toString(), { protoAction: "error", constructorAction: "error" });
   } catch {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc, runs } from "../../test/properties.ts";
+import { fc, runs } from "../../test/support/properties.ts";
 import { RequestFailure } from "../errors.ts";
 import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
 import { requireAccept, requireContentType } from "./negotiation.ts";
@@ -22,7 +22,7 @@ const contentType = (header: string | undefined, media: MediaType = ATOMIC) =>
   statusOf(() => requireContentType(header, media));
 const accept = (header: string | undefined, media: MediaType = ATOMIC) => statusOf(() => requireAccept(header, media));
 
-test("the contract's own value is taken, in any of its spellings", () => {
+test("Content-Type: atomic media type in any spelling → accepted", () => {
   for (const header of [
     `${TYPE};ext="${URI}"`,
     `${TYPE}; ext="${URI}"`,
@@ -43,7 +43,7 @@ test("the contract's own value is taken, in any of its spellings", () => {
   }
 });
 
-test("any other content type is refused, and the answer names the header", () => {
+test("Content-Type: any other value → 415, names the header", () => {
   for (const header of [
     undefined,
     "",
@@ -80,7 +80,7 @@ test("any other content type is refused, and the answer names the header", () =>
   );
 });
 
-test("where there are no operations, the atomic extension is not spoken", () => {
+test("negotiation: atomic extension on a plain endpoint → 415 or 406", () => {
   assert.equal(contentType(TYPE, PLAIN), 200);
   assert.equal(contentType(`${TYPE};profile="https://example.org/p"`, PLAIN), 200);
   assert.equal(contentType(`${TYPE};ext="${URI}"`, PLAIN), 415);
@@ -92,7 +92,7 @@ test("where there are no operations, the atomic extension is not spoken", () => 
   assert.equal(accept(`${TYPE};ext="${URI}", */*;q=0.1`, PLAIN), 200);
 });
 
-test("an Accept header that admits our documents is fine", () => {
+test("Accept: allows the response type → accepted", () => {
   for (const header of [
     undefined,
     "",
@@ -122,7 +122,7 @@ test("an Accept header that admits our documents is fine", () => {
   }
 });
 
-test("an Accept header that admits none of them is refused, and the answer names the header", () => {
+test("Accept: does not allow the response type → 406, names the header", () => {
   for (const header of [
     "application/json",
     "text/*",
@@ -154,7 +154,7 @@ test("an Accept header that admits none of them is refused, and the answer names
   );
 });
 
-test("no header can make the reader fail in another way", () => {
+test("negotiation: random header → accepted, 406 or 415", () => {
   const piece = fc.constantFrom(
     TYPE,
     "*/*",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc, runs } from "../../test/properties.ts";
+import { fc, runs } from "../../test/support/properties.ts";
 import { RequestFailure } from "../errors.ts";
 import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery, requireNoQuery } from "./query.ts";
 
@@ -16,12 +16,12 @@ function refusalOf(query: string, read: (query: string) => unknown = readListQue
 }
 const parameterOf = (query: string) => (refusalOf(query).source as { parameter: string }).parameter;
 
-test("without parameters it is the first page of 25", () => {
+test("list query: no parameters → first page of 25", () => {
   for (const query of ["", "&", "&&"])
     assert.deepEqual(readListQuery(query), { number: 1, size: 25, fields: undefined });
 });
 
-test("brackets may be raw or percent-encoded, in either case", () => {
+test("list query: brackets raw or percent-encoded, in either case → accepted", () => {
   for (const query of [
     "page[number]=3&page[size]=7",
     "page%5Bnumber%5D=3&page%5Bsize%5D=7",
@@ -31,13 +31,13 @@ test("brackets may be raw or percent-encoded, in either case", () => {
   }
 });
 
-test("a leading zero does no harm", () => assert.equal(readListQuery("page[number]=01").number, 1));
+test("list query: leading zero → ignored", () => assert.equal(readListQuery("page[number]=01").number, 1));
 
-test("the largest page number is 2^53-1", () => {
+test("list query: page number 2^53-1 → accepted", () => {
   assert.equal(readListQuery("page[number]=9007199254740991").number, Number.MAX_SAFE_INTEGER);
 });
 
-test("what is no positive whole number is refused, by the name of its parameter", () => {
+test("list query: value is not a positive integer → rejected, names the parameter", () => {
   const values = [
     "0",
     "00",
@@ -72,13 +72,13 @@ test("what is no positive whole number is refused, by the name of its parameter"
   assert.equal(parameterOf("page[number]"), "page[number]");
 });
 
-test("a page of 100 is the largest, and a larger one is told the limit", () => {
+test("list query: page size over 100 → rejected, reports the maximum", () => {
   assert.equal(readListQuery("page[size]=100").size, 100);
   for (const size of ["101", "1e9", "1000000000", "0"])
     assert.deepEqual(refusalOf(`page[size]=${size}`).meta, { page: { maxSize: 100 } });
 });
 
-test("a parameter that is not known is refused, by its decoded name", () => {
+test("list query: unknown parameter → rejected, with its decoded name", () => {
   const names = [
     "page",
     "page[]",
@@ -116,19 +116,19 @@ test("a parameter that is not known is refused, by its decoded name", () => {
   assert.equal(parameterOf("="), "");
 });
 
-test("a parameter must not be repeated", () => {
+test("list query: repeated parameter → rejected", () => {
   assert.equal(parameterOf("page[size]=1&page[size]=2"), "page[size]");
   assert.equal(parameterOf("page[number]=1&page%5Bnumber%5D=1"), "page[number]");
   assert.equal(parameterOf("fields[subscription]=feed_url&fields[subscription]=feed_url"), "fields[subscription]");
 });
 
-test("what is not percent-encoded UTF-8 is refused", () => {
+test("list query: not percent-encoded UTF-8 → rejected", () => {
   assert.equal(parameterOf("page[number]=%C3%28"), "page[number]");
   assert.equal(parameterOf("page[number]=%zz"), "page[number]");
   assert.equal(parameterOf("%C3%28=1"), "%C3%28");
 });
 
-test("fields are chosen by their names", () => {
+test("fields query: field names → only those fields; unknown name → rejected", () => {
   assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url"), ["feed_url"]);
   assert.deepEqual(readFieldsQuery("fields[subscription]=user_subscribed_at,feed_url"), [
     "user_subscribed_at",
@@ -142,13 +142,13 @@ test("fields are chosen by their names", () => {
   }
 });
 
-test("a request that takes no parameters takes none", () => {
+test("empty query: parameter → rejected", () => {
   requireNoQuery("");
   assert.deepEqual(refusalOf("page[number]=1", requireNoQuery).source, { parameter: "page[number]" });
   assert.deepEqual(refusalOf("page[number]=1", readFieldsQuery).source, { parameter: "page[number]" });
 });
 
-test("what is wrong with a parameter is said in words, and a long name is shortened in them", () => {
+test("queries: invalid parameter → detail says why, long name shortened", () => {
   const said = (query: string, read?: (query: string) => unknown) => {
     const { detail, source, ...rest } = refusalOf(query, read);
     return { said: detail, parameter: (source as { parameter: string }).parameter, ...rest };
@@ -186,7 +186,7 @@ test("what is wrong with a parameter is said in words, and a long name is shorte
   assert.equal("meta" in refusalOf("x=1"), false);
 });
 
-test("a page without a choice of fields, and an import that only asks, are read too", () => {
+test("page and import queries: valid values → read", () => {
   assert.deepEqual(readPageQuery("page[size]=7"), { number: 1, size: 7 });
   assert.deepEqual(readPageQuery("page[number]=7"), { number: 7, size: 25 });
   assert.deepEqual(readImportQuery(""), { dryRun: false });
@@ -195,7 +195,7 @@ test("a page without a choice of fields, and an import that only asks, are read 
   for (const value of ["", "1", "TRUE"]) refusalOf(`dryRun=${value}`, readImportQuery);
 });
 
-test("no query can make the reader fail in another way", () => {
+test("list query: random input → a value or a 400", () => {
   const piece = fc.constantFrom(
     "page",
     "[number]",

@@ -103,7 +103,7 @@ class OutlineReader implements TokenizerCallbacks {
     const feedUrl =
       this.#readValue("xmlurl") ?? (this.#readValue("type") === "rss" ? this.#readValue("url") : undefined);
     if (feedUrl === undefined) return;
-    if (this.#entries.length === MAX_ENTRIES) throw new NotOpml(`The file names more than ${MAX_ENTRIES} feeds`);
+    if (this.#entries.length === MAX_ENTRIES) throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     const title = this.#readValue("title") ?? this.#readValue("text");
     this.#entries.push({
       // The importer rejects the URL as too long even if it is cut here.
@@ -173,7 +173,7 @@ function createDecoder(bytes: Uint8Array): TextDecoder {
     try {
       return new TextDecoder(label);
     } catch {
-      throw new NotOpml(`The file is in an encoding that is not known here (${label})`);
+      throw new NotOpml(`Unsupported file encoding: ${label}`);
     }
   }
   return new TextDecoder(isUtf8(bytes) ? "utf-8" : "windows-1252");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { addTo, findOne, removeFrom } from "../../test/lists.ts";
+import { addTo, findOne, removeFrom } from "../../test/support/lists.ts";
 import { NOBODY } from "../account-store.ts";
 import { asUser, type Caller, type UserId } from "../subscriptions.ts";
 
@@ -15,10 +15,10 @@ import {
   later,
   NO_HASH,
   NOW,
+  newAccountNamed,
   newHash,
   SERVER,
   times,
-  wish,
   withoutPassword,
 } from "./accounts-support.ts";
 
@@ -164,11 +164,14 @@ export function describeChanges(context: AccountsContext): void {
       for (const issuer of ["", "https://id.example"]) {
         const name = `name-${newUser()}`;
         const [first, second] = [newUser(), newUser()];
-        assert.equal(await accounts.create(first, wish(name, { issuer }), NOW), first);
+        assert.equal(await accounts.create(first, newAccountNamed(name, { issuer }), NOW), first);
         await addTo(subscriptions, asUser(first), drafts(0, 3), NOW);
         await add(first);
         await accounts.delete(asUser(first), NOW);
-        assert.equal(await accounts.create(second, wish(name, { issuer, password: "other" }), later(1)), second);
+        assert.equal(
+          await accounts.create(second, newAccountNamed(name, { issuer, password: "other" }), later(1)),
+          second,
+        );
         const account = {
           account: { user: second, name, issuer, createdAt: later(1) },
           password: "other",
@@ -220,7 +223,7 @@ export function describeChanges(context: AccountsContext): void {
             ? removeFrom(subscriptions, asUser(user), draft(index).id, NOW)
             : addTo(subscriptions, asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
         const earlier = Promise.allSettled(times(20, write));
-        // Some rounds delete at once, the others when part of it has been written.
+        // Every other round waits for one write before it deletes.
         if (round % 2 === 1) await addTo(subscriptions, asUser(user), [draft(900)], NOW);
         const deleted = accounts.delete(asUser(user), NOW);
         const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
@@ -254,15 +257,15 @@ export function describeChanges(context: AccountsContext): void {
     test("deletion: concurrent credentials → leave nothing behind", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user } = await newAccount();
-        const wished = times(20, () => credential(user));
-        const earlier = Promise.all(wished.slice(0, 10).map((one) => accounts.addCredential(SERVER, one)));
+        const added = times(20, () => credential(user));
+        const earlier = Promise.all(added.slice(0, 10).map((one) => accounts.addCredential(SERVER, one)));
         const deleted = accounts.delete(asUser(user), NOW);
-        const meanwhile = Promise.all(wished.slice(10).map((one) => accounts.addCredential(SERVER, one)));
+        const meanwhile = Promise.all(added.slice(10).map((one) => accounts.addCredential(SERVER, one)));
         assert.equal(await deleted, true);
         const answers = [...(await earlier), ...(await meanwhile)];
         assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
         assert.deepEqual(await idsOf(user, "token"), []);
-        for (const { hash } of wished) assert.equal(await accounts.findCredential(hash), undefined);
+        for (const { hash } of added) assert.equal(await accounts.findCredential(hash), undefined);
       }
     });
   });
@@ -302,7 +305,7 @@ export function describeChanges(context: AccountsContext): void {
         const { user } = account;
         const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
         assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
-        // So that an engine has reason to believe that nothing stands against an addition.
+        // After a successful addition, an engine might skip its checks.
         await addTo(subscriptions, callerOf(user, expired), [draft(50)], later(999));
         const before = await everythingOf(user);
         for (const [name, write] of Object.entries(WRITES)) {

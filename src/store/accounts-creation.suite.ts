@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { type Account, NOBODY } from "../account-store.ts";
 import { asUser, isRefusal, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 
@@ -14,16 +14,16 @@ import {
   later,
   NO_HASH,
   NOW,
+  newAccountNamed,
   newHash,
   SERVER,
   times,
-  wish,
 } from "./accounts-support.ts";
 
 export function describeCreation(context: AccountsContext): void {
   const { accounts, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, listOf, EMPTY, isGone } = context;
 
-  describe("the first account", () => {
+  describe("first account", () => {
     test("first account: a local list → taken over", async (t) => {
       const own = await openFor(t);
       assert.equal(await own.accounts.isEmpty(), true);
@@ -34,7 +34,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(before.total, 9);
 
       assert.equal(await own.accounts.isEmpty(), true, "a list is no account");
-      const ann = wish("ann");
+      const ann = newAccountNamed("ann");
       assert.equal(await own.accounts.create(4_711, ann, NOW), LOCAL_USER);
       assert.equal(await own.accounts.isEmpty(), false);
       const kept = {
@@ -49,7 +49,7 @@ export function describeCreation(context: AccountsContext): void {
       const [outcome] = await addTo(own.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
       assert.ok(outcome !== undefined && !isRefusal(outcome));
 
-      assert.equal(await own.accounts.create(4_712, wish("bob"), NOW), 4_712);
+      assert.equal(await own.accounts.create(4_712, newAccountNamed("bob"), NOW), 4_712);
       assert.deepEqual(await listOf(4_712, own.subscriptions), EMPTY);
       assert.deepEqual(
         (await own.accounts.list(0, 10)).map(({ user, name }) => [user, name]),
@@ -63,19 +63,19 @@ export function describeCreation(context: AccountsContext): void {
     test("first account: deleted → its list is gone, and no other account gets its user", async (t) => {
       const own = await openFor(t);
       await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
-      assert.equal(await own.accounts.create(4_711, wish("ann"), NOW), LOCAL_USER);
+      assert.equal(await own.accounts.create(4_711, newAccountNamed("ann"), NOW), LOCAL_USER);
       assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), true);
       assert.equal(await own.accounts.isEmpty(), true);
       assert.equal(await own.accounts.get(LOCAL_USER), undefined);
       assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
       await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
 
-      assert.equal(await own.accounts.create(4_712, wish("ann"), NOW), 4_712);
-      assert.equal(await own.accounts.create(4_713, wish("bob"), NOW), 4_713);
+      assert.equal(await own.accounts.create(4_712, newAccountNamed("ann"), NOW), 4_712);
+      assert.equal(await own.accounts.create(4_713, newAccountNamed("bob"), NOW), 4_713);
       assert.equal(await own.accounts.delete(asUser(4_712), NOW), true);
       assert.equal(await own.accounts.delete(asUser(4_713), NOW), true);
       assert.equal(await own.accounts.isEmpty(), true);
-      assert.equal(await own.accounts.create(4_714, wish("ann"), NOW), 4_714);
+      assert.equal(await own.accounts.create(4_714, newAccountNamed("ann"), NOW), 4_714);
       assert.deepEqual(await listOf(4_714, own.subscriptions), EMPTY);
       assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
     });
@@ -83,7 +83,7 @@ export function describeCreation(context: AccountsContext): void {
     test("first account: many created at once → one takes over the list", async (t) => {
       const own = await openFor(t);
       const made = await Promise.all(
-        times(5, (index) => own.accounts.create(4_711 + index, wish(`name-${index}`), NOW)),
+        times(5, (index) => own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`), NOW)),
       );
       assert.equal(countOf(made, LOCAL_USER), 1);
       for (const [index, user] of made.entries()) {
@@ -98,9 +98,15 @@ export function describeCreation(context: AccountsContext): void {
       const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
       assert.equal(await own.accounts.addCredential(SERVER, used), "added");
       assert.equal(await own.accounts.addCredential(SERVER, left), "added");
-      assert.equal(await own.accounts.create(4_711, wish("ann", { invitation: used.hash }), NOW), LOCAL_USER);
+      assert.equal(
+        await own.accounts.create(4_711, newAccountNamed("ann", { invitation: used.hash }), NOW),
+        LOCAL_USER,
+      );
       for (const { hash } of [used, left])
-        assert.equal(await own.accounts.create(4_712, wish("bob", { invitation: hash }), NOW), "not-invited");
+        assert.equal(
+          await own.accounts.create(4_712, newAccountNamed("bob", { invitation: hash }), NOW),
+          "not-invited",
+        );
       assert.equal(await own.accounts.find("bob", ""), undefined);
       assert.equal(await own.accounts.findCredential(used.hash), undefined);
     });
@@ -111,7 +117,7 @@ export function describeCreation(context: AccountsContext): void {
       for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
       const made = await Promise.all(
         setups.map(({ hash }, index) =>
-          own.accounts.create(4_711 + index, wish(`name-${index}`, { invitation: hash }), NOW),
+          own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitation: hash }), NOW),
         ),
       );
       assert.equal(countOf(made, LOCAL_USER), 1);
@@ -125,7 +131,7 @@ export function describeCreation(context: AccountsContext): void {
       const user = newUser();
       const at = new Date("2031-12-31T23:59:59.999Z");
       const password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
-      assert.equal(await accounts.create(user, wish(`ann.${user}@x+y`, { password }), at), user);
+      assert.equal(await accounts.create(user, newAccountNamed(`ann.${user}@x+y`, { password }), at), user);
       const kept = { account: { user, name: `ann.${user}@x+y`, issuer: "", createdAt: at }, password };
       assert.deepEqual(await accounts.find(`ann.${user}@x+y`, ""), kept);
       assert.deepEqual(await accounts.get(user), kept);
@@ -150,11 +156,14 @@ export function describeCreation(context: AccountsContext): void {
       const owners = issuers.map(newUser);
       for (const [index, issuer] of issuers.entries()) {
         const user = owners[index] ?? NOBODY;
-        assert.equal(await accounts.create(user, wish(name, { issuer, password: `hash ${user}` }), NOW), user);
+        assert.equal(
+          await accounts.create(user, newAccountNamed(name, { issuer, password: `hash ${user}` }), NOW),
+          user,
+        );
       }
       for (const [index, issuer] of issuers.entries()) {
         const user = newUser();
-        assert.equal(await accounts.create(user, wish(name, { issuer }), NOW), "name-taken");
+        assert.equal(await accounts.create(user, newAccountNamed(name, { issuer }), NOW), "name-taken");
         assert.equal(await accounts.get(user), undefined);
         const found = await accounts.find(name, issuer);
         assert.deepEqual([found?.account.user, found?.password], [owners[index], `hash ${owners[index]}`]);
@@ -181,7 +190,7 @@ export function describeCreation(context: AccountsContext): void {
       const made = new Map<UserId, string>();
       for (const subject of subjects) {
         const user = newUser();
-        assert.equal(await accounts.create(user, wish(subject, { issuer, password: "" }), NOW), user);
+        assert.equal(await accounts.create(user, newAccountNamed(subject, { issuer, password: "" }), NOW), user);
         made.set(user, subject);
       }
       for (const [user, name] of made) {
@@ -195,7 +204,7 @@ export function describeCreation(context: AccountsContext): void {
       const ids = [...times(6, newUser), LARGEST_USER];
       const [lowest = 0] = ids;
       for (const user of [3, 0, 6, 5, 1, 4, 2].map((index) => ids[index] ?? NOBODY))
-        assert.equal(await accounts.create(user, wish(`listed-${user}`), later(user % 1_000)), user);
+        assert.equal(await accounts.create(user, newAccountNamed(`listed-${user}`), later(user % 1_000)), user);
       const expected = ids.map((user) => ({
         user,
         name: `listed-${user}`,
@@ -220,7 +229,7 @@ export function describeCreation(context: AccountsContext): void {
       const [{ user, name }, reader] = [await newAccount(), newUser()];
       await addTo(subscriptions, asUser(reader), drafts(1, 1), NOW);
       for (const taken of [user, reader])
-        await assert.rejects(accounts.create(taken, wish(`name-${newUser()}`), NOW), StoreUnavailable);
+        await assert.rejects(accounts.create(taken, newAccountNamed(`name-${newUser()}`), NOW), StoreUnavailable);
       assert.equal((await accounts.get(user))?.account.name, name);
       assert.equal(await accounts.get(reader), undefined);
     });
@@ -229,16 +238,16 @@ export function describeCreation(context: AccountsContext): void {
       const issuer = "https://id.example";
       const [gone, other, next] = [newUser(), newUser(), newUser()];
       for (const user of [gone, other])
-        assert.equal(await accounts.create(user, wish(`name-${user}`, { issuer }), NOW), user);
+        assert.equal(await accounts.create(user, newAccountNamed(`name-${user}`, { issuer }), NOW), user);
       assert.equal(await accounts.delete(asUser(gone), NOW), true);
       assert.equal((await accounts.find(`name-${other}`, issuer))?.account.user, other);
-      assert.equal(await accounts.create(next, wish(`name-${gone}`, { issuer }), NOW), next);
+      assert.equal(await accounts.create(next, newAccountNamed(`name-${gone}`, { issuer }), NOW), next);
     });
 
     test("names: many at once → one gets it", async () => {
       const name = `name-${newUser()}`;
       const wanting = times(20, newUser);
-      const answers = await Promise.all(wanting.map((user) => accounts.create(user, wish(name), NOW)));
+      const answers = await Promise.all(wanting.map((user) => accounts.create(user, newAccountNamed(name), NOW)));
       assert.equal(countOf(answers, "name-taken"), 19);
       const winner = answers.find((answer) => typeof answer === "number");
       assert.equal(winner, wanting[answers.indexOf(winner ?? "name-taken")]);
@@ -250,11 +259,14 @@ export function describeCreation(context: AccountsContext): void {
   describe("invitations", () => {
     test("invitations: used → one account", async () => {
       const [user, { hash, credential }] = [newUser(), await invite()];
-      assert.equal(await accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW), user);
+      assert.equal(await accounts.create(user, newAccountNamed(`name-${user}`, { invitation: hash }), NOW), user);
       assert.equal(await accounts.findCredential(hash), undefined);
       assert.ok(!(await idsOf(NOBODY, "invitation")).includes(credential.id));
       const second = newUser();
-      assert.equal(await accounts.create(second, wish(`name-${second}`, { invitation: hash }), NOW), "not-invited");
+      assert.equal(
+        await accounts.create(second, newAccountNamed(`name-${second}`, { invitation: hash }), NOW),
+        "not-invited",
+      );
       assert.equal(await accounts.get(second), undefined);
     });
 
@@ -269,12 +281,12 @@ export function describeCreation(context: AccountsContext): void {
       const { accounts: others, subscriptions: lists } = await openFor(context);
       await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
       const [stranger, ann] = [newUser(), newUser()];
-      assert.equal(await others.create(stranger, wish("stranger", { isOwner: false }), NOW), stranger);
+      assert.equal(await others.create(stranger, newAccountNamed("stranger", { isOwner: false }), NOW), stranger);
       assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
       assert.equal(await others.delete(asUser(stranger), NOW), true, "a different user was deleted");
-      assert.equal(await others.create(ann, wish("ann"), NOW), LOCAL_USER);
+      assert.equal(await others.create(ann, newAccountNamed("ann"), NOW), LOCAL_USER);
       assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
-      assert.equal(await others.create(ann, wish("bob"), NOW), ann);
+      assert.equal(await others.create(ann, newAccountNamed("bob"), NOW), ann);
     });
 
     test("invitations: another credential → refused", async () => {
@@ -282,7 +294,7 @@ export function describeCreation(context: AccountsContext): void {
       const token = await add(user);
       const session = await add(user, { kind: "session" });
       const setup = await invite("setup");
-      // One that comes before all others must not stand for one that is not there.
+      // The first credential in the index must not be mistaken for a missing one.
       const first = {
         ...credential(NOBODY, { kind: "invitation" }),
         hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
@@ -290,7 +302,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await accounts.addCredential(SERVER, first), "added");
       for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
         const invited = newUser();
-        const answer = await accounts.create(invited, wish(`name-${invited}`, { invitation }), NOW);
+        const answer = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitation }), NOW);
         assert.equal(answer, "not-invited");
         assert.equal(await accounts.get(invited), undefined);
         assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
@@ -303,7 +315,7 @@ export function describeCreation(context: AccountsContext): void {
     test("invitations: the name is taken → still valid", async () => {
       const { name } = await newAccount();
       const { hash, credential } = await invite();
-      assert.equal(await accounts.create(newUser(), wish(name, { invitation: hash }), NOW), "name-taken");
+      assert.equal(await accounts.create(newUser(), newAccountNamed(name, { invitation: hash }), NOW), "name-taken");
       assert.deepEqual(await accounts.findCredential(hash), credential);
       await newAccount({ invitation: hash });
     });
@@ -312,7 +324,7 @@ export function describeCreation(context: AccountsContext): void {
       const { hash } = await invite();
       const invited = times(20, newUser);
       const answers = await Promise.all(
-        invited.map((user) => accounts.create(user, wish(`name-${user}`, { invitation: hash }), NOW)),
+        invited.map((user) => accounts.create(user, newAccountNamed(`name-${user}`, { invitation: hash }), NOW)),
       );
       assert.equal(countOf(answers, "not-invited"), 19);
       const found = await Promise.all(invited.map((user) => accounts.get(user)));
@@ -326,7 +338,7 @@ export function describeCreation(context: AccountsContext): void {
       const name = `name-${newUser()}`;
       const invitations = await Promise.all(times(10, () => invite()));
       const answers = await Promise.all(
-        invitations.map(({ hash }) => accounts.create(newUser(), wish(name, { invitation: hash }), NOW)),
+        invitations.map(({ hash }) => accounts.create(newUser(), newAccountNamed(name, { invitation: hash }), NOW)),
       );
       assert.equal(countOf(answers, "name-taken"), 9);
       for (const [index, { hash, credential }] of invitations.entries())

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
-import { type Credential, isAlive, type NewCredential, NOBODY, SESSION_IDLE_MS } from "../account-store.ts";
+import { type Credential, isValidAt, type NewCredential, NOBODY, SESSION_IDLE_MS } from "../account-store.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 import {
@@ -202,10 +202,10 @@ export function describeCredentials(context: AccountsContext): void {
       for (const { hash, credential } of made)
         assert.deepEqual(
           await accounts.findCredential(hash),
-          isAlive(credential, at) ? credential : undefined,
+          isValidAt(credential, at) ? credential : undefined,
           JSON.stringify(credential),
         );
-      const left = made.filter(({ credential }) => credential.kind === "token" && isAlive(credential, at));
+      const left = made.filter(({ credential }) => credential.kind === "token" && isValidAt(credential, at));
       assert.equal((await idsOf(user, "token")).length, left.length);
       assert.equal((await accounts.get(user))?.account.user, user);
       await accounts.sweep(at);

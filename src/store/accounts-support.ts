@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
 import {
   type Account,
   type AccountStore,
@@ -38,7 +38,7 @@ export function draft(number: number): Draft {
 export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
 
 /** Every password is different, as real hashes are: an engine may use them to detect a repeated attempt. */
-export function wish(name: string, more: Partial<NewAccount> = {}): NewAccount {
+export function newAccountNamed(name: string, more: Partial<NewAccount> = {}): NewAccount {
   return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
 }
 
@@ -65,7 +65,7 @@ export async function createContext(open: () => Promise<Stores>) {
   const { accounts, subscriptions } = await open();
   let users = 2 ** 40;
   // The first account is special and tested separately.
-  await accounts.create(newUser(), wish("first"), NOW);
+  await accounts.create(newUser(), newAccountNamed("first"), NOW);
 
   async function openFor(context: TestContext): Promise<Stores> {
     const stores = await open();
@@ -80,9 +80,9 @@ export async function createContext(open: () => Promise<Stores>) {
 
   async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
     const user = newUser();
-    const wished = wish(`name-${user}`, more);
-    assert.equal(await accounts.create(user, wished, NOW), user);
-    return { user, name: wished.name, issuer: wished.issuer, createdAt: NOW, password: wished.password };
+    const account = newAccountNamed(`name-${user}`, more);
+    assert.equal(await accounts.create(user, account, NOW), user);
+    return { user, name: account.name, issuer: account.issuer, createdAt: NOW, password: account.password };
   }
 
   async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {

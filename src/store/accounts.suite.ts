@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
 import type { AccountStore, Store } from "../account-store.ts";
 import { Accounts, hashSecret } from "../accounts.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
@@ -10,17 +10,27 @@ import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./accounts-changes.suite.ts";
 import { describeCreation } from "./accounts-creation.suite.ts";
 import { describeCredentials } from "./accounts-credentials.suite.ts";
-import { createContext, credential, draft, drafts, NOW, SERVER, type Stores, times, wish } from "./accounts-support.ts";
+import {
+  createContext,
+  credential,
+  draft,
+  drafts,
+  NOW,
+  newAccountNamed,
+  SERVER,
+  type Stores,
+  times,
+} from "./accounts-support.ts";
 
-/** Gives a user an account named `user-ID` and a list of so many items, one of them removed again. */
+/** Creates an account named `user-ID` with a list of this many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
-  assert.equal(await store.accounts.create(user, wish(`user-${user}`, { isOwner: false }), NOW), user);
+  assert.equal(await store.accounts.create(user, newAccountNamed(`user-${user}`, { isOwner: false }), NOW), user);
   for (let from = 0; from < count; from += 2_000)
     await addTo(store, asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
   assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
 }
 
-/** What `here` has confirmed as revoked is refused `there`, though it was in use there all the time. */
+/** Once `here` has confirmed a revocation, `there` rejects the credential, even if it was using it all the time. */
 export async function requireEnds(here: AccountStore, there: AccountStore): Promise<void> {
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
@@ -30,7 +40,7 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
     (user) => changing.delete(asUser(user), NOW),
   ];
   for (const [index, end] of ends.entries()) {
-    const user = await here.create(2 ** 41 + index, wish(`ends-${index}`), NOW);
+    const user = await here.create(2 ** 41 + index, newAccountNamed(`ends-${index}`), NOW);
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
@@ -53,10 +63,10 @@ export async function requireEnds(here: AccountStore, there: AccountStore): Prom
   }
 }
 
-/** After `here` has answered a revocation, nothing appears that `there` writes under the credential. */
+/** Once `here` has confirmed a revocation, no write by `there` with that credential takes effect. */
 export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
-    const user = await here.accounts.create(2 ** 42 + round, wish(`late-${round}`), NOW);
+    const user = await here.accounts.create(2 ** 42 + round, newAccountNamed(`late-${round}`), NOW);
     assert.ok(typeof user === "number");
     const token = credential(user);
     assert.equal(await here.accounts.addCredential(SERVER, token), "added");

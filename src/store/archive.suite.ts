@@ -6,7 +6,7 @@ import { type Row, TABLES, type Table, type Value } from "./tables.ts";
 
 const key = (number: number) => number.toString(16).padStart(32, "0");
 
-/** A row of any table whose values are all its own. */
+/** A row with values that no other row has. */
 function rowOf({ columns }: Table, number: number): Row {
   const make = { number: (n: number) => n, text: String, key, bytes: (n: number) => Buffer.from(key(n), "hex") };
   return columns.map(([, kind], column): Value => make[kind](10 * number + column));
@@ -41,9 +41,9 @@ export async function readAll(url: string): Promise<Record<string, Row[]>> {
   return all;
 }
 
-/** What is copied from one engine to another, whatever either is made of. `newUrl` leads to a database without data. */
+/** The contract of every engine's archive. `newUrl` returns the URL of an empty database. */
 export function describeArchive(engine: string, newUrl: () => Promise<string>): void {
-  describe(`an archive on ${engine}`, () => {
+  describe(`archive on ${engine}`, () => {
     test("archive: rows of every table → read as written", async () => {
       const url = await newUrl();
       await fill(url, 3);

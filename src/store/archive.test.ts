@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { UserError } from "../user-error.ts";
 import { describeArchive, fill, readAll } from "./archive.suite.ts";
 import { Checksum } from "./checksum.ts";
@@ -102,7 +102,7 @@ test("backup: others write meanwhile → it has the content of one instant", asy
   await fill(`file:${file}`, 20_000);
   const writer = new DatabaseSync(file);
   writer.exec("pragma journal_mode = wal");
-  // Each transaction removes a row from two tables: of one instant, both have lost as many.
+  // Each transaction removes one row from both tables, so in a snapshot both have lost the same number.
   const remove = ["subscriptions", "removals"].map(
     (table) => `delete from ${table} where sequence = (select max(sequence) from ${table})`,
   );

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { draftOf, draftsOf, idOf, wordOf } from "../../test/lists.ts";
-import { fc } from "../../test/properties.ts";
+import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
+import { fc } from "../../test/support/properties.ts";
 import {
   asUser,
   type Change,
@@ -193,7 +193,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       let next = 0;
       for await (const piece of everySubscription(store, user)) {
         read.push(...piece.map(({ id }) => id));
-        // What was read already, and so moves everything after it.
+        // Removes items that were already read, so that the later ones move up.
         await change(user, remove(next), remove(next + 1), draftOf(5_000 + next, 5_000 + next));
         next += 2;
       }

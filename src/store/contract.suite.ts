@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, findOne, removeFrom, wordOf } from "../../test/lists.ts";
-import { fc } from "../../test/properties.ts";
+import { addTo, findOne, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { fc } from "../../test/support/properties.ts";
 import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./changes.suite.ts";
 
@@ -17,10 +17,10 @@ function draft(id: number, feed: number | string): Draft {
   };
 }
 
-/** What any engine must do, whatever it is made of. `store` is a new one, without data. */
+/** The contract of every engine. `store` is empty. */
 export function describeStore(engine: string, store: SubscriptionStore): void {
   describeChanges(engine, store);
-  describe(`the store on ${engine}`, () => {
+  describe(`store on ${engine}`, () => {
     let users = 100;
     const newUser = (): UserId => {
       users += 1;
@@ -306,7 +306,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       test("quota: single additions → refused at the limit, accepted after a removal", async () => {
         const caller = withQuota(newUser(), 2);
         const addOne = async (id: number) => (await addTo(store, caller, [draft(id, id)], NOW)).map(quotaWord).join();
-        // The first two make an engine believe that nothing stands against the next.
+        // After two successful additions, an engine might skip its checks.
         assert.deepEqual([await addOne(1), await addOne(2), await addOne(3), await addOne(3)].slice(2), [
           "max 2",
           "max 2",

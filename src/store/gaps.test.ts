@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/properties.ts";
+import { fc } from "../../test/support/properties.ts";
 import { assertPageComplete, type Gaps, locate, withGaps } from "./gaps.ts";
 
 test("locate: no gaps → the item of a rank has the next number", () => {

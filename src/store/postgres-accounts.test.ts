@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { startPostgres } from "../../test/postgres.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
 import { asUser } from "../subscriptions.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
 import { openStore } from "./engines.ts";

@@ -104,9 +104,9 @@ export class PostgresAccounts implements AccountStore {
     return rows.map(toAccount);
   }
 
-  setPassword(caller: Caller, wished: NewPassword, at: Date): Promise<boolean> {
+  setPassword(caller: Caller, newPassword: NewPassword, at: Date): Promise<boolean> {
     const { user } = caller;
-    const { password, keepSession, expectedHash } = wished;
+    const { password, keepSession, expectedHash } = newPassword;
     return this.#transact(async (connection) => {
       const former = await lockAccount(connection, user);
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
@@ -161,7 +161,10 @@ export class PostgresAccounts implements AccountStore {
     });
     if (isDone) {
       await this.#erase(user).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, but its list not completely", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
+          cause,
+          unknown: true,
+        });
       });
     }
     return isDone;

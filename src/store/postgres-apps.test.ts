@@ -1,6 +1,6 @@
-import { startPostgres, suiteDatabase } from "../../test/postgres.ts";
-import { open } from "../../test/postgres-stores.ts";
-import { runs } from "../../test/properties.ts";
+import { startPostgres, suiteDatabase } from "../../test/support/postgres.ts";
+import { open } from "../../test/support/postgres-stores.ts";
+import { runs } from "../../test/support/properties.ts";
 import { describeConvergence } from "./app-convergence.suite.ts";
 import { describeApps } from "./apps.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";

@@ -48,7 +48,7 @@ async function begin(
   url: string,
   statement: string,
 ): Promise<{ connection: Connection; close: (end: "commit" | "rollback") => Promise<void> }> {
-  const postgres = new Postgres(url, 1, { patient: true });
+  const postgres = new Postgres(url, 1, { hasNoTimeout: true });
   const connection = await postgres.take();
   await connection.query(statement);
   let isOpen = true;

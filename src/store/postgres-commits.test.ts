@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, wordOf } from "../../test/lists.ts";
-import { startPostgres } from "../../test/postgres.ts";
+import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
   fails,
@@ -16,7 +16,7 @@ import {
   statementsOf,
   total,
   USER,
-} from "../../test/postgres-stores.ts";
+} from "../../test/support/postgres-stores.ts";
 import {
   AccessRevoked,
   asUser,

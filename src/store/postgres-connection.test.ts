@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { startPostgres } from "../../test/postgres.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
 import { codeOf, isRefusedCommit, named, Postgres, readServers } from "./postgres-connection.ts";
 
 const server = await startPostgres();

@@ -45,8 +45,8 @@ export class Postgres {
   #current = 0;
   #canName = true;
 
-  /** With `patient`, statements have no timeout. */
-  constructor(url: string, connections: number, options: { readonly patient?: boolean } = {}) {
+  /** With `hasNoTimeout`, a statement may take any time. */
+  constructor(url: string, connections: number, options: { readonly hasNoTimeout?: boolean } = {}) {
     this.#servers = readServers(url);
     const currentServer = () => this.#servers[this.#current];
     class ServerClient extends pg.Client {
@@ -59,7 +59,7 @@ export class Postgres {
       max: connections,
       connectionTimeoutMillis: CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
-      query_timeout: options.patient === true ? 0 : STATEMENT_MS,
+      query_timeout: options.hasNoTimeout === true ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,

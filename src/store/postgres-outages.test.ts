@@ -2,9 +2,17 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, wordOf } from "../../test/lists.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { databaseOf, isUnavailable, NOW, open, openOverProxy, total, USER } from "../../test/postgres-stores.ts";
+import { addTo, draftsOf as drafts, wordOf } from "../../test/support/lists.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import {
+  databaseOf,
+  isUnavailable,
+  NOW,
+  open,
+  openOverProxy,
+  total,
+  USER,
+} from "../../test/support/postgres-stores.ts";
 import { asUser, isRefusal, StoreUnavailable } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 

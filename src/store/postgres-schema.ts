@@ -290,7 +290,7 @@ async function migrate(connection: Connection): Promise<void> {
   const version = Number(rows[0]?.version);
   if (version > MIGRATIONS.length) {
     throw new UserError(
-      `The database was made by a newer Earmark (schema ${version}, this one knows ${MIGRATIONS.length}). Install that version or a later one.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${MIGRATIONS.length}). Install that version or a later one.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);

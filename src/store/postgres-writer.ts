@@ -29,7 +29,7 @@ export type JobAnswer =
 /** Number of removals to erase at a time. */
 const FORGOTTEN_AT_ONCE = 1_000;
 
-/** Jobs of one user that share a transaction, through all attempts at it. */
+/** Jobs of one user that share a transaction, across retries. */
 interface Group {
   readonly postgres: Postgres;
   readonly user: UserId;
@@ -57,9 +57,9 @@ const LOCK = named("select sequence, total, forgotten_sequence from earmark.list
 const ADVANCE = named("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
 
 /**
- * Inserts items by their distance from the list's sequence number. It selects from the user's row of `lists`: so a Citus
- * coordinator sends it to the one node that has the list, and its row count and errors are those of that node; otherwise
- * it would pull the rows together and copy them.
+ * Inserts items with sequence numbers relative to that of the list. It selects from the user's row of `lists`, so that a
+ * Citus coordinator routes it to the one node that has the list and reports that node's row count and errors, instead of
+ * copying the rows itself.
  */
 const INSERT = named(`
   insert into earmark.subscriptions (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at)
@@ -70,8 +70,8 @@ const INSERT = named(`
   where l.user_id = $1 and l.sequence <> ${DELETED}`);
 
 /**
- * After a `begin` that failed, a statement is a transaction by itself, and this one then inserts nothing: within ours, the
- * lock of the list has assigned a transaction id.
+ * Inserts nothing outside our transaction. If `begin` failed, each pipelined statement is its own transaction, which has no
+ * id yet; in ours, locking the list has assigned one.
  */
 const INSERT_IF_NEW = named(`${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`);
 
@@ -175,8 +175,8 @@ function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked)
 }
 
 /**
- * Adds without reading the list, as if it were empty: most additions are new, and what is not inserted shows that some are
- * not. Undefined, with nothing written, if the answers depend on the list after all.
+ * Adds without reading the list first, because most additions are new; a lower row count means that some are not. Returns
+ * undefined and writes nothing if the outcome depends on the list's content.
  */
 async function addUnread(connection: Connection, group: Group): Promise<readonly JobAnswer[] | undefined> {
   const { jobs } = group;
@@ -209,7 +209,7 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
   return written.answers;
 }
 
-/** Reads what the jobs are about, applies them in memory, and writes the difference. */
+/** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
 async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
   const locked = await lockList(connection, group);
   const { list, isRevoked } = locked;
@@ -221,7 +221,7 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
 }
 
 /**
- * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs are about.
+ * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs refer to.
  * Each key is looked up by itself: given an array of keys, the planner may read the user's whole list instead.
  */
 async function lockList(connection: Connection, group: Group): Promise<LockedList> {

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/lists.ts";
-import { startPostgres } from "../../test/postgres.ts";
-import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/postgres-stores.ts";
+import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
 import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
 const server = await startPostgres(["max_connections=40"]);
 
-/** Statements that lock and read a list; of a group that reads and then writes; of one that adds without reading. */
+/** Number of statements: to lock and read a list; of a group that reads, then writes; of one that adds without reading. */
 const READ = 4;
 const READ_AND_WRITE = READ + 3;
 const ADD = 5;
@@ -65,7 +65,7 @@ test("change: three processes write one list → each feed once, in order, witho
   await Promise.all(
     stores.map(async (store, side) => {
       for (let round = 0; round < 40; round += 1) {
-        // Mostly one's own, and some that the others want as well.
+        // Most batches differ between the processes; every fifth is the same.
         const isShared = round % 5 === 4;
         const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
         const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);

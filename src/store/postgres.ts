@@ -42,7 +42,7 @@ export async function preparePostgres(
   url: string,
   isDistributed: boolean,
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
-  const postgres = new Postgres(url, 1, { patient: true });
+  const postgres = new Postgres(url, 1, { hasNoTimeout: true });
   try {
     await prepareDatabase(postgres, nameOf(url));
     return { distributed: isDistributed ? await postgres.use(distribute) : undefined };

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { temporaryFolder } from "../../test/harness.ts";
-import { cleanEnvironment, EARMARK } from "../../test/process.ts";
+import { cleanEnvironment, EARMARK } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
 import { openStore } from "./engines.ts";
 

@@ -17,20 +17,25 @@ import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from ".
 import { reading } from "./sqlite-file.ts";
 import { tablesDeleted } from "./tables.ts";
 
-/** A change of accounts, as sent to the writer thread, which replies with one of the numbers below. */
+/** An account change, as sent to the writer thread, which replies with one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
   | { readonly kind: "delete"; readonly user: UserId }
   /** Erases one step of a deleted list. */
   | { readonly kind: "erase"; readonly user: UserId }
-  | ({ readonly kind: "open" } & NewCredential)
-  | { readonly kind: "close"; readonly user: UserId; readonly of: Credential["kind"]; readonly id: string }
+  | ({ readonly kind: "add-credential" } & NewCredential)
+  | {
+      readonly kind: "remove-credential";
+      readonly user: UserId;
+      readonly credentialKind: Credential["kind"];
+      readonly id: string;
+    }
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
-/** The account is deleted, but its list not completely. */
+/** The account is deleted, but part of its list has not been erased yet. */
 const MORE = 8;
 
 /** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
@@ -44,7 +49,7 @@ export function isErased({ kind }: AccountChange, answer: number | undefined): b
 /** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
 
-/** Applies changes of accounts inside the transaction of the writer thread. A refused change writes nothing. */
+/** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -63,13 +68,13 @@ export class AccountWriter {
         return this.#delete(change.user);
       case "erase":
         return this.#erase(change.user);
-      case "open":
-        return this.#open(change);
-      case "close":
+      case "add-credential":
+        return this.#addCredential(change);
+      case "remove-credential":
         return this.#run(
           "delete from credentials where user_id = ? and kind = ? and id = ?",
           change.user,
-          change.of,
+          change.credentialKind,
           idKey(change.id),
         );
       case "touch":
@@ -89,7 +94,7 @@ export class AccountWriter {
   }
 
   #create(change: AccountChange & { kind: "create" }): number {
-    const { user: wished, name, issuer, password, invitation, at } = change;
+    const { user: requested, name, issuer, password, invitation, at } = change;
     const key = identityKey(name, issuer);
     const decision = decideNewAccount(change, {
       hasAccounts: this.#has("select 1 from accounts limit 1"),
@@ -109,7 +114,7 @@ export class AccountWriter {
     if (decision === "not-invited") return NOT_INVITED;
     if (decision === "name-taken") return NAME_TAKEN;
     const isLocal = decision.becomesLocalUser;
-    const user = isLocal ? LOCAL_USER : wished;
+    const user = isLocal ? LOCAL_USER : requested;
     if (
       this.#has("select 1 from accounts where user_id = ?", user) ||
       (!isLocal && this.#has("select 1 from lists where user_id = ?", user))
@@ -178,7 +183,7 @@ export class AccountWriter {
     return DONE;
   }
 
-  #open({ credential, hash, atMost, password }: AccountChange & { kind: "open" }): number {
+  #addCredential({ credential, hash, atMost, password }: AccountChange & { kind: "add-credential" }): number {
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     const account = this.#get("select password from accounts where user_id = ?", user);
     if (user !== NOBODY && account === undefined) return GONE;
@@ -311,7 +316,10 @@ export class SqliteAccounts implements AccountStore {
     const answer = await this.#write({ kind: "delete", user }, credentialHash, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
-        throw new StoreUnavailable("the account is deleted, but its list not completely", { cause, unknown: true });
+        throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
+          cause,
+          unknown: true,
+        });
       });
     }
     return answer !== NOTHING;
@@ -323,7 +331,7 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async addCredential({ credentialHash }: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const answer = await this.#write({ kind: "open", ...added }, credentialHash, added.credential.createdAt);
+    const answer = await this.#write({ kind: "add-credential", ...added }, credentialHash, added.credential.createdAt);
     if (answer === FULL) return "full";
     return answer === DONE ? "added" : "gone";
   }
@@ -340,7 +348,9 @@ export class SqliteAccounts implements AccountStore {
 
   async removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
     const { user, credentialHash } = caller;
-    return (await this.#write({ kind: "close", user, of: kind, id }, credentialHash, at)) === DONE;
+    return (
+      (await this.#write({ kind: "remove-credential", user, credentialKind: kind, id }, credentialHash, at)) === DONE
+    );
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {

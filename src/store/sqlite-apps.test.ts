@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { after } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { runs } from "../../test/properties.ts";
+import { runs } from "../../test/support/properties.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { describeConvergence, describePlantedFaults } from "./app-convergence.suite.ts";
 import { describeApps } from "./apps.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { temporaryFolder } from "../../test/harness.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { claimFile, inspectFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";

@@ -94,13 +94,13 @@ function migrate(path: string, onWarning: ((warning: string) => void) | undefine
   }
 }
 
-/** Rewrites a file without remains of deleted data. This needs free space of twice its size. */
+/** Rewrites a file without remnants of deleted data. This needs twice its size in free space. */
 function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: string) => void) | undefined): void {
   try {
     database.exec("vacuum");
   } catch (error) {
     onWarning?.(
-      `${path} still contains remains of deleted data, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
+      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
     );
   }
 }

@@ -36,8 +36,8 @@ export type GroupAnswer =
   | { readonly failure: Error; readonly unknown: boolean };
 
 /**
- * Changes on their way between threads, where texts are cloned four times as fast as objects: kind, id, fallback id, feed URL
- * and feed of each, "" for what it does not have.
+ * Changes as sent between threads, because strings are cloned four times as fast as objects: kind, id, fallback id, feed
+ * URL and feed of each change, "" for a missing value.
  */
 export type PackedChanges = readonly string[];
 

@@ -45,7 +45,7 @@ export class ListWriter {
     };
     this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
-    // Any other conflict is an error of ours.
+    // Any other conflict is a bug.
     this.insert = prepare(`
       insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
       on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);

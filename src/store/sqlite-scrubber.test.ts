@@ -4,8 +4,8 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test/harness.ts";
-import { addTo, removeFrom } from "../../test/lists.ts";
+import { addTo, removeFrom } from "../../test/support/lists.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import type { Store } from "../account-store.ts";
 import { asUser, type Draft } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
@@ -71,7 +71,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
     [...markersIn(file)].some((marker) => !wanted.has(marker)),
     "the log has copies until the sweep",
   );
-  // As a store does that is opened an hour later: it rewrites the file once a minute at most.
+  // A store that is opened again, because one store rewrites the file at most once a minute.
   await store.close();
   const later = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => later.close());

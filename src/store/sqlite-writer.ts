@@ -26,7 +26,7 @@ class Writer {
   readonly #accounts: AccountWriter;
   readonly #apps: AppWriter;
   readonly #scrubber: Scrubber;
-  /** Cached expiry of credentials, valid until the next change of accounts in this group. */
+  /** Cached expiry of credentials, valid until the next account change in this group. */
   readonly #expiries = new Map<string, number>();
   #isCommitting = false;
 

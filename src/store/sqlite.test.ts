@@ -5,8 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { temporaryFolder } from "../../test/harness.ts";
-import { addTo, draftsOf as drafts, removeFrom } from "../../test/lists.ts";
+import { addTo, draftsOf as drafts, removeFrom } from "../../test/support/lists.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
 import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
@@ -137,7 +137,7 @@ test("open, page: a damaged file → an error, never a shorter list", async () =
   writeFileSync(file, bytes);
   await assert.rejects(open(file), (error: Error) => error instanceof UserError && error.message.includes("damaged"));
 
-  // One that is too large to be looked through at start, or is damaged later.
+  // A file that is damaged while it is open, or is too large to be checked at start.
   const other = newFile();
   const store = await open(other);
   await addTo(store, asUser(USER), drafts(0, 31), NOW);

@@ -64,7 +64,7 @@ class SqliteStore implements Store {
     this.#release = release;
     const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
       const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
-      // An erasure always continues, because its account is already deleted.
+      // An erasure is part of a deletion, which has already been counted.
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);

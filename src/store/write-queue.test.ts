@@ -82,7 +82,7 @@ test("write queue: a group ends while jobs wait → the next one is written befo
 test("write queue: the same clients write again and again → two groups of equal size take turns", async () => {
   const { queue, groups, release } = createQueue();
   const clients = Array.from({ length: 6 }, async (_, client) => {
-    // The first one comes alone.
+    // The first client starts alone.
     if (client > 0) await nextGroup();
     for (let turn = 0; turn < 6; turn += 1) await queue.push(`${client}`, 1, client);
   });

@@ -62,7 +62,7 @@ export class WriteQueue<Job, Result> {
     this.#running = undefined;
   }
 
-  /** Writes a group. Returns how to tell its jobs; undefined if none waits. */
+  /** Writes the next group. Resolves to a function that settles its jobs; undefined if no job is waiting. */
   #writeNext(): Promise<() => void> | undefined {
     const group = this.#takeGroup();
     return group.length === 0 ? undefined : this.#write(group);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { PASSWORD } from "../http-accounts.ts";
+import { PASSWORD } from "../support/http-accounts.ts";
 import { applyChanges, readChanges, readPlays, readPosted, uploadActions } from "./antennapod.ts";
 import {
   ACTIONS,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN } from "../harness.ts";
-import { documentOf, JSONAPI, newUser, start } from "../http-accounts.ts";
+import { documentOf, JSONAPI, newUser, start } from "../support/http-accounts.ts";
+import { type Answer, ATOMIC, add, callServer, newId, PLAIN } from "../support/server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: readers check the shape of a response
 export type Json = any;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readOpml } from "../../src/opml/read.ts";
-import { PASSWORD } from "../http-accounts.ts";
+import { PASSWORD } from "../support/http-accounts.ts";
 import {
   AppHttp,
   basic,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PASSWORD } from "../http-accounts.ts";
+import { PASSWORD } from "../support/http-accounts.ts";
 import {
   ADD_ACTIONS,
   AppHttp,

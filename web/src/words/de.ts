@@ -220,7 +220,7 @@ export const de: Words = {
     offline: "Du bist offline. Änderungen werden erneut versucht.",
     unreachable: "Der Server ist nicht erreichbar. Neuer Versuch …",
     busy: "Der Server ist ausgelastet. Neuer Versuch …",
-    blocked: "Etwas zwischen dieser Seite und dem Server blockiert sie, etwa ein Proxy mit eigener Anmeldung.",
+    blocked: "Etwas zwischen dieser Seite und dem Server blockiert Anfragen, etwa ein Proxy mit eigener Anmeldung.",
     reload: "Seite neu laden",
   },
 

@@ -125,7 +125,7 @@ export const en = {
     stepOne: "In an app that supports Earmark, choose Earmark as the sync service.",
     stepTwo: "Enter the server URL above.",
     stepNoToken: "That’s it: this server has a single user and needs no password.",
-    stepToken: "Create a token for the app below and enter it, or scan its QR code.",
+    stepToken: "Create a token below and enter it in the app, or scan its QR code.",
     developers: "Building an app?",
     readApi: "Read the API documentation",
     qr: "Server URL as a QR code",
@@ -218,7 +218,7 @@ export const en = {
     offline: "You are offline. Changes will be retried.",
     unreachable: "Can’t reach the server. Retrying…",
     busy: "The server is busy. Retrying…",
-    blocked: "Something between this page and the server is blocking it, such as a proxy with its own sign-in.",
+    blocked: "Something between this page and the server is blocking requests, such as a proxy with its own sign-in.",
     reload: "Reload the page",
   },
   failure: {

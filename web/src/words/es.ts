@@ -218,7 +218,8 @@ export const es: Words = {
     offline: "No tienes conexión. Los cambios se volverán a intentar.",
     unreachable: "No se puede conectar con el servidor. Reintentando…",
     busy: "El servidor está ocupado. Reintentando…",
-    blocked: "Algo entre esta página y el servidor la bloquea, por ejemplo un proxy con su propio inicio de sesión.",
+    blocked:
+      "Algo entre esta página y el servidor bloquea las solicitudes, por ejemplo un proxy con su propio inicio de sesión.",
     reload: "Recargar la página",
   },
 

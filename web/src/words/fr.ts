@@ -221,7 +221,8 @@ export const fr: Words = {
     offline: "Vous êtes hors ligne. Les modifications seront retentées.",
     unreachable: "Le serveur est injoignable. Nouvel essai…",
     busy: "Le serveur est occupé. Nouvel essai…",
-    blocked: "Quelque chose entre cette page et le serveur la bloque, par exemple un proxy avec sa propre connexion.",
+    blocked:
+      "Quelque chose entre cette page et le serveur bloque les requêtes, par exemple un proxy avec sa propre connexion.",
     reload: "Recharger la page",
   },
 

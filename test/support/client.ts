@@ -9,9 +9,9 @@ import {
   createClient,
   EarmarkError,
   type SubscribeResult,
-} from "../client/src/index.ts";
+} from "../../client/src/index.ts";
 import { newToken, signUp } from "./accounts.ts";
-import { startServer } from "./harness.ts";
+import { startServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 

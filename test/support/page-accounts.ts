@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
-import { Accounts } from "../src/accounts.ts";
-import { asUser, everySubscription, type UserId } from "../src/subscriptions.ts";
-import { en, type Words } from "../web/src/words/en.ts";
+import { Accounts } from "../../src/accounts.ts";
+import { asUser, everySubscription, type UserId } from "../../src/subscriptions.ts";
+import { en, type Words } from "../../web/src/words/en.ts";
 import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
-import { ATOMIC, add, newId, startServer, type TestServer } from "./harness.ts";
+import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
 
 const { account } = en;
 export const PASSWORD = "correct horse battery";

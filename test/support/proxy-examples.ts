@@ -9,8 +9,8 @@ import { delimiter, join } from "node:path";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type Answer, PLAIN, temporaryFolder } from "./harness.ts";
 import { type RunningServer, start } from "./process.ts";
+import { type Answer, PLAIN, temporaryFolder } from "./server.ts";
 
 /** nginx and Caddy, configured by the examples in deploy/. */
 export const PATH = [process.env["PATH"], "/usr/sbin", "/usr/bin"].join(delimiter);
@@ -23,7 +23,7 @@ for (const [program, flag] of [
     throw new Error(`${program} is not installed or does not start. On Debian: apt-get install nginx caddy`);
 }
 
-const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
+const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const [CERTIFICATE, KEY] = [fixture("localhost.crt"), fixture("localhost.key")];
 export const ca = readFileSync(CERTIFICATE);
 
@@ -47,7 +47,7 @@ export interface Example {
   readonly prepare: (example: string, folder: string) => readonly [string, ...string[]];
 }
 
-export const readExample = (file: string) => readFileSync(new URL(`../deploy/${file}`, import.meta.url), "utf8");
+export const readExample = (file: string) => readFileSync(new URL(`../../deploy/${file}`, import.meta.url), "utf8");
 
 function replace(text: string, from: string, to: string): string {
   assert.ok(text.includes(from), `the example has no ${JSON.stringify(from)}`);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { ERRORS, type ErrorCode } from "../src/errors.ts";
+import { ERRORS, type ErrorCode } from "../../src/errors.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 interface Reference {
@@ -32,7 +32,7 @@ export interface OpenApi {
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-export const DOCUMENT: OpenApi = JSON.parse(readFileSync(new URL("../docs/openapi.json", import.meta.url), "utf8"));
+export const DOCUMENT: OpenApi = JSON.parse(readFileSync(new URL("../../docs/openapi.json", import.meta.url), "utf8"));
 
 /** What came back, as the harness has it. */
 export interface Answered {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { Accounts } from "../src/accounts.ts";
-import { type Answer, PLAIN, startServer, type TestServer } from "./harness.ts";
+import { Accounts } from "../../src/accounts.ts";
+import { type Answer, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { type CallOptions, callServer, PLAIN } from "./harness.ts";
+import { type CallOptions, callServer, PLAIN } from "./server.ts";
 
 /** Someone with an account who is signed in. */
 export interface SignedIn {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { document, exchange, fromElsewhere, writeRequest } from "./accounts.ts";
-import { ATOMIC, add, newId, PLAIN } from "./harness.ts";
 import { assertWithout, CANARY, canaries, canary, type Headers } from "./secret-search.ts";
+import { ATOMIC, add, newId, PLAIN } from "./server.ts";
 
 export interface Ask {
   readonly what: string;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { StoreUnavailable } from "../src/subscriptions.ts";
-import { type Answer, add, newId, PLAIN, type TestServer } from "./harness.ts";
+import { StoreUnavailable } from "../../src/subscriptions.ts";
+import { type Answer, add, newId, PLAIN, type TestServer } from "./server.ts";
 
 /** Helpers for tests of what is between the server and its clients: proxies, base paths and browsers. */
 export const ACCOUNTS = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" };

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
-export const EARMARK = fileURLToPath(new URL("../bin/earmark", import.meta.url));
+export const EARMARK = fileURLToPath(new URL("../../bin/earmark", import.meta.url));
 
 /** As `npm start` does it. */
-const { scripts } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   scripts: { start: string };
 };
 export const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));

@@ -38,7 +38,7 @@ function placeCertificate(data: string): string[] {
     ["ssl_key_file", "localhost.key"],
   ] as const) {
     const place = join(data, name);
-    cpSync(fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)), place);
+    cpSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), place);
     chmodSync(place, 0o600);
     giveToServer(place);
     settings.push(`${setting}=${place}`);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
-import type { Store } from "../src/account-store.ts";
-import { openStore } from "../src/store/engines.ts";
-import type { StoreOptions } from "../src/store/store-options.ts";
-import { asUser, type Caller, StoreUnavailable, type SubscriptionStore } from "../src/subscriptions.ts";
+import type { Store } from "../../src/account-store.ts";
+import { openStore } from "../../src/store/engines.ts";
+import type { StoreOptions } from "../../src/store/store-options.ts";
+import { asUser, type Caller, StoreUnavailable, type SubscriptionStore } from "../../src/subscriptions.ts";
 import { addTo, draftsOf, idOf } from "./lists.ts";
 import type { PostgresServer } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";

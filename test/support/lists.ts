@@ -6,7 +6,7 @@ import {
   type Subscription,
   type SubscriptionStore,
   type UserId,
-} from "../src/subscriptions.ts";
+} from "../../src/subscriptions.ts";
 
 /** Drafts of feeds that have these numbers. */
 export function draftsOf(from: number, count = 1): Draft[] {

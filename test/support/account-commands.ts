@@ -3,12 +3,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Accounts, isRefused } from "../src/accounts.ts";
-import { openStore } from "../src/store/engines.ts";
-import { asUser } from "../src/subscriptions.ts";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./harness.ts";
+import { Accounts, isRefused } from "../../src/accounts.ts";
+import { openStore } from "../../src/store/engines.ts";
+import { asUser } from "../../src/subscriptions.ts";
 import { startPostgres } from "./postgres.ts";
 import { cleanEnvironment, EARMARK, type Ended, type RunningServer, SERVE, start } from "./process.ts";
+import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./server.ts";
 
 export type Settings = Readonly<Record<string, string>>;
 

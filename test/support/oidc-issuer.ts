@@ -5,8 +5,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
-import { RequestFailure } from "../src/errors.ts";
-import { createVerifier, type VerifierOptions } from "../src/http/oidc.ts";
+import { RequestFailure } from "../../src/errors.ts";
+import { createVerifier, type VerifierOptions } from "../../src/http/oidc.ts";
 
 export const AUDIENCE = "https://earmark.example/";
 export const DISCOVERY = "/.well-known/openid-configuration";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { Accounts, isRefused } from "../src/accounts.ts";
-import { startAppLogin } from "../src/app-logins.ts";
-import type { Access } from "../src/http/authenticate.ts";
-import type { Route } from "../src/http/router.ts";
+import { Accounts, isRefused } from "../../src/accounts.ts";
+import { startAppLogin } from "../../src/app-logins.ts";
+import type { Access } from "../../src/http/authenticate.ts";
+import type { Route } from "../../src/http/router.ts";
 import {
   document,
   exchange,
@@ -13,8 +13,8 @@ import {
   signUp,
   writeRequest,
 } from "./accounts.ts";
-import { ATOMIC, add, callServer, newId, PLAIN, startServer, type TestServer } from "./harness.ts";
 import type { Later } from "./postgres.ts";
+import { ATOMIC, add, callServer, newId, PLAIN, startServer, type TestServer } from "./server.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const LATE = new Date("2031-06-15T12:00:00.000Z");

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Locator, Page, Route } from "playwright-core";
-import { en, type Words } from "../web/src/words/en.ts";
+import { en, type Words } from "../../web/src/words/en.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
-import { add, newId, startServer, type TestServer } from "./harness.ts";
+import { add, newId, startServer, type TestServer } from "./server.ts";
 
 const browser = await launch();
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, newId, PLAIN, startServer } from "./harness.ts";
+import { ATOMIC, add, newId, PLAIN, startServer } from "./server.ts";
 
 /** Longer than any response takes, even on a busy machine. */
 export const PATIENCE_MS = 5_000;

@@ -6,10 +6,10 @@ import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { newToken, signUp } from "./accounts.ts";
-import { callServer } from "./harness.ts";
 import { type RunningServer, start } from "./process.ts";
 import { baseHeaders, bearer, type Person } from "./secret-requests.ts";
 import { assertWithout, canary, type Headers, keep } from "./secret-search.ts";
+import { callServer } from "./server.ts";
 
 export const METRICS_TOKEN = keep(`metrics.${randomBytes(16).toString("hex")}`, "the token of metrics");
 

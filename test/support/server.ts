@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after } from "node:test";
-import type { Store } from "../src/account-store.ts";
-import { type Config, readConfig } from "../src/config.ts";
-import { createMetrics } from "../src/http/metrics.ts";
-import { createServer, type Server } from "../src/http/server.ts";
-import { openStore } from "../src/store/engines.ts";
+import type { Store } from "../../src/account-store.ts";
+import { type Config, readConfig } from "../../src/config.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
+import { createServer, type Server } from "../../src/http/server.ts";
+import { openStore } from "../../src/store/engines.ts";
 
 import { checkAnswer } from "./openapi.ts";
 import { createDatabase, type Later, startPostgres } from "./postgres.ts";

@@ -32,7 +32,7 @@ interface Unpacked {
   readonly libraries: readonly string[];
 }
 
-const PROJECT = fileURLToPath(new URL("..", import.meta.url));
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 const CACHE = join(PROJECT, "node_modules", ".cache", "chromium");
 /** Describes what a folder of the cache contains. */
 const DESCRIPTION = "unpacked.json";

@@ -14,7 +14,7 @@ export interface Package extends Locked {
   readonly name: string;
 }
 
-const root = new URL("..", import.meta.url);
+const root = new URL("../..", import.meta.url);
 export const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 
 /** Every package of a lockfile, sorted by name. The entry without a path is the project itself. */
@@ -57,8 +57,9 @@ export function writeThirdParty(): string {
   const [server, page] = [serverPackages(), pagePackages()];
   return `# Third-party packages
 
-Generated from the lockfiles by \`node test/third-party.ts > THIRD-PARTY.md\`. The license text of
-each package is in its folder in \`node_modules\`. Tools that only build or test are not listed.
+Generated from the lockfiles by \`node test/support/third-party.ts > THIRD-PARTY.md\`. The license
+text of each package is in its folder in \`node_modules\`. Tools that only build or test are not
+listed.
 
 ## Server: ${server.length} packages
 
