@@ -107,7 +107,7 @@ class Site {
     const seen = this.#disarm();
     this.#words = `${this.#db.engine}, ${how} at step ${step} (${seen})`;
     const ready = await call(this.#port, "GET", "/readyz");
-    if (ready?.status !== 200) this.#violate(`/readyz answers ${ready?.status} when all is over`);
+    if (ready?.status !== 200) this.#violate(`/readyz answers ${ready?.status} at the end`);
     await this.#expectList([before]);
     for (const torn of findInconsistencies(await this.#db.inspect())) this.#violate(torn);
     for (const id of (await this.#db.inspect()).ids) await call(this.#port, "DELETE", `/v1/subscriptions/${id}`);

@@ -1,4 +1,4 @@
-import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
+import type { Change, Draft, Outcome } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
@@ -105,7 +105,7 @@ export function toOutcome(change: Change, answer: Answer<string>, at: Date, max:
     return { id, feedUrl, subscribedAt: at };
   }
   if (!("refused" in answer)) return { ...answer, subscribedAt: new Date(answer.subscribedAt) };
-  if ("existingId" in answer) return { ...answer, change: change as Draft | Update };
+  if ("existingId" in answer) return answer;
   return answer.refused === "quota-exceeded" ? { refused: answer.refused, max } : { refused: answer.refused };
 }
 

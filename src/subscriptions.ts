@@ -59,7 +59,6 @@ export interface Conflict {
   readonly refused: "already-subscribed" | "id-in-use";
   /** The subscription it collides with. */
   readonly existingId: string;
-  readonly change: Draft | Update;
 }
 
 /** The list has no such subscription to update or remove. */
@@ -147,7 +146,7 @@ export async function* everySubscription(
     const { items, last, sequence } = await store.itemsAfter(user, after, PIECE_SIZE);
     if (items.length === 0) return;
     after = last;
-    // Whoever keeps adding does not keep the reader reading.
+    // Stop where the list ended at the start, so that a client that keeps adding cannot prolong the read.
     end = Math.min(end, sequence);
     await requireAccess?.();
     yield items;

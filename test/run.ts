@@ -25,7 +25,9 @@ const find = (patterns: string[]) => globSync(patterns, { cwd: ROOT }).sort();
 
 /** Whether a test file starts no server, database or other program. */
 function isUnitTest(file: string): boolean {
-  return !/\b(startServer|startPostgres|launch|spawn|spawnSync)\(/.test(readFileSync(`${ROOT}${file}`, "utf8"));
+  const starts =
+    /\b(startServer|startPostgres|launch|spawn|spawnSync)\(|support\/(\w+-)*(process|accounts|commands|client)\b/;
+  return !starts.test(readFileSync(`${ROOT}${file}`, "utf8"));
 }
 
 async function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<void> {

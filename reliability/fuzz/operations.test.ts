@@ -155,7 +155,7 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
 function checkResults(attempts: readonly Operation[]): void {
   const outcomes = attempts.map((attempt, index): Outcome | Malformed => {
     if ("refused" in attempt) return attempt;
-    if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id, change: attempt };
+    if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id };
     return { id: attempt.id, feedUrl: attempt.feedUrl, subscribedAt: new Date(0) };
   });
   const { "atomic:results": results } = JSON.parse(writeResults(attempts, outcomes, BASE));

@@ -165,7 +165,7 @@ const CONFLICTS: readonly (readonly [Conflict["refused"], string, string, string
   ["id-in-use", "Identifier In Use", "The user has another subscription with this id.", "/id"],
 ];
 
-const conflict = (refused: Conflict["refused"]): Conflict => ({ refused, existingId: OTHER_ID, change: DRAFT });
+const conflict = (refused: Conflict["refused"]): Conflict => ({ refused, existingId: OTHER_ID });
 
 test("results: additions, conflicts and invalid operations → result N for operation N", () => {
   const guid = ID.toUpperCase();

@@ -86,7 +86,7 @@ export interface Credential {
   readonly headers: Headers;
   /** Whose it is, if it opens anything. */
   readonly holder?: string;
-  /** What it may do; whoever is signed in may do everything. */
+  /** What it may do. A session may do everything. */
   readonly scope?: "read" | "write" | "everything";
   /** Whether it is that of the one who collects metrics. */
   readonly isMetrics?: boolean;
@@ -509,7 +509,7 @@ export class AccessMatrix {
     else for (const name of own) await this.#tryPlaces(url, method, actor, name);
     assert.deepEqual(await look(victims), before, `something of ${victims}'s has changed`);
 
-    // Whoever has another's credentials is that other, and so finds nothing of the first.
+    // A client with another user's credentials acts as that user, and finds nothing of the first.
     const mine = await look([actor]);
     for (const victim of victims) {
       for (const { name } of this.#validCredentials(victim, `${victim}'s`))

@@ -69,7 +69,7 @@ export function exchange(port: number, bytes: string | Uint8Array): Promise<stri
     socket.on("data", (chunk) => chunks.push(chunk));
     socket.on("close", () => resolve(Buffer.concat(chunks).toString()));
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      // Whoever is refused while still sending may find the connection closed.
+      // A client that is refused while it is still sending may find the connection closed.
       if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
     });
     socket.write(bytes);

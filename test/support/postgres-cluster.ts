@@ -50,7 +50,7 @@ export function giveToServer(path: string): void {
   if (isRoot) chownSync(path, NOBODY, NOBODY);
 }
 
-/** Starts the server of a cluster, and waits until it answers. Ctrl-C is left to whoever cleans up. */
+/** Starts the server of a cluster, and waits until it answers. The caller handles Ctrl-C. */
 export async function launch(
   { bin, data }: Cluster,
   port: number,

@@ -109,7 +109,7 @@ export function append(added: readonly Subscription[]): void {
 let undoable: Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
 
-/** Hides a subscription at once. The server removes it when the time to undo is over. */
+/** Hides a subscription at once. The server removes it once it can no longer be undone. */
 export function remove(subscription: Subscription): void {
   const { list } = translation.value.words;
   const all = [...undoable, subscription];
