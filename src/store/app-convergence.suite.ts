@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../test/app-clients.ts";
+import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../test/support/app-clients.ts";
 import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
