@@ -143,10 +143,7 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
 }
 
 /** What is wrong with the response, if anything. */
-export function judge(
-  { document, mayGoUnanswered, isOfApp }: Hostile,
-  received: Buffer | undefined,
-): string | undefined {
+export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
   if (received === undefined) return "no end of an answer";
   const answers = readAnswers(received);
   if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
