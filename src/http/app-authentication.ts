@@ -98,8 +98,8 @@ function badRequest(reason: string): RequestFailure {
   return failure("malformed-document", { reason });
 }
 
-function toVerified({ account: { user, createdAt }, token }: AppUser): VerifiedUser {
-  return token ?? { kind: "password", user, createdAt };
+function toVerified({ account: { user, createdAt }, token, key }: AppUser): VerifiedUser {
+  return token ?? { kind: "password", user, createdAt, passwordHash: key };
 }
 
 /** Undefined if the request has no credentials but perhaps a session. Throws if its credentials are invalid. */
