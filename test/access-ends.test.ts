@@ -5,7 +5,9 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Credential } from "../src/account-store.ts";
-import { hashSecret } from "../src/accounts.ts";
+import { Accounts, hashSecret } from "../src/accounts.ts";
+import { startAppLogin } from "../src/app-logins.ts";
+import { AppSignatures } from "../src/app-signatures.ts";
 import { guidOf } from "../src/feed-url.ts";
 import { importFeeds } from "../src/imports.ts";
 import { hashPassword } from "../src/passwords.ts";
@@ -29,6 +31,7 @@ import { PLAIN } from "./support/server.ts";
 
 const { server, clock } = await startWithAccounts();
 const { port, store } = server;
+const signatures = new AppSignatures(new Accounts(store.accounts, { signUp: false }));
 const PASSWORD = "the password of everybody here";
 const NEW_PASSWORD = "quite another password";
 /** Hashed once: it takes longer than all the rest. */
@@ -124,7 +127,9 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
   const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0]);
-  return writeRequest(method, url.replace(":id", id), { ...headersFor(url, way, who), ...headers }, body);
+  const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
+  const target = url.replace(":id", id).replace(":token", login.id);
+  return writeRequest(method, target, { ...headersFor(url, way, who), ...headers }, body);
 }
 
 async function subscribed(): Promise<Person> {

@@ -83,7 +83,8 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const { user, isStale } = found;
     if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
     const device = named ?? found.device;
-    if (isStale || device !== found.device) setCookie(request, response, signIn.writeSession(user, device, clock()));
+    if (isStale || device !== found.device)
+      setCookie(request, response, await signIn.writeSession(user, device, clock()));
     return { ...principal, app: clientOf(raw, user, device) };
   };
 }
