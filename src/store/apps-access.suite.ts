@@ -49,8 +49,9 @@ export function describeAppAccess(engine: string, store: Store): void {
     "actions uploaded": (caller) => sync.addActions(caller, PHONE, [play("new")], NOW),
     "first poll of a device": (caller) => sync.feedsSince(caller, { key: "new", device: "new" }, 0, NOW),
     "first poll of actions": (caller) => sync.actionsSince(caller, { key: "new", device: "new" }, 0, undefined, NOW),
-    "device saved": (caller) => sync.saveDevice(caller, "phone", { caption: "new" }, NOW),
-    "device forgotten": (caller) => sync.forgetDevice(caller, "phone", NOW),
+    "device saved": (caller) => store.apps.saveDevice(caller, PHONE, { caption: "new" }, NOW),
+    "device renamed": (caller) => store.apps.changeDevice(caller, "phone", { caption: "new" }, NOW),
+    "device forgotten": (caller) => store.apps.forgetDevice(caller, "phone", NOW),
     "app password created": (caller) => accounts.addCredential(caller, credential(caller.user)),
   };
 
