@@ -5,7 +5,7 @@ import { type Client, MAX_DEVICES } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
 import { readDraft } from "../imports.ts";
-import { AccessRevoked, asUser, type Draft, type UserId } from "../subscriptions.ts";
+import { asUser, type Draft, type UserId } from "../subscriptions.ts";
 
 const START = Date.parse("2026-01-02T03:04:05.678Z");
 const HOUR = 3_600;
@@ -379,22 +379,6 @@ export function describeApps(engine: string, store: Store): void {
       const ids = (await sync.devices(user)).map(({ id }) => id);
       assert.equal(ids.length, MAX_DEVICES);
       assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
-    });
-
-    test("account deleted → everything is erased, and nothing can be written", async () => {
-      const user = newUser();
-      const account = { name: `apps-${user}`, issuer: "", password: "", isOwner: false, invitation: undefined };
-      assert.equal(await store.accounts.create(user, account, at()), user);
-      await add(user, A, url("a"));
-      await upload(user, A, ...Array.from({ length: 2_500 }, (_, index) => play(String(index), 1)));
-      assert.equal((await actions(user, A, 0)).actions.length, 2_500);
-      assert.equal(await store.accounts.delete(asUser(user), at()), true);
-      await assert.rejects(upload(user, A, play("x", 1)), AccessRevoked);
-      await assert.rejects(feeds(user, A, 0), AccessRevoked);
-      const range = { after: 0, upTo: 2_500, limit: 10, feed: undefined };
-      assert.deepEqual(await store.apps.actions(user, range), []);
-      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
-      assert.deepEqual(await sync.devices(user), []);
     });
 
     test("removals are forgotten → so are the spellings of feeds that are not subscribed", async () => {
