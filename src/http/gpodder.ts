@@ -1,3 +1,4 @@
+import { text } from "node:stream/consumers";
 import type { Client } from "../app-store.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
@@ -123,9 +124,15 @@ function emptyRoutes(): Route[] {
 /** Synchronization of feeds and episode actions, which both APIs have. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
-    async feeds({ response, caller, query: since }: Call<number>): Promise<void> {
-      const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      respond(response, 200, dialect, writeFeedChanges(changes, timestamp));
+    async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
+      const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
+      const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      if (!isLong) {
+        respond(response, 200, dialect, await text(pieces));
+        return;
+      }
+      admitTransfer(request);
+      await respondInPieces(request, response, pieces, JSON_TYPE);
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -158,7 +165,10 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
 }
 
 /** Ends when access is revoked. */
-async function* whileAllowed<Page>({ requireAccess }: Principal, pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+async function* whileAllowed<Page>(
+  { requireAccess }: Principal,
+  pages: AsyncIterable<Page> | Iterable<Page>,
+): AsyncGenerator<Page> {
   for await (const page of pages) {
     await requireAccess();
     yield page;

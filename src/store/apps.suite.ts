@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { collect } from "../../test/support/app-clients.ts";
 import type { Store } from "../account-store.ts";
 import { type Client, MAX_DEVICES } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
-import type { EpisodeAction, UploadedAction } from "../episode-actions.ts";
+import type { UploadedAction } from "../episode-actions.ts";
 import { readDraft } from "../imports.ts";
 import { asUser, type Draft, type UserId } from "../subscriptions.ts";
 
@@ -39,12 +40,13 @@ export function describeApps(engine: string, store: Store): void {
     sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
   const remove = (user: UserId, client: Client, ...urls: string[]) =>
     sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
-  const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
+  const feeds = async (user: UserId, client: Client, since: number) => {
+    const { pages, remove, timestamp } = await sync.feedsSince(asUser(user), client, since, at());
+    return { add: await collect(pages), remove, timestamp };
+  };
   const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
     const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
-    const all: EpisodeAction[] = [];
-    for await (const page of pages) all.push(...page);
-    return { actions: all, timestamp };
+    return { actions: await collect(pages), timestamp };
   };
   const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
     sync.addActions(asUser(user), client, some, at());
