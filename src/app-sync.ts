@@ -1,11 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import {
+  type ActionPage,
   type AppStore,
   type Client,
   type Device,
-  type DeviceChanges,
   isDeviceId,
-  MAX_CAPTION,
   MAX_DEVICES,
   type Settlement,
   type Spelling,
@@ -31,6 +30,7 @@ import {
   type Subscription,
   type SubscriptionStore,
   type UserId,
+  type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
 
@@ -262,10 +262,19 @@ export class AppSync {
     return { actions, timestamp: await this.#settle(caller, { kind: "actions", client, progress }, state, at) };
   }
 
-  /** All actions of a user, in the order in which they were uploaded. */
-  async *everyAction(user: UserId): AsyncGenerator<readonly StoredAction[]> {
+  /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */
+  async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
     const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
-    yield* this.#actions(user, 0, sequence, undefined);
+    for await (const some of this.#actions(user, 0, sequence, undefined)) {
+      await requireAccess?.();
+      yield some;
+    }
+  }
+
+  /** A page of the actions; of one podcast, if a feed URL is given. */
+  actionPage(user: UserId, window: Window, podcast: string | undefined): Promise<ActionPage> {
+    const feed = podcast === undefined ? undefined : (looseFeed(podcast) ?? "");
+    return this.#store.apps.actionPage(user, { ...window, feed });
   }
 
   async *#actions(
@@ -315,20 +324,6 @@ export class AppSync {
 
   devices(user: UserId): Promise<readonly Device[]> {
     return this.#store.apps.devices(user);
-  }
-
-  /** Creates the device, or changes what is given. `id` must be one by `isDeviceId`. */
-  saveDevice(caller: Caller, id: string, { caption, type }: DeviceChanges, at: Date): Promise<void> {
-    const changes = {
-      ...(caption === undefined ? {} : { caption: caption.slice(0, MAX_CAPTION) }),
-      ...(type === undefined ? {} : { type }),
-    };
-    return this.#store.apps.saveDevice(caller, id, changes, at);
-  }
-
-  /** False if there is no such device. An app that still uses it creates it again. */
-  forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
-    return this.#store.apps.forgetDevice(caller, id, at);
   }
 
   /** The timestamp for the client. Most polls find nothing new, and then nothing is written. */

@@ -163,9 +163,9 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
       respond(response, 200, GPODDER, writeDevices(devices, total));
     },
 
-    async save({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+    async save({ request, response, caller, maxBytes }: Call): Promise<void> {
       const changes = readDevice(await readJson(request, response, maxBytes));
-      await apps.saveDevice(caller, params["device"] ?? "", changes, clock());
+      await store.apps.saveDevice(caller, appOf(caller), changes, clock());
       respondBlank(response, GPODDER);
     },
 
@@ -186,7 +186,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     admitTransfer(request);
     const { device } = params;
     if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
-      await apps.saveDevice(caller, device, {}, clock());
+      await store.apps.saveDevice(caller, appOf(caller), {}, clock());
     await respondInPieces(
       request,
       response,

@@ -1,5 +1,6 @@
 import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
+import { readFeedUrl } from "../feed-url.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
@@ -28,7 +29,20 @@ export function readPageQuery(query: string): PageQuery {
   return readPage(readParameters(query, PAGE));
 }
 
+export interface ActionListQuery extends PageQuery {
+  /** Only actions of this feed. */
+  readonly feedUrl: string | undefined;
+}
+
+export function readActionListQuery(query: string): ActionListQuery {
+  const parameters = readParameters(query, [...PAGE, FEED_URL]);
+  const feedUrl = parameters.get(FEED_URL);
+  if (feedUrl !== undefined && "fault" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
+  return { ...readPage(parameters), feedUrl };
+}
+
 const PAGE = ["page[number]", "page[size]"];
+const FEED_URL = "filter[feed_url]";
 
 function readPage(parameters: Parameters): PageQuery {
   return {

@@ -5,7 +5,7 @@ import { type Client, MAX_DEVICES } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
 import { readDraft } from "../imports.ts";
-import { AccessRevoked, asUser, type Draft, type UserId } from "../subscriptions.ts";
+import { asUser, type Draft, type UserId } from "../subscriptions.ts";
 
 const START = Date.parse("2026-01-02T03:04:05.678Z");
 const HOUR = 3_600;
@@ -319,13 +319,15 @@ export function describeApps(engine: string, store: Store): void {
     test("devices: created on first sight, saved, renamed, forgotten", async () => {
       const user = newUser();
       await feeds(user, A, 0);
-      await sync.saveDevice(asUser(user), "desk", { caption: "Desk", type: "desktop" }, at());
-      await sync.saveDevice(asUser(user), "desk", { caption: "My desk" }, at());
+      await store.apps.saveDevice(asUser(user), B, { caption: "Desk", type: "desktop" }, at());
+      await store.apps.saveDevice(asUser(user), B, { caption: "My desk" }, at());
       const [desk, phone] = await sync.devices(user);
       assert.deepEqual([desk?.id, desk?.caption, desk?.type], ["desk", "My desk", "desktop"]);
-      assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", syncedAt: at() });
-      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), true);
-      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), false);
+      assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", app: "", syncedAt: at() });
+      assert.equal(await store.apps.changeDevice(asUser(user), "desk", { type: "laptop" }, at()), true);
+      assert.equal(await store.apps.changeDevice(asUser(user), "nobody", { type: "laptop" }, at()), false);
+      assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), true);
+      assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), false);
       pass(10 * 60_000);
       await feeds(user, A, 0);
       assert.deepEqual(
@@ -334,11 +336,42 @@ export function describeApps(engine: string, store: Store): void {
       );
     });
 
+    test("actions in pages: any offset and size → in order, with the total; of one feed, if asked", async () => {
+      const user = newUser();
+      const some = Array.from({ length: 25 }, (_, index) =>
+        play(String(index), index, { podcast: url(index % 5 === 0 ? "b%2Fc" : "a") }),
+      );
+      await upload(user, A, ...some);
+      // Numbers with gaps: these take the place of others.
+      await upload(user, A, ...some.slice(3, 9).map((one) => ({ ...one, actedAt: new Date(START + 1_000) })));
+      const all = (await actions(user, A, 0)).actions;
+      assert.equal(all.length, 25);
+      const page = async (offset: number, size: number, feedUrl?: string) => {
+        const { items, total } = await sync.actionPage(user, { offset, size }, feedUrl);
+        return { total, positions: items.map(({ position }) => position) };
+      };
+      const inOrder = all.map(({ position }) => position);
+      for (const [offset, size] of [
+        [0, 10],
+        [10, 10],
+        [20, 10],
+        [24, 100],
+        [25, 1],
+        [1_000, 5],
+        [3, 1],
+      ] as const)
+        assert.deepEqual(await page(offset, size), { total: 25, positions: inOrder.slice(offset, offset + size) });
+      const ofB = inOrder.filter((position) => (position ?? 0) % 5 === 0);
+      assert.deepEqual(await page(1, 3, url("b%2Fc/")), { total: 5, positions: ofB.slice(1, 4) });
+      assert.deepEqual(await page(0, 3, url("none")), { total: 0, positions: [] });
+      assert.deepEqual(await sync.actionPage(newUser(), { offset: 0, size: 5 }, undefined), { items: [], total: 0 });
+    });
+
     test("devices: more than the limit → the one that synchronized longest ago is forgotten", async () => {
       const user = newUser();
       for (let number = 0; number < MAX_DEVICES; number += 1) {
         pass(1_000);
-        await sync.saveDevice(asUser(user), `d${number}`, {}, at());
+        await store.apps.saveDevice(asUser(user), { key: "x", device: `d${number}` }, {}, at());
       }
       await upload(user, { key: "x", device: undefined }, play("x", 1, { device: "named" }));
       pass(1_000);
@@ -346,22 +379,6 @@ export function describeApps(engine: string, store: Store): void {
       const ids = (await sync.devices(user)).map(({ id }) => id);
       assert.equal(ids.length, MAX_DEVICES);
       assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
-    });
-
-    test("account deleted → everything is erased, and nothing can be written", async () => {
-      const user = newUser();
-      const account = { name: `apps-${user}`, issuer: "", password: "", isOwner: false, invitation: undefined };
-      assert.equal(await store.accounts.create(user, account, at()), user);
-      await add(user, A, url("a"));
-      await upload(user, A, ...Array.from({ length: 2_500 }, (_, index) => play(String(index), 1)));
-      assert.equal((await actions(user, A, 0)).actions.length, 2_500);
-      assert.equal(await store.accounts.delete(asUser(user), at()), true);
-      await assert.rejects(upload(user, A, play("x", 1)), AccessRevoked);
-      await assert.rejects(feeds(user, A, 0), AccessRevoked);
-      const range = { after: 0, upTo: 2_500, limit: 10, feed: undefined };
-      assert.deepEqual(await store.apps.actions(user, range), []);
-      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
-      assert.deepEqual(await sync.devices(user), []);
     });
 
     test("removals are forgotten → so are the spellings of feeds that are not subscribed", async () => {
