@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { Store } from "../account-store.ts";
 import { type Client, MAX_DEVICES } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
-import type { UploadedAction } from "../episode-actions.ts";
+import type { EpisodeAction, UploadedAction } from "../episode-actions.ts";
 import { readDraft } from "../imports.ts";
 import { asUser, type Draft, type UserId } from "../subscriptions.ts";
 
@@ -40,8 +40,12 @@ export function describeApps(engine: string, store: Store): void {
   const remove = (user: UserId, client: Client, ...urls: string[]) =>
     sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
   const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
-  const actions = async (user: UserId, client: Client, since: number, podcast?: string) =>
-    sync.actionsSince(asUser(user), client, since, podcast, at());
+  const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
+    const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
+    const all: EpisodeAction[] = [];
+    for await (const page of pages) all.push(...page);
+    return { actions: all, timestamp };
+  };
   const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
     sync.addActions(asUser(user), client, some, at());
   const listed = async (user: UserId) =>
