@@ -21,7 +21,7 @@ import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readOpmlFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
-import { respond, respondBlank, respondInPieces } from "./respond.ts";
+import { respond, respondBlank, respondCompressed, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -123,9 +123,9 @@ function emptyRoutes(): Route[] {
 /** Synchronization of feeds and episode actions, which both APIs have. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
-    async feeds({ response, caller, query: since }: Call<number>): Promise<void> {
+    async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      respond(response, 200, dialect, writeFeedChanges(changes, timestamp));
+      await respondCompressed(request, response, dialect, writeFeedChanges(changes, timestamp));
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -144,7 +144,9 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
       if (isLong) admitTransfer(request);
-      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE);
+      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
+        mayCompress: true,
+      });
     },
 
     async addActions(call: Call): Promise<void> {
@@ -201,6 +203,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
       response,
       write(everySubscription(store, caller.user, caller.requireAccess)),
       headers,
+      { mayCompress: true },
     );
   };
   const replaceWith = async ({ response, caller }: Call, urls: readonly string[]) => {
