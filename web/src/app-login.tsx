@@ -40,7 +40,7 @@ function AppLoginRequest({ id }: { id: string }) {
 
   return (
     <div class="app-login stack">
-      <h1>{words.appLogin.title}</h1>
+      <h1>{words.appLogin[login && login.status !== "pending" ? login.status : "title"]}</h1>
       {login === undefined && error === undefined && <p class="muted">{words.loading}</p>}
       {login === null && <p class="message">{words.appLogin.expired}</p>}
       {login && login.status !== "pending" && <Decided login={login} />}
@@ -78,7 +78,7 @@ function Decided({ login: { status } }: { login: AppLogin }) {
   return (
     <>
       <p class={`message ${status === "allowed" ? "success" : ""}`} role="status">
-        {status === "allowed" ? appLogin.allowed : appLogin.denied}
+        {status === "allowed" ? appLogin.returnToApp : appLogin.noAccess}
       </p>
       <p>
         <a href="#apps">{appLogin.seeApps}</a>
