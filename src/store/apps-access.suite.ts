@@ -93,6 +93,23 @@ export function describeAppAccess(engine: string, store: Store): void {
       });
     }
 
+    test("account deleted → everything is erased, and nothing can be read", async () => {
+      const { user } = await someone();
+      const many = Array.from({ length: 2_500 }, (_, index) => play(String(index)));
+      await sync.addActions(asUser(user), PHONE, many, NOW);
+      const { pages } = await sync.actionsSince(asUser(user), PHONE, 0, undefined, NOW);
+      let count = 0;
+      for await (const page of pages) count += page.length;
+      assert.equal(count, 2_501);
+      assert.equal(await accounts.delete(asUser(user), NOW), true);
+      await assert.rejects(sync.addActions(asUser(user), PHONE, [play("x")], NOW), AccessRevoked);
+      await assert.rejects(sync.feedsSince(asUser(user), PHONE, 0, NOW), AccessRevoked);
+      const range = { after: 0, upTo: 3_000, limit: 10, feed: undefined };
+      assert.deepEqual(await store.apps.actions(user, range), []);
+      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
+      assert.deepEqual(await sync.devices(user), []);
+    });
+
     test("app login: the session that allows it ends meanwhile → refused, the app gets no token", async () => {
       const { user } = await someone();
       const session = credential(user, { kind: "session" });
