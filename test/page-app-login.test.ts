@@ -47,6 +47,7 @@ describe("app login", { concurrency: 3 }, () => {
     })();
     await field(page, apps.label).fill("AntennaPod on Pixel 8");
     await button(page, appLogin.allow).click();
+    await page.getByRole("status").getByText(appLogin.returnToApp).waitFor();
     await heading(page, appLogin.allowed).waitFor();
     const { status, json } = await polled;
     assert.equal(status, 200);

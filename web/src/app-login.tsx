@@ -5,6 +5,7 @@ import { appLoginId } from "./app-login-link.ts";
 import { Field, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
+import { announce } from "./notices.ts";
 import { client, currentUser, noRetryClient } from "./server.ts";
 import { useValue } from "./state.ts";
 import { formatAge, useWords } from "./words/index.ts";
@@ -75,11 +76,11 @@ function AppLoginRequest({ id }: { id: string }) {
 
 function Decided({ login: { status } }: { login: AppLogin }) {
   const { appLogin } = useWords();
+  const text = status === "allowed" ? appLogin.returnToApp : appLogin.noAccess;
+  useEffect(() => announce(text), [text]);
   return (
     <>
-      <p class={`message ${status === "allowed" ? "success" : ""}`} role="status">
-        {status === "allowed" ? appLogin.returnToApp : appLogin.noAccess}
-      </p>
+      <p class={`message ${status === "allowed" ? "success" : ""}`}>{text}</p>
       <p>
         <a href="#apps">{appLogin.seeApps}</a>
       </p>
