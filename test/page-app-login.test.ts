@@ -47,7 +47,8 @@ describe("app login", { concurrency: 3 }, () => {
     })();
     await field(page, apps.label).fill("AntennaPod on Pixel 8");
     await button(page, appLogin.allow).click();
-    await page.getByText(appLogin.allowed).waitFor();
+    await page.getByRole("status").getByText(appLogin.returnToApp).waitFor();
+    await heading(page, appLogin.allowed).waitFor();
     const { status, json } = await polled;
     assert.equal(status, 200);
     assert.deepEqual([json.server, json.loginName], [server.url, ann.name]);
@@ -69,10 +70,10 @@ describe("app login", { concurrency: 3 }, () => {
     const { page, finish } = await visit({ as: ann, path: pathOf(link) });
     await page.locator(".facts").getByText("Kasts", { exact: true }).waitFor();
     await button(page, appLogin.deny).click();
-    await page.getByText(appLogin.denied).waitFor();
+    await heading(page, appLogin.denied).waitFor();
     assert.notEqual((await poll()).status, 200);
     await page.reload();
-    await page.getByText(appLogin.denied).or(page.getByText(appLogin.expired)).waitFor();
+    await heading(page, appLogin.denied).waitFor();
     assert.equal(await button(page, appLogin.allow).count(), 0);
     await showView(page, "apps");
     await page.getByText(apps.noTokens).waitFor();
@@ -91,7 +92,7 @@ describe("app login", { concurrency: 3 }, () => {
       await assertNoOverflow(page);
       await assertAccessible(page);
       await button(page, appLogin.allow).click();
-      await page.getByText(appLogin.allowed).waitFor();
+      await heading(page, appLogin.allowed).waitFor();
     }
     await finish();
   });

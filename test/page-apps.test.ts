@@ -108,6 +108,23 @@ describe("apps", { concurrency: 3 }, () => {
     await finish();
   });
 
+  test("app guide: keyboard → arrow keys choose the app and the way to sign in", async () => {
+    const ann = await newUser();
+    const { page, finish } = await visit({ as: ann, path: "/#apps", size: "desktop" });
+    await page.getByRole("radio", { name: "AntennaPod" }).focus();
+    await page.keyboard.press("Space");
+    await page.getByText(apps.menu("AntennaPod")).waitFor();
+    await page.keyboard.press("Tab");
+    assert.ok(await isFocused(page.getByRole("radio", { name: apps.withToken })));
+    await page.keyboard.press("ArrowRight");
+    await page.getByText(apps.allowThere).waitFor();
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("ArrowRight");
+    await page.getByText(apps.menu("Kasts")).waitFor();
+    assert.ok(await isFocused(page.getByRole("radio", { name: "Kasts" })));
+    await finish();
+  });
+
   test("app guide: username that AntennaPod refuses → signs in in the browser instead", async () => {
     const ann = await signUp(server.port, "ann+pods@example.org", PASSWORD);
     const { page, finish } = await visit({ as: ann, path: "/#apps" });

@@ -5,6 +5,7 @@ import { appLoginId } from "./app-login-link.ts";
 import { Field, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
+import { announce } from "./notices.ts";
 import { client, currentUser, noRetryClient } from "./server.ts";
 import { useValue } from "./state.ts";
 import { formatAge, useWords } from "./words/index.ts";
@@ -40,7 +41,7 @@ function AppLoginRequest({ id }: { id: string }) {
 
   return (
     <div class="app-login stack">
-      <h1>{words.appLogin.title}</h1>
+      <h1>{words.appLogin[login && login.status !== "pending" ? login.status : "title"]}</h1>
       {login === undefined && error === undefined && <p class="muted">{words.loading}</p>}
       {login === null && <p class="message">{words.appLogin.expired}</p>}
       {login && login.status !== "pending" && <Decided login={login} />}
@@ -75,11 +76,11 @@ function AppLoginRequest({ id }: { id: string }) {
 
 function Decided({ login: { status } }: { login: AppLogin }) {
   const { appLogin } = useWords();
+  const text = status === "allowed" ? appLogin.returnToApp : appLogin.noAccess;
+  useEffect(() => announce(text), [text]);
   return (
     <>
-      <p class={`message ${status === "allowed" ? "success" : ""}`} role="status">
-        {status === "allowed" ? appLogin.allowed : appLogin.denied}
-      </p>
+      <p class={`message ${status === "allowed" ? "success" : ""}`}>{text}</p>
       <p>
         <a href="#apps">{appLogin.seeApps}</a>
       </p>
