@@ -66,14 +66,11 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
         ...(await validCredentials(accounts, caller.user, "token", now)),
         ...(await validCredentials(accounts, caller.user, "session", now)),
       ];
-      const [account, devices, { total }] = await Promise.all([
-        accountOf(accounts, caller.user),
-        apps.devices(caller.user),
-        store.page(caller.user, { offset: 0, size: 1 }),
-      ]);
+      const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
+      const readTotal = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const lists = everySubscription(store, caller.user, caller.requireAccess);
       const actions = apps.everyAction(caller.user, caller.requireAccess);
-      const everything = writeAccountExport({ account, credentials, devices, total, lists, actions }, basePath);
+      const everything = writeAccountExport({ account, credentials, devices, readTotal, lists, actions }, basePath);
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
     },
   };

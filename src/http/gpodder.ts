@@ -22,7 +22,7 @@ import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readOpmlFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
-import { respond, respondBlank, respondInPieces } from "./respond.ts";
+import { respond, respondBlank, respondCompressed, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -128,11 +128,11 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
       const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
       if (!isLong) {
-        respond(response, 200, dialect, await text(pieces));
+        await respondCompressed(request, response, dialect, await text(pieces));
         return;
       }
       admitTransfer(request);
-      await respondInPieces(request, response, pieces, JSON_TYPE);
+      await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -151,7 +151,9 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
       if (isLong) admitTransfer(request);
-      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE);
+      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
+        mayCompress: true,
+      });
     },
 
     async addActions(call: Call): Promise<void> {
@@ -211,6 +213,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
       response,
       write(everySubscription(store, caller.user, caller.requireAccess)),
       headers,
+      { mayCompress: true },
     );
   };
   const replaceWith = async ({ response, caller }: Call, urls: readonly string[]) => {

@@ -40,7 +40,7 @@ test("account export: list in pieces of any size → one complete document", asy
     account: ANN,
     credentials: [TOKEN],
     devices: [PHONE],
-    total: 3,
+    readTotal: async () => 3,
     lists: lists(),
     actions: actions(),
   };

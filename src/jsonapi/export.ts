@@ -12,16 +12,18 @@ export interface AccountExport {
   readonly account: Person;
   readonly credentials: readonly Credential[];
   readonly devices: readonly Device[];
-  readonly total: number;
+  /** Reads the length of the list. */
+  readonly readTotal: () => Promise<number>;
   readonly lists: AsyncIterable<readonly Subscription[]>;
   readonly actions: AsyncIterable<readonly StoredAction[]>;
 }
 
 /** The pieces of one document. */
 export async function* writeAccountExport(
-  { account, credentials, devices, total, lists, actions }: AccountExport,
+  { account, credentials, devices, readTotal, lists, actions }: AccountExport,
   base: string,
 ): AsyncGenerator<string> {
+  const total = devices.length === 0 ? 0 : await readTotal();
   const own = [
     accountResource(account, base),
     ...credentials.map((credential) => credentialResource(credential, base)),

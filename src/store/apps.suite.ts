@@ -1,59 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { collect } from "../../test/support/app-clients.ts";
 import type { Store } from "../account-store.ts";
-import { type Client, MAX_DEVICES } from "../app-store.ts";
-import { AppSync } from "../app-sync.ts";
-import type { UploadedAction } from "../episode-actions.ts";
+import { MAX_DEVICES } from "../app-store.ts";
 import { readDraft } from "../imports.ts";
-import { asUser, type Draft, type UserId } from "../subscriptions.ts";
-
-const START = Date.parse("2026-01-02T03:04:05.678Z");
-const HOUR = 3_600;
-
-const A: Client = { key: "a", device: "phone" };
-const B: Client = { key: "b", device: "desk" };
-const url = (name: string) => `https://feeds.example/${name}`;
-
-function play(episode: string, position: number | undefined, more: Partial<UploadedAction> = {}): UploadedAction {
-  return {
-    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
-    ...{ kind: "play", actedAt: new Date(START), position, started: 0, total: 100 },
-    ...more,
-  };
-}
+import { asUser, type Draft } from "../subscriptions.ts";
+import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.ts";
 
 /** What apps synchronize: what any engine must do. `store` is a new one, without data. */
 export function describeApps(engine: string, store: Store): void {
-  const sync = new AppSync(store);
-  let users = 3_000_000;
-  const newUser = (): UserId => {
-    users += 1;
-    return users;
-  };
-  let now = START;
-  const at = () => new Date(now);
-  const pass = (ms: number) => {
-    now += ms;
-  };
-  const add = (user: UserId, client: Client, ...urls: string[]) =>
-    sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
-  const remove = (user: UserId, client: Client, ...urls: string[]) =>
-    sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
-  const feeds = async (user: UserId, client: Client, since: number) => {
-    const { pages, remove, timestamp } = await sync.feedsSince(asUser(user), client, since, at());
-    return { add: await collect(pages), remove, timestamp };
-  };
-  const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
-    const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
-    return { actions: await collect(pages), timestamp };
-  };
-  const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
-    sync.addActions(asUser(user), client, some, at());
-  const listed = async (user: UserId) =>
-    (await store.page(user, { offset: 0, size: 1_000 })).items.map(({ feedUrl }) => feedUrl);
-  const positions = async (user: UserId, client: Client, since: number) =>
-    (await actions(user, client, since)).actions.map(({ episode, position }) => [episode.split("/").at(-1), position]);
+  const { sync, newUser, at, pass, add, remove, feeds, actions, upload, listed, positions } = createAppContext(store);
 
   describe(`apps on ${engine}`, () => {
     test("feeds: added by an app → the id that an import gives, and the list of everybody", async () => {
@@ -122,9 +77,9 @@ export function describeApps(engine: string, store: Store): void {
         const user = newUser();
         await feeds(user, A, 0);
         await add(user, B, url("b"));
-        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).add, [url("b")]);
+        assert.deepEqual((await feeds(user, A, Math.floor(at().getTime() / 1_000) + offset)).add, [url("b")]);
         await remove(user, B, url("b"));
-        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).remove, [url("b")]);
+        assert.deepEqual((await feeds(user, A, Math.floor(at().getTime() / 1_000) + offset)).remove, [url("b")]);
       }
     });
 
@@ -132,7 +87,7 @@ export function describeApps(engine: string, store: Store): void {
       const user = newUser();
       await feeds(user, A, 0);
       await add(user, B, url("b"));
-      const since = Math.floor(now / 1_000) + HOUR;
+      const since = Math.floor(at().getTime() / 1_000) + HOUR;
       for (let times = 0; times < 3; times += 1) assert.deepEqual((await feeds(user, A, since)).add, [url("b")]);
       assert.deepEqual((await feeds(user, A, since + 9)).add, []);
     });
@@ -320,6 +275,25 @@ export function describeApps(engine: string, store: Store): void {
       pass(2_000);
       await upload(user, B, play("x", 2, { actedAt: at() }));
       assert.deepEqual(await positions(user, A, 0), [["x", 2]]);
+    });
+
+    test("feeds: a subscription gets another feed → the old one is removed, the new one added", async () => {
+      const user = newUser();
+      await add(user, A, url("a"));
+      const { timestamp } = await feeds(user, A, 0);
+      const [{ id } = { id: "" }] = (await store.page(user, { offset: 0, size: 1 })).items;
+      const update = async (feedUrl: string) => {
+        const { feed } = readDraft(feedUrl) as Draft;
+        await store.change(asUser(user), [{ kind: "update", id, feedUrl, feed }], at());
+      };
+      await update(url("b"));
+      const changes = await feeds(user, A, timestamp);
+      assert.deepEqual([changes.add, changes.remove], [[url("b")], [url("a")]]);
+      await update(`${url("b")}/`);
+      const again = await feeds(user, A, changes.timestamp);
+      assert.deepEqual([again.add, again.remove], [[`${url("b")}/`], []], "the same feed");
+      const first = await feeds(user, B, 0);
+      assert.deepEqual([first.add, first.remove], [[`${url("b")}/`], []]);
     });
 
     test("devices: created on first sight, saved, renamed, forgotten", async () => {
