@@ -26,7 +26,7 @@ export const badInput: Proof = {
       const postgres = await startPostgres([], run.later);
       const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
       // The other kinds never reach the store.
-      const kinds = KINDS.filter(({ name }) => /structures|texts/.test(name));
+      const kinds = KINDS.filter(({ name }) => /structures|texts|uploads/.test(name));
       findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
     }
     return {
@@ -150,7 +150,7 @@ export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer |
   for (const { status, body } of answers) {
     // 505 is a client error too: the request line is of another protocol.
     if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
-    if (status >= 400 && body !== "" && readJson(body)?.["errors"]?.[0]?.status !== String(status))
+    if (status >= 400 && body !== "" && !isErrorDocument(readJson(body), status))
       return `${status} without an error document`;
   }
   if (document === undefined || answers[0]?.status !== 200) return undefined;
@@ -159,6 +159,11 @@ export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer |
     readJson(answers[0].body)?.["atomic:results"]?.length,
   ];
   return asked !== undefined && asked === given ? undefined : `${given} results for ${asked} operations`;
+}
+
+/** An error of the JSON:API, or of the APIs of podcast apps. */
+function isErrorDocument(document: ReturnType<typeof readJson>, status: number): boolean {
+  return document?.["errors"]?.[0]?.status === String(status) || typeof document?.["message"] === "string";
 }
 
 function readJson(text: string): Record<string, { length: number; 0?: { status?: string } }> | undefined {

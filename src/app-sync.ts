@@ -44,8 +44,10 @@ export interface FeedChanges {
 }
 
 export interface ActionChanges {
-  /** In the order in which they were uploaded. */
-  readonly actions: readonly EpisodeAction[];
+  /** In the order in which they were uploaded. Read from the store as they are needed: there may be very many. */
+  readonly pages: AsyncGenerator<readonly EpisodeAction[]>;
+  /** Whether there may be more than one page. */
+  readonly isLong: boolean;
   readonly timestamp: number;
 }
 
@@ -251,15 +253,15 @@ export class AppSync {
   ): Promise<ActionChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "actions", client, since);
-    const actions: StoredAction[] = [];
     const feed = podcast === undefined ? undefined : looseFeed(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
-    for await (const some of this.#actions(user, from, upTo, feed)) actions.push(...some);
     // With a filter the client has not been sent everything.
     const progress =
       podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
-    return { actions, timestamp: await this.#settle(caller, { kind: "actions", client, progress }, state, at) };
+    const timestamp = await this.#settle(caller, { kind: "actions", client, progress }, state, at);
+    // What is replaced while the pages are read has a later number, and comes with the next request.
+    return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
   }
 
   /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */

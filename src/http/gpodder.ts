@@ -142,8 +142,11 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
     async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
       const { request, response, caller, query } = call;
       const { since, podcast } = query;
-      const { actions, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
-      await respondInPieces(request, response, write(actions, timestamp), JSON_TYPE, { mayCompress: true });
+      const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
+      if (isLong) admitTransfer(request);
+      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
+        mayCompress: true,
+      });
     },
 
     async addActions(call: Call): Promise<void> {
@@ -154,6 +157,14 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       respond(response, 200, dialect, writeUploaded(timestamp, rewritten));
     },
   };
+}
+
+/** Ends when access is revoked. */
+async function* whileAllowed<Page>({ requireAccess }: Principal, pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+  for await (const page of pages) {
+    await requireAccess();
+    yield page;
+  }
 }
 
 function createDeviceHandlers({ apps, store, clock }: Services) {

@@ -1,7 +1,7 @@
 import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
-import type { UploadedAction } from "../episode-actions.ts";
+import type { EpisodeAction, UploadedAction } from "../episode-actions.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 export const START = Date.parse("2026-01-02T03:04:05.678Z");
@@ -41,8 +41,12 @@ export function createAppContext(store: Store) {
   const remove = (user: UserId, client: Client, ...urls: string[]) =>
     sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
   const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
-  const actions = async (user: UserId, client: Client, since: number, podcast?: string) =>
-    sync.actionsSince(asUser(user), client, since, podcast, at());
+  const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
+    const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
+    const all: EpisodeAction[] = [];
+    for await (const page of pages) all.push(...page);
+    return { actions: all, timestamp };
+  };
   const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
     sync.addActions(asUser(user), client, some, at());
   const listed = async (user: UserId) =>
