@@ -318,8 +318,13 @@ export class AppSync {
   async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
+    const feeds = new Map<string, string | undefined>();
+    const feedOf = (url: string) => {
+      if (!feeds.has(url)) feeds.set(url, looseFeed(url));
+      return feeds.get(url);
+    };
     for (const upload of uploads) {
-      const action = readAction(upload, at);
+      const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
         const sent = upload[member];
         if (action !== undefined && action[member] !== sent) rewritten.set(sent, action[member]);
