@@ -18,7 +18,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     "@zxcvbn-ts/language-common",
     ...node("crypto", "net", "path", "timers/promises", "url", "util", "worker_threads"),
   ],
-  "src/main.ts": ["domain", "src/commands", ...node("fs", "path", "url", "util")],
+  "src/main.ts": ["src/commands"],
   "src/jsonapi": ["domain", "secure-json-parse", "node:buffer"],
   "src/opml": ["domain", "entities/decode", "htmlparser2", ...node("buffer", "util")],
   "src/store": [
@@ -36,7 +36,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/commands": [
     ...["client/src", "domain", "src/http", "src/jsonapi", "src/opml", "src/store"],
-    ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "v8"),
+    ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "url", "util", "v8"),
   ],
   "client/src": [],
   "web/src": ["client/src", "lean-qr", "lean-qr/nano", "preact", "preact/hooks"],
