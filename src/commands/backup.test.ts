@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import { runHere } from "../../test/support/commands.ts";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { type Ended, run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
 
 const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 
 describe("backup and restore", () => {
   test("backup: while a server writes → complete, and restored when the server is stopped", async () => {

@@ -4,14 +4,14 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { runHere } from "../../test/support/commands.ts";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { openStore } from "../store/engines.ts";
 import { asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 const newFile = () => `file:${temporaryFolder()}/earmark.db`;
 const pathOf = (url: string) => url.slice("file:".length);
 

@@ -6,7 +6,7 @@ import { Accounts, isRefused } from "../../src/accounts.ts";
 import { openStore } from "../../src/store/engines.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import { runHere } from "./commands.ts";
-import { startPostgres } from "./postgres.ts";
+import { sharedPostgres } from "./postgres.ts";
 import { type Ended, type RunningServer, run, SERVE, start } from "./process.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./server.ts";
 
@@ -19,7 +19,7 @@ export const ON = { EARMARK_ACCOUNTS: "true" };
 /** A test waits for one process at a time, mostly. */
 export const AT_ONCE = { concurrency: 2 };
 
-export const postgres = await startPostgres();
+export const postgres = await sharedPostgres();
 export const newFile = async () => `file:${temporaryFolder()}/earmark.db`;
 export const ENGINES: readonly (readonly [name: string, newDatabase: () => Promise<string>])[] = [
   ["SQLite", newFile],
