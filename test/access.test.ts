@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Accounts } from "../src/accounts.ts";
 import {
-  AccessMatrix,
   bearer,
   bodyOf,
   cookie,
@@ -17,6 +16,7 @@ import {
   WAYS,
   wayOf,
 } from "./support/access.ts";
+import { AccessMatrix } from "./support/access-matrix.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
