@@ -1,27 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type Client, type ClientOptions, createClient, EarmarkError, NetworkError } from "../client/src/index.ts";
+import { listen } from "./support/listen.ts";
 import { run } from "./support/process.ts";
 
 /** Terminal control sequences, bidirectional controls and invisible characters. */
 const HOSTILE = "\x1b[2J\x07\x9b31m\u202egpj.exe\u2066\u200b\u{e0041}\u2028";
 const CONTROLS = /[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Zl}\p{DI}]/u;
 const MIB = 1_048_576;
-
-async function listen(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const resource = (index: number, feed = `https://a.example/${index}`) => ({
   type: "subscription",

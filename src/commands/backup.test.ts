@@ -3,12 +3,11 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { type Ended, run, start } from "../../test/support/process.ts";
+import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
 const postgres = await sharedPostgres();
 
 describe("backup and restore", () => {

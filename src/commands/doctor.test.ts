@@ -4,12 +4,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { type Ended, start } from "../../test/support/process.ts";
+import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
 const postgres = await sharedPostgres();
 
 describe("doctor", () => {

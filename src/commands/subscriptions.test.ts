@@ -2,15 +2,14 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { type Ended, start } from "../../test/support/process.ts";
+import { start } from "../../test/support/process.ts";
 import { callServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
   <outline text="c" xmlUrl="http://A.example/1/"/><outline text="d" xmlUrl="feed://a.example/2"/></body></opml>`;
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
 const postgres = await sharedPostgres();
 
 for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const) {

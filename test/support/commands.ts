@@ -25,3 +25,6 @@ export async function runHere(
   const [out, err] = await outputs;
   return { code, stdout: out, stderr: err };
 }
+
+/** The lines of the standard output. */
+export const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
