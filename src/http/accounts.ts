@@ -16,6 +16,7 @@ import {
   writeOne,
 } from "../jsonapi/accounts.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
+import { stateAt } from "../list-state.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
@@ -38,7 +39,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
   const { limits, basePath } = config;
   return {
     async get({ response, caller }: Call): Promise<void> {
-      const [account, { total }, tokens, sessions] = await Promise.all([
+      const [account, { total, sequence }, tokens, sessions] = await Promise.all([
         accountOf(accounts, caller.user),
         store.page(caller.user, { offset: 0, size: 1 }),
         validCredentials(accounts, caller.user, "token", clock()),
@@ -46,6 +47,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
       ]);
       const { credential } = caller;
       const document = writeOne(accountResource(account, basePath), {
+        state: stateAt(store.epoch, caller.user, sequence),
         credential:
           credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
         counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },

@@ -1,6 +1,7 @@
-import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
+import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { createChangesHandler } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
 import { gpodderRoutes } from "./gpodder.ts";
@@ -46,6 +47,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     }),
     route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
+
+    route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
 
     route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
     route("POST", "/v1/imports", {

@@ -131,8 +131,9 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/subscriptions/:id": {
     GET: { access: "read", status: 200 },
-    DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
+    DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
   },
+  "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {
     POST: {
