@@ -154,6 +154,10 @@ const MIGRATIONS: readonly string[] = [
     unique (user_id, feed, episode, kind)
   );
   `,
+  `
+  alter table earmark.subscriptions add column title text not null default '';
+  alter table earmark.subscriptions add column folders text not null default '';
+  `,
 ];
 
 /** The tables that a cluster distributes, and their distribution columns. The rows of one user share a node. */

@@ -1,6 +1,7 @@
 import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { toChangePage } from "../changes.ts";
+import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
   AccessRevoked,
@@ -109,7 +110,7 @@ class PostgresStore implements Store {
   async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { list_sequence: string }>(
-        `select s.sequence, id, feed_url, subscribed_at, l.sequence as list_sequence
+        `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
          from earmark.subscriptions as s join earmark.lists as l using (user_id)
          where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
         [user, after, size],
@@ -173,22 +174,25 @@ interface ItemRow {
   readonly id: string;
   readonly feed_url: string;
   readonly subscribed_at: string;
+  readonly title: string;
+  readonly folders: string;
 }
 
-const ITEM = "select sequence, id, feed_url, subscribed_at from earmark.subscriptions";
+const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
 /** The list of a deleted account has no items, though some may not have been erased yet. */
 const IS_LISTED = `exists (select 1 from earmark.lists where user_id = $1 and sequence <> ${DELETED})`;
 
-function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription {
-  return { id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) };
+function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow): Subscription {
+  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, title, folders);
 }
 
 /** One JSON text costs the driver much less than many rows. */
 const PAGE = named(`
   select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
-    (select json_agg(json_build_array(id, feed_url, subscribed_at) order by sequence) from (
-      select sequence, id, feed_url, subscribed_at from earmark.subscriptions
+    (select json_agg(case when title = '' and folders = '' then json_build_array(id, feed_url, subscribed_at)
+        else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
+      select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
 const GAPS = named("select counts from earmark.gaps where user_id = $1");
 
@@ -227,12 +231,17 @@ function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
 }
 
 function toPage(
-  items: readonly [id: string, feedUrl: string, subscribedAt: number][],
+  items: readonly [id: string, feedUrl: string, subscribedAt: number, title?: string, folders?: string][],
   window: Window,
   total: number,
 ): Page {
   assertPageComplete(items.length, window, total);
-  return { items: items.map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) })), total };
+  return {
+    items: items.map(([id, feedUrl, at, title = "", folders = ""]) =>
+      withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders),
+    ),
+    total,
+  };
 }
 
 async function readChanges(
@@ -250,7 +259,7 @@ async function readChanges(
       values,
     ),
     connection.query<ItemRow>(
-      `select update_sequence as sequence, id, feed_url, subscribed_at from earmark.subscriptions
+      `select update_sequence as sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
        where user_id = $1 and update_sequence > $2 and update_sequence > 0 and ${IS_LISTED}
        order by update_sequence limit $3`,
       values,
