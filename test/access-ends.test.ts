@@ -138,8 +138,9 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
     return target?.id ?? "";
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
-  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0]);
-  return writeRequest(method, url.replace(":id", id), { ...headersFor(url, way, who), ...headers }, body);
+  const path = url.replace(":id", id);
+  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0], path);
+  return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
 
 async function subscribed(): Promise<Person> {

@@ -205,7 +205,7 @@ test("access: server without accounts → no account routes, every request is th
   for (const url of missing) {
     for (const [method, way] of Object.entries(WAYS[url] ?? {})) {
       const path = url.replace(/:(id|token)/, newId());
-      const body = way.body?.(matrix.personOf("ann"));
+      const body = way.body?.(matrix.personOf("ann"), path);
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);
       assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");

@@ -34,8 +34,8 @@ export function createOperationsHandler(
     admitOperations(request, operationsIn(bytes.length));
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
-      const outcomes = await answerInOrder(operations, isMalformed, async (drafts) => {
-        return (await store.change(caller, drafts, clock())).outcomes;
+      const outcomes = await answerInOrder(operations, isMalformed, async (changes) => {
+        return (await store.change(caller, changes, clock())).outcomes;
       });
       return { operations, outcomes };
     };
@@ -51,7 +51,7 @@ export function createOperationsHandler(
   return async (call) => {
     const { request, response } = call;
     const { operations, outcomes } = await execute(call);
-    metrics?.countOutcomes(outcomes);
+    metrics?.countOutcomes(operations, outcomes);
     if (operations.length <= MAX_RESULTS_AT_ONCE)
       respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath));
     else {

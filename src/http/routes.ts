@@ -45,6 +45,11 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: subscriptions.add,
     }),
     route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
+    route("PATCH", "/v1/subscriptions/:id", {
+      access: "write",
+      body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
+      run: subscriptions.update,
+    }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
     route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),

@@ -1,8 +1,15 @@
 import { failure } from "../errors.ts";
 import type { ListQuery } from "../jsonapi/query.ts";
-import { type Field, selfLink } from "../jsonapi/resource.ts";
-import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { isRefusal } from "../subscriptions.ts";
+import { type Field, type RequestedChange, selfLink } from "../jsonapi/resource.ts";
+import {
+  readSubscription,
+  readSubscriptionUpdate,
+  refusedSubscription,
+  writePage,
+  writeSubscription,
+} from "../jsonapi/subscriptions.ts";
+import { isRefusal, type Page, type Subscription, type UserId } from "../subscriptions.ts";
+import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { JSON_API } from "./dialect.ts";
 import { respond, respondEmpty } from "./respond.ts";
@@ -11,22 +18,39 @@ import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/subscriptions` and `/v1/subscriptions/:id`. */
 export function createSubscriptionHandlers({ config: { basePath }, store, metrics, clock }: Services) {
+  const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
+    const offset = (number - 1) * size;
+    if (filter === undefined) return store.page(user, { offset, size });
+    const found = (await store.find(user, [filter])).filter((item) => item !== undefined);
+    return { items: found.slice(offset, offset + size), total: found.length };
+  };
+
+  const change = async (caller: Principal, requested: RequestedChange): Promise<Subscription> => {
+    await caller.spend(1);
+    const { outcomes } = await store.change(caller, [requested], clock());
+    metrics?.countOutcomes([requested], outcomes);
+    const [outcome] = outcomes;
+    if (outcome === undefined) throw new Error("the store returned no outcome");
+    if (isRefusal(outcome)) throw refusedSubscription(outcome, requested);
+    return outcome;
+  };
+
   return {
     async list({ response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
-      const page = await store.page(user, { offset: (query.number - 1) * query.size, size: query.size });
-      respond(response, 200, JSON_API, writePage(page, query, basePath));
+      respond(response, 200, JSON_API, writePage(await readPage(user, query), query, basePath));
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       const draft = readSubscription(await readJson(request, response, maxBytes));
-      await caller.spend(1);
-      const { outcomes } = await store.change(caller, [draft], clock());
-      metrics?.countOutcomes(outcomes);
-      const [outcome] = outcomes;
-      if (outcome === undefined) throw new Error("the store returned no outcome");
-      if (isRefusal(outcome)) throw refusedSubscription(outcome, draft);
-      const headers = { location: selfLink(outcome.id, basePath) };
-      respond(response, 201, JSON_API, writeSubscription(outcome, basePath), headers);
+      const subscription = await change(caller, draft);
+      const headers = { location: selfLink(subscription.id, basePath) };
+      respond(response, 201, JSON_API, writeSubscription(subscription, basePath), headers);
+    },
+
+    async update({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+      const id = idOf(params);
+      const update = readSubscriptionUpdate(await readJson(request, response, maxBytes), id);
+      respond(response, 200, JSON_API, writeSubscription(await change(caller, update), basePath));
     },
 
     async get({ response, caller: { user }, params, query: fields }: Call<readonly Field[] | undefined>) {
@@ -37,9 +61,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await caller.spend(1);
-      const { outcomes } = await store.change(caller, [{ kind: "remove", id }], clock());
-      if (outcomes.some(isRefusal)) throw failure("not-found", { resource: "Subscription" });
+      await change(caller, { kind: "remove", id, guid: id });
       respondEmpty(response);
     },
   };

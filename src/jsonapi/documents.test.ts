@@ -76,7 +76,7 @@ test("page: several subscriptions → each with its own timestamp", () => {
   const later = { ...KEPT, subscribedAt: new Date(AT.getTime() + 1) };
   const items = [KEPT, later, later, KEPT];
   const { jsonapi, data, meta, links } = JSON.parse(
-    writePage({ items, total: 9 }, { number: 1, size: 4, fields: ["user_subscribed_at"] }, "/p"),
+    writePage({ items, total: 9 }, { number: 1, size: 4, fields: ["user_subscribed_at"], filter: undefined }, "/p"),
   );
   assert.deepEqual(jsonapi, { version: "1.1" });
   assert.deepEqual(meta, { total: 9 });
@@ -85,11 +85,17 @@ test("page: several subscriptions → each with its own timestamp", () => {
     items.map(({ subscribedAt }) => ({ user_subscribed_at: subscribedAt.toISOString() })),
   );
   assert.equal(links.next, "/p/v1/subscriptions?page[number]=2&page[size]=4&fields[subscription]=user_subscribed_at");
-  const plain = JSON.parse(writePage({ items: [], total: 0 }, { number: 1, size: 4, fields: undefined }, ""));
+  const plain = JSON.parse(
+    writePage({ items: [], total: 0 }, { number: 1, size: 4, fields: undefined, filter: undefined }, ""),
+  );
   assert.deepEqual(plain.data, []);
   assert.equal(plain.links.self, "/v1/subscriptions?page[number]=1&page[size]=4");
   const two = JSON.parse(
-    writePage({ items: [], total: 0 }, { number: 1, size: 4, fields: ["feed_url", "user_subscribed_at"] }, ""),
+    writePage(
+      { items: [], total: 0 },
+      { number: 1, size: 4, fields: ["feed_url", "user_subscribed_at"], filter: undefined },
+      "",
+    ),
   );
   assert.match(two.links.self, /&fields\[subscription\]=feed_url,user_subscribed_at$/);
 });
@@ -142,6 +148,7 @@ test("import: results → one entry each, with counts", async () => {
     attributes: {
       feed_url: FEED,
       title,
+      folders: [],
       outcome,
       code: outcome === "refused" ? error.code : null,
       detail: outcome === "refused" ? error.detail : null,

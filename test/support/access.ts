@@ -100,7 +100,7 @@ export interface Way {
   /** The status when it is done. */
   readonly status: number;
   /** Every time another document that can be carried out. */
-  readonly body?: (who: Person) => string;
+  readonly body?: (who: Person, path: string) => string;
   /** Its Content-Type, where that is not the one of the answer. */
   readonly type?: string;
   /** Puts right what cannot be done twice. */
@@ -131,6 +131,11 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/subscriptions/:id": {
     GET: { access: "read", status: 200 },
+    PATCH: {
+      access: "write",
+      status: 200,
+      body: (_who, path) => one("subscription", { id: path.split("/").at(-1), attributes: { title: newId() } }),
+    },
     DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
   },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
@@ -456,7 +461,7 @@ export class AccessMatrix {
     const way = wayOf(url, method);
     const who = this.personOf(credential.holder ?? actor);
     const headers = { ...headersFor(url, way, who), ...credential.headers };
-    const answer = await this.send(method, path, headers, way.body?.(who));
+    const answer = await this.send(method, path, headers, way.body?.(who, path));
     const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
     this.requests += 1;
     assert.equal(answer.status, expectedStatus(way, credential, owner), what);
