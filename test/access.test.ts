@@ -99,7 +99,7 @@ test("access: unauthorized and otherwise invalid request → 401 or 403 first", 
       .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
     for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
       const answers = new Set<string>();
-      for (const { path } of matrix.placesOf(url, "ann")) {
+      for (const { path } of await matrix.placesOf(url, "ann")) {
         for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {
           const all = { ...headersFor(url, way, { name: "ann" }), ...headers, ...credential.headers };
           const answer = await matrix.send(method, path + query, all, body);

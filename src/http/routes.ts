@@ -1,6 +1,7 @@
 import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { createAppLoginHandlers } from "./app-logins.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
 import { gpodderRoutes } from "./gpodder.ts";
@@ -77,8 +78,10 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 }
 
 function accountRoutes(services: Services): Route[] {
-  if (services.accounts === undefined) return [];
+  const { appSignIn } = services;
+  if (services.accounts === undefined || appSignIn === undefined) return [];
   const accounts = createAccountHandlers(services.accounts, services);
+  const logins = createAppLoginHandlers(services.accounts, appSignIn.signatures, services);
   const body = { maxBytes: MAX_ACCOUNT_BYTES };
   const query = readPageQuery;
   const { listCredentials, getCredential, revokeCredential } = accounts;
@@ -97,7 +100,9 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
     route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
 
-    route("POST", "/v1/app-logins/:token", { access: "account", body, run: accounts.approveAppLogin }),
+    route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),
+    route("POST", "/v1/app-logins/:token", { access: "account", body, run: logins.allow }),
+    route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
   ];
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Accounts, isRefused } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
+import { AppSignatures } from "../../src/app-signatures.ts";
 import type { Access } from "../../src/http/authenticate.ts";
 import type { Route } from "../../src/http/router.ts";
 import {
@@ -187,7 +188,9 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     DELETE: { access: "account", status: 204, restore: replace("/v1/tokens/:id") },
   },
   "/v1/app-logins/:token": {
+    GET: { access: "account", status: 200 },
     POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
+    DELETE: { access: "account", status: 204 },
   },
   "/join": { GET: page },
   "/openapi.json": { GET: page },
@@ -265,18 +268,21 @@ export class AccessMatrix {
   readonly invitation: string;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
+  readonly #signatures: AppSignatures;
   readonly #gone: { readonly cookie: string; readonly token: string };
   readonly #people = new Map<string, Person>();
 
   /** `port` is where requests are sent: the server's own, or that of something in front of it. */
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
     const { server, clock } = clocked;
-    const invitation = await new Accounts(server.store.accounts, { signUp: false }).invite(7, clock.now);
+    const accounts = new Accounts(server.store.accounts, { signUp: false });
+    const invitation = await accounts.invite(7, clock.now);
     assert.ok(!isRefused(invitation));
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
-    const matrix = new AccessMatrix(port, clock, names, invitation.secret, { cookie: gone.cookie, token });
+    const signatures = new AppSignatures(accounts);
+    const matrix = new AccessMatrix(port, clock, signatures, names, invitation.secret, { cookie: gone.cookie, token });
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -284,12 +290,14 @@ export class AccessMatrix {
   private constructor(
     port: number,
     clock: Clocked["clock"],
+    signatures: AppSignatures,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
   ) {
     this.#port = port;
     this.#clock = clock;
+    this.#signatures = signatures;
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -429,8 +437,8 @@ export class AccessMatrix {
     ];
   }
 
-  placesOf(url: string, actor: string): Place[] {
-    if (!url.includes(":id")) return [{ path: this.#fill(url), owner: undefined }];
+  async placesOf(url: string, actor: string): Promise<Place[]> {
+    if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
     return [
       at(this.personOf(actor).items.get(url) ?? "", actor),
@@ -442,8 +450,9 @@ export class AccessMatrix {
     ];
   }
 
-  #fill(url: string): string {
-    return url.replace(":name", "icon.svg").replace(":token", startAppLogin(this.#clock.now).id);
+  async #fill(url: string): Promise<string> {
+    const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
+    return url.replace(":name", "icon.svg").replace(":token", id);
   }
 
   #othersThan(actor: string): string[] {
@@ -491,9 +500,9 @@ export class AccessMatrix {
     };
     const { holder } = find();
     const hidden: string[] = [];
-    for (const [index] of this.placesOf(url, actor).entries()) {
+    for (const [index] of (await this.placesOf(url, actor)).entries()) {
       // What was there may have gone with the request before.
-      const place = this.placesOf(url, actor)[index];
+      const place = (await this.placesOf(url, actor))[index];
       assert.ok(place);
       const { bytes } = await this.#tryOne(url, method, actor, find(), place);
       const isHidden = place.owner !== undefined && place.owner !== MALFORMED && place.owner !== holder;
