@@ -15,6 +15,8 @@ export interface Hostile {
   readonly document?: Buffer;
   /** Whether it may be too malformed to get a response. */
   readonly mayGoUnanswered?: boolean;
+  /** Whether it is for a route of podcast apps, which have errors of their own. */
+  readonly isOfApp?: true;
 }
 
 /** A kind of hostile request, reproducible by seed. */
@@ -103,6 +105,41 @@ const FRAMES = [
   ),
   Buffer.from("OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
 ].map((bytes) => bytes.toString("latin1"));
+
+const NEXTCLOUD = "/index.php/apps/gpoddersync";
+const play = { podcast: FEED, episode: `${FEED}.mp3`, action: "play", position: 5, started: 0, total: 10 };
+/** Uploads of podcast apps, each after its target. */
+const APP_UPLOADS = [
+  `POST /api/2/subscriptions/u/d.json ${JSON.stringify({ add: [FEED, ""], remove: [`${FEED}/2`] })}`,
+  `POST ${NEXTCLOUD}/subscription_change/create ${JSON.stringify({ add: [FEED], remove: [FEED] })}`,
+  `POST /api/2/episodes/u.json ${JSON.stringify([{ ...play, timestamp: "2026-01-01T10:00:00", guid: "g" }, null])}`,
+  `POST ${NEXTCLOUD}/episode_action/create ${JSON.stringify([play, { ...play, action: "DELETE", position: -1 }])}`,
+  `POST /api/2/devices/u/d.json ${JSON.stringify({ caption: "d", type: "mobile" })}`,
+  `PUT /subscriptions/u/d.json ${JSON.stringify([FEED, { url: `${FEED}/2` }])}`,
+  `PUT /subscriptions/u/d.txt ${FEED}\n${FEED}/2`,
+  "POST /api/2/sync-devices/u.json {}",
+  "POST /index.php/login/v2/poll token=x",
+];
+const APP_TARGETS = [
+  "/api/2/subscriptions/u/d.json?since=0",
+  "/api/2/episodes/u.json?since=5&podcast=https%3A%2F%2Ffeeds.example%2F&aggregated=true&device=d",
+  `${NEXTCLOUD}/subscriptions?since=1700000000`,
+  `//index.php//apps/gpoddersync/episode_action?since=`,
+  "/subscriptions/u.opml",
+  "/subscriptions/a%2Fb/c.d.json",
+  "/api/2/devices/u.json",
+  "/suggestions/5.json",
+  "/search.json?q=x",
+  "/clientconfig.json",
+];
+
+/** Method and target up to the second blank, then the body. */
+function uploadFromApp(text: string): Hostile {
+  const [, method = "POST", target = "/", body = ""] = /^(POST|PUT) (\S+) (.*)$/s.exec(text) ?? [];
+  const bytes = Buffer.from(body, "latin1");
+  const head = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes.length}\r\n\r\n`;
+  return { bytes: Buffer.concat([Buffer.from(head, "latin1"), bytes]), isOfApp: true };
+}
 
 /** Sizes around every limit. */
 function large(random: () => number): Hostile {
@@ -209,5 +246,21 @@ export const KINDS: readonly Kind[] = [
     make: variants(OPML_FILES.seeds, OPML_FILES.words, (text) => ({
       bytes: post(Buffer.from(text, "latin1"), "Content-Type: text/x-opml\r\n", "/v1/imports?dryRun=true"),
     })),
+  },
+  {
+    name: "uploads of apps",
+    make: variants(
+      APP_UPLOADS,
+      ["\\u0000", "\\ud800", "\xff", "[", "{", "}", "]", ",", "null", "-1", "1e400", '"__proto__":', '"add":', FEED],
+      uploadFromApp,
+    ),
+  },
+  {
+    name: "queries and paths of apps",
+    make: variants(
+      APP_TARGETS,
+      ["%", "%00", "%2f", "%2e%2e", "&", "=", "since=", "-1", "1e9", ".json", ".opml", ".", "/", "//", "?", "%C3"],
+      (text) => ({ bytes: get(text.replaceAll(/\s/g, "") || "/"), isOfApp: true }),
+    ),
   },
 ];

@@ -26,7 +26,7 @@ export const badInput: Proof = {
       const postgres = await startPostgres([], run.later);
       const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
       // The other kinds never reach the store.
-      const kinds = KINDS.filter(({ name }) => /structures|texts/.test(name));
+      const kinds = KINDS.filter(({ name }) => /structures|texts|uploads/.test(name));
       findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
     }
     return {
@@ -143,14 +143,18 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
 }
 
 /** What is wrong with the response, if anything. */
-export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
+export function judge(
+  { document, mayGoUnanswered, isOfApp }: Hostile,
+  received: Buffer | undefined,
+): string | undefined {
   if (received === undefined) return "no end of an answer";
   const answers = readAnswers(received);
   if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
   for (const { status, body } of answers) {
     // 505 is a client error too: the request line is of another protocol.
     if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
-    if (status >= 400 && body !== "" && readJson(body)?.["errors"]?.[0]?.status !== String(status))
+    const isErrorOfApp = isOfApp === true && typeof readJson(body)?.["message"] === "string";
+    if (status >= 400 && body !== "" && !isErrorOfApp && readJson(body)?.["errors"]?.[0]?.status !== String(status))
       return `${status} without an error document`;
   }
   if (document === undefined || answers[0]?.status !== 200) return undefined;

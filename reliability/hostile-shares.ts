@@ -118,7 +118,7 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
   for (const [index, { name, loads, tasks, settings }] of hogs.entries()) {
     const accounts = hostile.slice(index, index + 1);
     if (!run.isQuick || settings !== undefined) await target.restart(settings);
-    const [aloneMs, withHogMs] = run.isQuick ? [500, 900] : [4_000, 6_000];
+    const [aloneMs, withHogMs] = run.isQuick ? [500, 900] : [4_000, 12_000];
     await target.use(tasks, users, aloneMs / 3);
     const alone = await target.use(tasks, users, aloneMs);
     // The hog starts before the others and stops after them.

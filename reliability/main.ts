@@ -10,6 +10,7 @@ import { memory } from "./hostile-memory.ts";
 import { fairShares } from "./hostile-shares.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
+import { KILL_APPS } from "./kill-apps.ts";
 import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
 import { abandonRuns, type Proof } from "./proof.ts";
@@ -25,6 +26,7 @@ import { upgrades } from "./upgrades.ts";
 /** In the order of docs/reliability.md. */
 const PROOFS: readonly Proof[] = [
   KILL,
+  KILL_APPS,
   STEPS,
   INTERRUPTED,
   POWER,

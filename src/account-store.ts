@@ -10,11 +10,14 @@ export interface Account {
   readonly createdAt: Date;
 }
 
-/** A secret that is accepted instead of a password. Only the hash of the secret is stored. */
+/**
+ * A secret that is accepted instead of a password. Only the hash of the secret is stored. Of a `signing-key` it is the
+ * public key (`app-signatures.ts`), of a `denied-login` the hash that the token would have had.
+ */
 export interface Credential {
   readonly id: string;
-  readonly kind: "token" | "session" | "invitation" | "setup";
-  /** `NOBODY` for an invitation or a setup link. */
+  readonly kind: "token" | "session" | "invitation" | "setup" | "signing-key" | "denied-login";
+  /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
   readonly label: string;

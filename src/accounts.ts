@@ -63,6 +63,8 @@ export interface IssuedCredential {
   readonly secret: string;
 }
 
+export type RequestedCredential = Omit<Credential, "id" | "createdAt" | "usedAt">;
+
 export function isRefused<T extends object>(value: T | AccountRefusal): value is AccountRefusal {
   return "refused" in value;
 }
@@ -105,8 +107,13 @@ export class Accounts {
     return credential === undefined || isValidAt(credential, at) ? credential : find();
   }
 
+  /** The credential with this hash, of any kind, even if it has expired. */
+  findCredential(hash: string): Promise<Credential | undefined> {
+    return this.#store.findCredential(hash);
+  }
+
   async #findCredential(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
-    const credential = await this.#store.findCredential(hash);
+    const credential = await this.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
       // Not awaited, and harmless if it fails.
@@ -310,14 +317,6 @@ export class Accounts {
     return this.#issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
   }
 
-  /** Creates a token whose secret only the app knows. It may repeat the request. */
-  async createTokenFor(caller: Caller, label: string, hash: string, at: Date): Promise<Credential | AccountRefusal> {
-    const existing = await this.verifyHash(hash, "token", at);
-    if (existing !== undefined) return existing.user === caller.user ? existing : { refused: "gone" };
-    const token = { kind: "token", user: caller.user, scope: "write", label, expiresAt: undefined } as const;
-    return this.#add(caller, token, hash, at, { atMost: MAX_TOKENS });
-  }
-
   /** Oldest first, including expired ones. */
   listCredentials(user: UserId, kind: "token" | "session"): Promise<readonly Credential[]> {
     return this.#store.listCredentials(user, kind);
@@ -348,19 +347,20 @@ export class Accounts {
 
   async #issue(
     caller: Caller,
-    requested: Omit<Credential, "id" | "createdAt" | "usedAt">,
+    requested: RequestedCredential,
     prefix: string,
     at: Date,
     conditions: Pick<NewCredential, "atMost" | "password">,
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
-    const credential = await this.#add(caller, requested, hashSecret(secret), at, conditions);
+    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
     return isRefused(credential) ? credential : { credential, secret };
   }
 
-  async #add(
+  /** Adds a credential whose secret only its holder knows. `gone` if there is another with this hash. */
+  async addCredential(
     caller: Caller,
-    requested: Omit<Credential, "id" | "createdAt" | "usedAt">,
+    requested: RequestedCredential,
     hash: string,
     at: Date,
     conditions: Pick<NewCredential, "atMost" | "password">,

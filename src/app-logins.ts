@@ -1,45 +1,119 @@
 import { hash, randomBytes } from "node:crypto";
-import { hashSecret, TOKEN_PREFIX } from "./accounts.ts";
+import type { Credential } from "./account-store.ts";
+import {
+  type AccountRefusal,
+  type Accounts,
+  hashSecret,
+  MAX_TOKENS,
+  type RequestedCredential,
+  TOKEN_PREFIX,
+} from "./accounts.ts";
+import type { AppSignatures } from "./app-signatures.ts";
+import type { Caller } from "./subscriptions.ts";
 
 /**
- * A login that an app starts and a signed-in person approves in the browser. Nothing is stored meanwhile: the app's token
- * is derived from a secret that only the app has, and the link for the browser contains the hash of that token, which is
- * all that approving it needs. So any process can serve any step.
+ * A login that an app starts and a signed-in person allows in the browser. Nothing is stored meanwhile: the app's token is
+ * derived from a secret that only the app has, and the link for the browser contains the hash of that token, which is all
+ * that allowing it needs, and who asks. So any process can serve any step.
  */
-
 export const APP_LOGIN_MS = 20 * 60 * 1_000;
+const MAX_DENIALS = 1_000;
 
-export interface AppLogin {
-  /** For the app, to ask whether it was approved. */
-  readonly pollToken: string;
-  /** For the browser, to approve it. */
-  readonly id: string;
+/** Who asks, as far as that is known. */
+export interface AppLoginOrigin {
+  /** User agent; empty if there is none. */
+  readonly app: string;
+  readonly address: string;
 }
 
-export function startAppLogin(at: Date): AppLogin {
+export interface AppLogin extends AppLoginOrigin {
+  /** Hash of the token that the app gets. */
+  readonly hash: string;
+  readonly requestedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** `pollToken` is for the app, to ask whether it was allowed; `id` is for the browser, to allow it. */
+export async function startAppLogin(
+  signatures: AppSignatures,
+  { app, address }: AppLoginOrigin,
+  at: Date,
+): Promise<{ readonly pollToken: string; readonly id: string }> {
   const expires = Math.floor((at.getTime() + APP_LOGIN_MS) / 1_000).toString(36);
   const pollToken = `${POLL}${expires}~${randomBytes(32).toString("base64url")}`;
-  return { pollToken, id: `${expires}~${hashSecret(secretOf(pollToken))}` };
+  const origin = Buffer.from(JSON.stringify([app, address])).toString("base64url");
+  const content = `${expires}~${hashSecret(secretOf(pollToken))}~${origin}`;
+  return { pollToken, id: `${content}~${await signatures.sign(signedText(content), at)}` };
 }
 
 /** The secret of the token that the app gets; undefined if the poll token is invalid or expired. */
 export function readPollToken(text: string, at: Date): string | undefined {
-  const isPollToken = text.startsWith(POLL) && isCurrent(text.slice(POLL.length), at);
-  return isPollToken ? secretOf(text) : undefined;
+  const expires = POLL_TOKEN.exec(text)?.[1];
+  return expires !== undefined && isCurrent(readTime(expires), at) ? secretOf(text) : undefined;
 }
 
-/** The hash of the token to approve; undefined if the id is invalid or expired. */
-export function readAppLoginId(text: string, at: Date): string | undefined {
-  return isCurrent(text, at) ? text.slice(text.indexOf("~") + 1) : undefined;
+/** Undefined if the id is invalid or expired. */
+export async function readAppLoginId(signatures: AppSignatures, text: string, at: Date): Promise<AppLogin | undefined> {
+  const [, content = "", expires = "", tokenHash = "", origin = "", signature = ""] = ID.exec(text) ?? [];
+  const expiresAt = readTime(expires);
+  if (content === "" || !isCurrent(expiresAt, at)) return undefined;
+  if (!(await signatures.verify(signedText(content), signature, at))) return undefined;
+  const [app, address] = JSON.parse(Buffer.from(origin, "base64url").toString()) as [string, string];
+  return { app, address, hash: tokenHash, requestedAt: new Date(expiresAt.getTime() - APP_LOGIN_MS), expiresAt };
+}
+
+/** Creates a token whose secret only the app knows. The caller may repeat the request. */
+export function allowAppLogin(
+  accounts: Accounts,
+  caller: Caller,
+  { hash: tokenHash }: AppLogin,
+  label: string,
+  at: Date,
+): Promise<Credential | AccountRefusal> {
+  const token = { kind: "token", user: caller.user, scope: "write", label, expiresAt: undefined } as const;
+  return decide(accounts, caller, token, tokenHash, at, MAX_TOKENS);
+}
+
+/** No token can be created for the app any more. */
+export function denyAppLogin(
+  accounts: Accounts,
+  caller: Caller,
+  { hash: tokenHash, expiresAt }: AppLogin,
+  at: Date,
+): Promise<Credential | AccountRefusal> {
+  const denial = { kind: "denied-login", user: caller.user, scope: "read", label: "", expiresAt } as const;
+  return decide(accounts, caller, denial, tokenHash, at, MAX_DENIALS);
+}
+
+/** `gone` if it was decided otherwise. */
+async function decide(
+  accounts: Accounts,
+  caller: Caller,
+  decision: RequestedCredential,
+  tokenHash: string,
+  at: Date,
+  atMost: number,
+): Promise<Credential | AccountRefusal> {
+  const existing = await accounts.findCredential(tokenHash);
+  if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at, { atMost });
+  const isSame = existing.kind === decision.kind && existing.user === caller.user;
+  return isSame ? existing : { refused: "gone" };
 }
 
 const POLL = "poll~";
-const TOKEN = /^([0-9a-z]{1,8})~[\w-]{43}$/;
+const POLL_TOKEN = /^poll~([0-9a-z]{1,8})~[\w-]{43}$/;
+const ID = /^(([0-9a-z]{1,8})~([\w-]{43})~([\w-]{1,800}))~([\w-]{43}~[\w-]{86})$/;
 
-function isCurrent(text: string, at: Date): boolean {
-  const expires = TOKEN.exec(text)?.[1];
-  if (expires === undefined) return false;
-  const left = Number.parseInt(expires, 36) * 1_000 - at.getTime();
+function signedText(content: string): string {
+  return `app login\0${content}`;
+}
+
+function readTime(seconds: string): Date {
+  return new Date(Number.parseInt(seconds, 36) * 1_000);
+}
+
+function isCurrent(expiresAt: Date, at: Date): boolean {
+  const left = expiresAt.getTime() - at.getTime();
   return left > 0 && left <= APP_LOGIN_MS;
 }
 

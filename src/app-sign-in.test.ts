@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
+import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../test/support/server.ts";
@@ -62,7 +62,7 @@ test("app sign-in: changed password → the old one and its sessions end at once
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
   assert.ok(isIn(found));
-  const session = signIn.writeSession(found, "phone", NOW);
+  const session = await signIn.writeSession(found, "phone", NOW);
   assert.equal((await signIn.readSession(session, NOW))?.device, "phone");
   const account = await accounts.get(user);
   assert.ok(account);
@@ -83,7 +83,7 @@ test("app sign-in: token → with its own name only, until it is revoked", async
   assert.equal(found.token?.id, credential.id);
   assert.ok(!isIn(await signIn.withPassword(typed("bob", secret), NOW)));
   assert.ok(!isIn(await signIn.withPassword(typed("ann", `${secret}x`), NOW)));
-  const session = signIn.writeSession(found, undefined, NOW);
+  const session = await signIn.writeSession(found, undefined, NOW);
   assert.ok(!session.includes(secret.slice(4)));
   assert.equal((await signIn.readSession(session, NOW))?.user.token?.id, credential.id);
   await accounts.removeCredential(asUser(user), "token", credential.id, NOW);
@@ -96,72 +96,119 @@ test("app sign-in: deleted account → everything ends", async () => {
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
   assert.ok(isIn(found));
-  const session = signIn.writeSession(found, undefined, NOW);
+  const session = await signIn.writeSession(found, undefined, NOW);
   await accounts.delete(asUser(user), NOW);
   assert.equal(await signIn.readSession(session, NOW), undefined);
   assert.ok(!isIn(await signIn.withPassword(typed("ann", PASSWORD), NOW)));
   await store.close();
 });
 
-test("app session: tampered, expired, other text or from another process → not accepted", async () => {
+test("app session: another process or after a restart → accepted, and ends with the password there too", async () => {
+  const { store, accounts, signIn, user } = await open();
+  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
+  assert.ok(isIn(found));
+  const session = await signIn.writeSession(found, "phone", NOW);
+  const elsewhere = new AppSignIn(new Accounts(store.accounts, { signUp: false }));
+  assert.equal((await elsewhere.readSession(session, NOW))?.device, "phone");
+  const account = await accounts.get(user);
+  assert.ok(account);
+  await accounts.setPassword(account, "another horse battery", NOW);
+  assert.equal(await elsewhere.readSession(session, NOW), undefined);
+  await store.close();
+});
+
+test("app session: opened again within the hour → the same; later → another", async () => {
+  const { store, signIn } = await open();
+  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
+  assert.ok(isIn(found));
+  const session = await signIn.writeSession(found, "phone", NOW);
+  assert.equal(await signIn.writeSession(found, "phone", after(59 * 60_000)), session);
+  assert.notEqual(await signIn.writeSession(found, "desk", NOW), session);
+  assert.notEqual(await signIn.writeSession(found, "phone", after(60 * 60_000)), session);
+  await store.close();
+});
+
+test("app session: after months → signed with a new key, which every process knows", async () => {
   const { store, accounts, signIn } = await open();
   const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
   assert.ok(isIn(found));
-  const session = signIn.writeSession(found, "phone", NOW);
-  const [holder, issued, device, signature] = session.split("~");
+  const keyOf = (session: string) => session.split("~").at(-2);
+  const first = await signIn.writeSession(found, undefined, NOW);
+  const day = 24 * 60 * 60_000;
+  const late = after(31 * day);
+  const second = await signIn.writeSession(found, undefined, late);
+  assert.notEqual(keyOf(second), keyOf(first));
+  for (const session of [first, second]) assert.ok(await new AppSignIn(accounts).readSession(session, late));
+  await accounts.sweep(after(130 * day));
+  assert.equal(await store.accounts.findCredential(keyOf(first) ?? ""), undefined);
+  assert.ok(await store.accounts.findCredential(keyOf(second) ?? ""));
+  await store.close();
+});
+
+test("app session: tampered, expired, other text or of another server → not accepted", async () => {
+  const { store, signIn } = await open();
+  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
+  assert.ok(isIn(found));
+  const session = await signIn.writeSession(found, "phone", NOW);
+  const [holder, issued, device, key, signature = ""] = session.split("~");
   for (const text of [
     "",
     "x",
-    `${Number(holder) + 1}~${issued}~${device}~${signature}`,
-    `${holder}~zzzzzz~${device}~${signature}`,
-    `${holder}~${issued}~tablet~${signature}`,
-    `${holder}~${issued}~${device}~${"A".repeat(43)}`,
+    `${Number(holder) + 1}~${issued}~${device}~${key}~${signature}`,
+    `${holder}~zzzzzz~${device}~${key}~${signature}`,
+    `${holder}~${issued}~tablet~${key}~${signature}`,
+    `${holder}~${issued}~${device}~${"A".repeat(43)}~${signature}`,
+    `${holder}~${issued}~${device}~${key}~${"A".repeat(86)}`,
     `${session}~`,
   ])
     assert.equal(await signIn.readSession(text, NOW), undefined, text);
   assert.equal(await signIn.readSession(session, after(APP_SESSION_MS + 1_000)), undefined);
-  assert.equal(await new AppSignIn(accounts).readSession(session, NOW), undefined);
+  const other = await open();
+  assert.equal(await other.signIn.readSession(session, NOW), undefined);
   assert.equal((await signIn.readSession(session, NOW))?.user.account.name, "ann");
+  await other.store.close();
   await store.close();
 });
 
-/** Every value of the database, each as someone who has read a backup might write it. */
-function readValues(path: string): string[] {
+/** Every value of the database that has the length of a private key. */
+function readSeeds(path: string): Buffer[] {
   const file = new DatabaseSync(path, { readOnly: true });
   const tables = file.prepare("select name from sqlite_schema where type = 'table'").all();
   const values = tables
     .flatMap(({ name }) => file.prepare(`select * from "${name}"`).all())
     .flatMap((row) => Object.values(row))
     .flatMap((value) => {
-      if (!(value instanceof Uint8Array)) return String(value);
-      const bytes = Buffer.from(value);
-      const hex = bytes.toString("hex");
-      const asId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-      return [hex, asId, bytes.toString("base64url")];
+      const bytes = value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(String(value), "base64url");
+      return bytes.length >= 32 ? [bytes.subarray(0, 32), bytes.subarray(-32)] : [];
     });
   file.close();
-  return [...new Set(["", ...values])];
+  return values;
 }
+
+const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
 
 test("app session: signed with anything that the database contains → not accepted", async () => {
   const { path, store, accounts, signIn, user } = await open();
   const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
   assert.ok(!isRefused(issued));
-  const found = await Promise.all(
-    [PASSWORD, issued.secret].map((each) => signIn.withPassword(typed("ann", each), NOW)),
-  );
-  const values = readValues(path);
-  for (const app of found) {
+  for (const secret of [PASSWORD, issued.secret]) {
+    const app = await signIn.withPassword(typed("ann", secret), NOW);
     assert.ok(isIn(app));
-    assert.ok(values.includes(app.key), "what the signature depends on is among the values");
-    const session = signIn.writeSession(app, "phone", NOW);
+    const session = await signIn.writeSession(app, "phone", NOW);
     assert.ok(await signIn.readSession(session, NOW));
-    const content = session.slice(0, session.lastIndexOf("~"));
-    const forge = (key: string, text: string) =>
-      signIn.readSession(`${content}~${createHmac("sha256", key).update(text).digest("base64url")}`, NOW);
-    for (const value of values) {
-      for (const key of [value, Buffer.from(value, "hex").toString("latin1"), `earmark app session ${value}`])
-        for (const text of [content, `${app.key}\0${content}`]) assert.equal(await forge(key, text), undefined, value);
+    const [holder, hour, device, known] = session.split("~");
+    const content = `${holder}~${hour}~${device}`;
+    const seeds = readSeeds(path);
+    assert.ok(
+      seeds.some((seed) => seed.toString("base64url") === known),
+      "the public key is among the values",
+    );
+    for (const seed of seeds) {
+      const key = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: "der", type: "pkcs8" });
+      const signature = sign(null, Buffer.from(`app session\0${app.key}\0${content}`), key).toString("base64url");
+      const mine = createPublicKey(key).export({ format: "jwk" }).x;
+      for (const id of [known, mine, seed.toString("base64url")])
+        assert.equal(await signIn.readSession(`${content}~${id}~${signature}`, NOW), undefined);
     }
   }
   await store.close();

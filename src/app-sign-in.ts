@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import type { Account, StoredAccount } from "./account-store.ts";
 import {
   type AccountRefusal,
@@ -9,6 +9,7 @@ import {
   type TypedPassword,
   type Verified,
 } from "./accounts.ts";
+import { AppSignatures } from "./app-signatures.ts";
 import { CredentialCache } from "./credential-cache.ts";
 import type { UserId } from "./subscriptions.ts";
 
@@ -20,6 +21,8 @@ const MAX_PASSWORDS = 10_000;
 export const APP_SESSION_MS = 60 * 24 * 60 * 60 * 1_000;
 /** A session that was renewed within this time is not renewed again. */
 const RENEW_MS = 24 * 60 * 60 * 1_000;
+/** Sessions that are opened within this time are the same, since some apps open one with every request. */
+const ISSUED_MS = 60 * 60 * 1_000;
 
 /** Who an app signed in as, and how. */
 export interface AppUser {
@@ -39,15 +42,14 @@ export interface AppSession {
 
 /**
  * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Sessions are signed
- * and not stored, since some apps open one for every request. Their key is never stored either, so that nobody can make a
- * session from the database or a backup; after a restart, and in another process, apps sign in again. Whatever an app has
- * ends at once when the token is revoked, the password is changed or the account is deleted.
+ * and not stored, since some apps open one for every request. Whatever an app has ends at once when the token is revoked,
+ * the password is changed or the account is deleted.
  */
 export class AppSignIn {
+  readonly signatures: AppSignatures;
   readonly #accounts: Accounts;
   readonly #found = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
-  readonly #sessionKey = randomBytes(32);
   /** When each verified password must be verified again, by a hash that only this process can compute. */
   readonly #passwords = new Map<string, number>();
   /** Verifications under way: apps send several requests at once. */
@@ -55,6 +57,7 @@ export class AppSignIn {
 
   constructor(accounts: Accounts) {
     this.#accounts = accounts;
+    this.signatures = new AppSignatures(accounts);
   }
 
   /** Signs in with a name and either the password of the account or one of its tokens. */
@@ -108,27 +111,24 @@ export class AppSignIn {
   }
 
   /** The session as text. It has no characters that a cookie cannot have. */
-  writeSession({ account, token, key }: AppUser, device: string | undefined, at: Date): string {
-    const issued = Math.floor(at.getTime() / 1_000).toString(36);
+  async writeSession({ account, token, key }: AppUser, device: string | undefined, at: Date): Promise<string> {
+    const issued = Math.floor(at.getTime() / ISSUED_MS).toString(36);
     const content = `${token?.hash ?? account.user}~${issued}~${device ?? ""}`;
-    return `${content}~${this.#sign(content, key)}`;
+    return `${content}~${await this.signatures.sign(signedText(content, key), at)}`;
   }
 
   /** Undefined unless the session is valid. */
   async readSession(text: string, at: Date): Promise<AppSession | undefined> {
     const [, content = "", holder = "", issued = "", device = "", signature = ""] = SESSION.exec(text) ?? [];
     if (content === "") return undefined;
-    const age = at.getTime() - Number.parseInt(issued, 36) * 1_000;
+    const age = at.getTime() - Number.parseInt(issued, 36) * ISSUED_MS;
     if (age > APP_SESSION_MS) return undefined;
     const user = /^\d+$/.test(holder)
       ? await this.#userWithPassword(Number(holder))
       : await this.#userWithToken(holder, at);
-    if (user === undefined || !isEqual(signature, this.#sign(content, user.key))) return undefined;
+    if (user === undefined) return undefined;
+    if (!(await this.signatures.verify(signedText(content, user.key), signature, at))) return undefined;
     return { user, device: device === "" ? undefined : device, isStale: age > RENEW_MS };
-  }
-
-  #sign(content: string, key: string): string {
-    return createHmac("sha256", this.#sessionKey).update(`${key}\0${content}`).digest("base64url");
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
@@ -143,14 +143,14 @@ export class AppSignIn {
 }
 
 /** A user id or the hash of a token, when it was issued, the device, and the signature of all that. */
-const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{43})$/;
+const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{43}~[\w-]{86})$/;
+
+function signedText(content: string, key: string): string {
+  return `app session\0${key}\0${content}`;
+}
 
 function toUser({ account, password }: StoredAccount): AppUser {
   return { account, token: undefined, key: password };
-}
-
-function isEqual(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 }
 
 /** Names are compared without case. An identity provider's subject need not be a name here. */

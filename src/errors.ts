@@ -1,3 +1,4 @@
+import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
 import { MAX_FEED_URL } from "./feed-url.ts";
 
 /** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
@@ -24,7 +25,7 @@ export const ERRORS = {
   "unsupported-operation": {
     status: 422,
     title: "Unsupported Operation",
-    detail: 'Unsupported operation: the only supported `op` is "add".',
+    detail: 'Unsupported operation: `op` must be "add", "update" or "remove".',
   },
   "type-missing": { status: 400, title: "Type Mismatch", detail: 'Missing `type`: it must be "{type}".' },
   "type-mismatch": { status: 409, title: "Type Mismatch", detail: 'Invalid `type`: it must be "{type}".' },
@@ -57,12 +58,25 @@ export const ERRORS = {
     ...invalidFeedUrl,
     detail: "Invalid feed URL: it must not contain lone surrogates, %00, or a backslash before the query string.",
   },
+  "invalid-title": {
+    ...invalidAttribute,
+    detail: `Invalid title: it must be null or have 1 to ${MAX_TITLE} characters, without control or bidirectional override characters.`,
+  },
+  "invalid-folders": {
+    ...invalidAttribute,
+    detail: `Invalid folders: they must be null or an array of at most ${MAX_FOLDERS} paths such as "News/Tech", each with 1 to ${MAX_FOLDER_PATH} characters and at most ${MAX_FOLDER_LEVELS} levels, without empty names and without control or bidirectional override characters.`,
+  },
   "already-subscribed": {
     status: 409,
     title: "Already Subscribed",
     detail: "The user is already subscribed to this feed.",
   },
   "id-in-use": { status: 409, title: "Identifier In Use", detail: "The user has another subscription with this id." },
+  "id-mismatch": {
+    status: 409,
+    title: "Identifier Mismatch",
+    detail: "The `id` in the document must be the one in the path.",
+  },
   // An operation reports 422; as the response to a whole request it is 403.
   "quota-exceeded": {
     status: 422,

@@ -11,6 +11,8 @@ export interface Caller {
   readonly user: UserId;
   /** Hash of the request's credential; undefined when there is none to revoke. */
   readonly credentialHash: string | undefined;
+  /** Stored hash of the password that the request was made with, if it was made with one: it must not have changed. */
+  readonly passwordHash?: string | undefined;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;
 }
@@ -194,8 +196,8 @@ export async function* everySubscription(
  * - what it confirms is durable, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
  * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless the error says `unknown`;
- * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked nor
- *   expired; otherwise it rejects with `AccessRevoked`, and nothing is written.
+ * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked,
+ *   expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
  *
  * Every change of a list takes the list's next sequence number. An item's place is the number under which it was added.
  */

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
-import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Credential } from "../src/account-store.ts";
-import { hashSecret } from "../src/accounts.ts";
+import { Accounts, hashSecret } from "../src/accounts.ts";
+import { startAppLogin } from "../src/app-logins.ts";
+import { AppSignatures } from "../src/app-signatures.ts";
 import { guidOf } from "../src/feed-url.ts";
 import { importFeeds } from "../src/imports.ts";
 import { hashPassword } from "../src/passwords.ts";
@@ -21,14 +22,16 @@ import {
   startWithAccounts,
   WAYS,
   type Way,
+  withoutApps,
 } from "./support/access.ts";
-import { document, fromElsewhere, writeRequest } from "./support/accounts.ts";
+import { document, fromElsewhere, holdBack, writeRequest } from "./support/accounts.ts";
 import { addTo } from "./support/lists.ts";
 import { run } from "./support/process.ts";
 import { PLAIN } from "./support/server.ts";
 
 const { server, clock } = await startWithAccounts();
 const { port, store } = server;
+const signatures = new AppSignatures(new Accounts(store.accounts, { signUp: false }));
 const PASSWORD = "the password of everybody here";
 const NEW_PASSWORD = "quite another password";
 /** Hashed once: it takes longer than all the rest. */
@@ -117,29 +120,16 @@ const COMMANDS: typeof ENDS = {
   },
 };
 
-/** Sends a request but for its last byte, and the last byte when `meanwhile` is done. */
-async function holdBack(bytes: string, meanwhile: () => Promise<unknown>): Promise<{ status: number; bytes: string }> {
-  const socket = connect(port, "127.0.0.1");
-  let text = "";
-  socket.on("data", (chunk) => (text += chunk)).on("error", () => undefined);
-  const closed = once(socket, "close");
-  socket.write(bytes.slice(0, -1));
-  // Long enough for the server to have seen who asks. Were it not, it would refuse the request for that alone.
-  await sleep(20);
-  await meanwhile();
-  socket.write(bytes.slice(-1));
-  await closed;
-  return { status: Number(text.split(" ")[1]), bytes: text.replace(/^Date: .*\r\n/im, "") };
-}
-
 async function requestOf(who: Person, url: string, method: string, way: Way, headers: Headers): Promise<string> {
   const own = async () => {
     const [target] = await store.accounts.listCredentials(who.user, url.includes("tokens") ? "token" : "session");
     return target?.id ?? "";
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
-  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0]);
-  return writeRequest(method, url.replace(":id", id), { ...headersFor(url, way, who), ...headers }, body);
+  const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
+  const path = url.replace(":id", id).replace(":token", login.id);
+  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0], path);
+  return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
 
 async function subscribed(): Promise<Person> {
@@ -165,7 +155,7 @@ async function requireRefused(
   const who = await subscribed();
   let before: unknown;
   const bytes = await requestOf(who, url, method, way, who[kind].headers);
-  const answer = await holdBack(bytes, async () => {
+  const answer = await holdBack(port, bytes, async () => {
     await end(who, kind);
     before = await everythingOf(who);
   });
@@ -179,7 +169,7 @@ async function requireRefused(
   assert.equal(answer.bytes, refusal.bytes, "the same answer as to any invalid credential");
 }
 
-const writes = server.server.routes.flatMap(({ method, path: url, access }) => {
+const writes = withoutApps(server.server.routes).flatMap(({ method, path: url, access }) => {
   if (method === "GET" || (access !== "write" && access !== "account")) return [];
   const way = WAYS[url]?.[method];
   if (way === undefined) throw new Error(`this test does not know ${method} ${url}`);
@@ -191,7 +181,7 @@ for (const { url, method, way, kinds } of writes) {
     test(`${method} ${url}: with a valid ${kind}, its last byte held back → done`, async () => {
       const who = await subscribed();
       const bytes = await requestOf(who, url, method, way, who[kind].headers);
-      assert.equal((await holdBack(bytes, () => sleep(80))).status, way.status);
+      assert.equal((await holdBack(port, bytes, () => sleep(80))).status, way.status);
     });
     for (const [name, { of, end }] of Object.entries(ENDS)) {
       if (of.includes(kind))
@@ -217,7 +207,7 @@ test("POST /v1/imports?dryRun=true: the token is revoked before the last byte �
   assert.ok(way);
   const bytes = await requestOf(who, "/v1/imports?dryRun=true", "POST", way, who.token.headers);
   const revoke = () => expect(204, "DELETE", `/v1/tokens/${who.token.id}`, who.other);
-  assert.equal((await holdBack(bytes, revoke)).status, 401);
+  assert.equal((await holdBack(port, bytes, revoke)).status, 401);
 });
 
 test("import: the token is revoked after the first hundred → they stay, the rest is refused", async () => {
@@ -285,7 +275,7 @@ test("access: a token expires before the last byte → 401, nothing is written",
   assert.ok(way);
   const bytes = await requestOf(who, "/v1/subscriptions", "POST", way, bearer(secret));
   const before = clock.now;
-  const answer = await holdBack(bytes, async () => {
+  const answer = await holdBack(port, bytes, async () => {
     clock.now = expiresAt;
   });
   clock.now = before;

@@ -99,7 +99,7 @@ test("access: unauthorized and otherwise invalid request → 401 or 403 first", 
       .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
     for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
       const answers = new Set<string>();
-      for (const { path } of matrix.placesOf(url, "ann")) {
+      for (const { path } of await matrix.placesOf(url, "ann")) {
         for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {
           const all = { ...headersFor(url, way, { name: "ann" }), ...headers, ...credential.headers };
           const answer = await matrix.send(method, path + query, all, body);
@@ -205,7 +205,7 @@ test("access: server without accounts → no account routes, every request is th
   for (const url of missing) {
     for (const [method, way] of Object.entries(WAYS[url] ?? {})) {
       const path = url.replace(/:(id|token)/, newId());
-      const body = way.body?.(matrix.personOf("ann"));
+      const body = way.body?.(matrix.personOf("ann"), path);
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);
       assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");

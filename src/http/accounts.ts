@@ -1,12 +1,10 @@
 import { type Credential, isValidAt } from "../account-store.ts";
 import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
-import { readAppLoginId } from "../app-logins.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import {
   accountResource,
   credentialResource,
   invalidAttribute,
-  readAppLogin,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -136,17 +134,6 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       const issued = await accounts.createToken(caller, wanted, clock());
       if (isRefused(issued)) throw toFailure(issued, "password");
       const data = credentialResource(issued.credential, basePath, { token: issued.secret });
-      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
-    },
-
-    /** Gives the app that started the login a token. */
-    async approveAppLogin({ request, response, caller, params, maxBytes }: Call): Promise<void> {
-      const label = readAppLogin(await readJson(request, response, maxBytes));
-      const hash = readAppLoginId(params["token"] ?? "", clock());
-      if (hash === undefined) throw failure("not-found", { resource: "App login" });
-      const token = await accounts.createTokenFor(caller, label, hash, clock());
-      if (isRefused(token)) throw toFailure(token, "password");
-      const data = credentialResource(token, basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 

@@ -83,7 +83,8 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const { user, isStale } = found;
     if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
     const device = named ?? found.device;
-    if (isStale || device !== found.device) setCookie(request, response, signIn.writeSession(user, device, clock()));
+    if (isStale || device !== found.device)
+      setCookie(request, response, await signIn.writeSession(user, device, clock()));
     return { ...principal, app: clientOf(raw, user, device) };
   };
 }
@@ -98,8 +99,8 @@ function badRequest(reason: string): RequestFailure {
   return failure("malformed-document", { reason });
 }
 
-function toVerified({ account: { user, createdAt }, token }: AppUser): VerifiedUser {
-  return token ?? { kind: "password", user, createdAt };
+function toVerified({ account: { user, createdAt }, token, key }: AppUser): VerifiedUser {
+  return token ?? { kind: "password", user, createdAt, passwordHash: key };
 }
 
 /** Undefined if the request has no credentials but perhaps a session. Throws if its credentials are invalid. */

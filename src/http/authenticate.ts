@@ -90,7 +90,8 @@ const MAX_SESSION_COOKIES = 4;
 /** Verified by a credential, by a JWT from the identity provider, or by the password of the account. */
 export type VerifiedUser =
   | Verified
-  | { readonly kind: "jwt" | "password"; readonly user: UserId; readonly createdAt: Date };
+  | { readonly kind: "jwt"; readonly user: UserId; readonly createdAt: Date }
+  | { readonly kind: "password"; readonly user: UserId; readonly createdAt: Date; readonly passwordHash: string };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
   const { accounts, config, readClient, verify, basePath, clock } = options;
@@ -172,6 +173,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       user,
       credential,
       credentialHash: credential?.hash,
+      ...("passwordHash" in verified ? { passwordHash: verified.passwordHash } : {}),
       maxSubscriptions: config.maxSubscriptions,
       authenticatedAt: verified.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),

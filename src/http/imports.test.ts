@@ -36,6 +36,7 @@ test("import: a file → each feed is added, already subscribed, or refused with
     attributes: {
       feed_url: "https://podnews.net/rss/",
       title: "A show",
+      folders: [],
       outcome: "added",
       code: null,
       detail: null,

@@ -4,14 +4,19 @@ export interface Metrics {
   readonly contentType: string;
   collect(): Promise<string>;
   observeRequest(method: string, route: string, status: number, seconds: number): void;
-  /** An outcome without `refused` is a success. */
-  countOutcomes(outcomes: readonly (object | { readonly refused: string })[]): void;
+  /** Outcome N is that of operation N. One without `refused` is a success. */
+  countOutcomes(
+    operations: readonly (object | { readonly kind: keyof typeof SUCCESSES })[],
+    outcomes: readonly (object | { readonly refused: string })[],
+  ): void;
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
   watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
 }
+
+const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -48,8 +53,12 @@ export function createMetrics(): Metrics {
     contentType: registry.contentType,
     collect: () => registry.metrics(),
     observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
-    countOutcomes(outcomes) {
-      for (const outcome of outcomes) operations.labels("refused" in outcome ? outcome.refused : "added").inc();
+    countOutcomes(requested, outcomes) {
+      for (const [index, outcome] of outcomes.entries()) {
+        const operation = requested[index];
+        if ("refused" in outcome) operations.labels(outcome.refused).inc();
+        else if (operation !== undefined && "kind" in operation) operations.labels(SUCCESSES[operation.kind]).inc();
+      }
     },
     observeCommit(count, seconds) {
       commits.observe(seconds);

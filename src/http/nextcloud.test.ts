@@ -11,13 +11,13 @@ describe("Nextcloud login flow", async () => {
   const server = await start();
   const ann = await newUser(server);
   const startLogin = async () => {
-    const headers = { "User-Agent": "AntennaPod/3.9", "Content-Type": "application/x-www-form-urlencoded" };
+    const type = { "Content-Type": "application/x-www-form-urlencoded" };
+    const headers = { "User-Agent": "AntennaPod/3.9", "X-Forwarded-For": "192.0.2.7", ...type };
     const answer = await server.call("POST", "/index.php/login/v2", { headers });
     assert.equal(answer.status, 200);
     const { poll, login } = answer.json;
     assert.equal(poll.endpoint, `${server.url}/index.php/login/v2/poll`);
     const fragment = new URLSearchParams(new URL(login).hash.slice(1));
-    assert.equal(fragment.get("app"), "AntennaPod/3.9");
     return { token: String(poll.token), id: fragment.get("app-login") ?? "" };
   };
   const poll = (token: string) =>
@@ -31,6 +31,10 @@ describe("Nextcloud login flow", async () => {
       headers: { ...JSONAPI, ...headers },
       body: documentOf("app-login", { label }),
     });
+
+  const show = (id: string, headers: Readonly<Record<string, string>> = { Cookie: ann.Cookie }) =>
+    server.call("GET", `/v1/app-logins/${id}`, { headers });
+  const deny = (id: string) => server.call("DELETE", `/v1/app-logins/${id}`, { headers: { Cookie: ann.Cookie } });
 
   test("login flow: not approved → 404 after a while, in JSON", async () => {
     const { token } = await startLogin();
@@ -71,7 +75,42 @@ describe("Nextcloud login flow", async () => {
     assert.equal(second.status, 201);
     assert.equal(second.json.data.id, first.json.data.id);
     const bob = await newUser(server);
-    assert.equal((await approve(id, { Cookie: bob.Cookie })).status, 401);
+    assert.equal((await approve(id, { Cookie: bob.Cookie })).status, 404);
+    assert.equal((await show(id, { Cookie: bob.Cookie })).status, 404);
+    assert.equal((await deny(id)).status, 404, "it was allowed");
+    assert.equal((await show(id)).json.data.attributes.status, "allowed");
+  });
+
+  test("login flow: shown → who asks, from where and since when", async () => {
+    const { id } = await startLogin();
+    const { status, json } = await show(id);
+    assert.equal(status, 200);
+    const seconds = Math.floor(server.now().getTime() / 1_000) * 1_000;
+    assert.deepEqual(json.data, {
+      type: "app-login",
+      id,
+      attributes: {
+        app: "AntennaPod/3.9",
+        address: "192.0.2.7",
+        requested_at: new Date(seconds).toISOString(),
+        expires_at: new Date(seconds + APP_LOGIN_MS).toISOString(),
+        status: "pending",
+      },
+      links: { self: `/v1/app-logins/${id}` },
+    });
+    assert.equal((await show(id, {})).status, 401);
+    assert.equal((await show(id, { Authorization: ann.Authorization })).status, 403);
+  });
+
+  test("login flow: denied → the app is told at once, and it cannot be allowed any more", async () => {
+    const { token, id } = await startLogin();
+    assert.equal((await deny(id)).status, 204);
+    assert.equal((await deny(id)).status, 204, "again");
+    const answer = await poll(token);
+    assert.equal(answer.status, 403);
+    assert.deepEqual(answer.json, { message: "Access was denied." });
+    assert.equal((await approve(id)).status, 404);
+    assert.equal((await show(id)).json.data.attributes.status, "denied");
   });
 
   test("login flow: approval without a session → 401; with a token → 403; from another site → 403", async () => {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Accounts, isRefused } from "../accounts.ts";
+import { type Accounts, hashSecret, isRefused } from "../accounts.ts";
 import { readPollToken, startAppLogin } from "../app-logins.ts";
 import { failure } from "../errors.ts";
 import { readActionsQuery } from "../gpodder/actions.ts";
 import { readSince } from "../gpodder/values.ts";
 import { MAX_LABEL } from "../jsonapi/accounts.ts";
 import { writeEpisodeActions } from "../nextcloud/actions.ts";
-import { readPollRequest, writeLoginApproved, writeLoginStarted, writeOcs } from "../nextcloud/login.ts";
+import { readPollRequest, writeLoginAllowed, writeLoginStarted, writeOcs } from "../nextcloud/login.ts";
 import { toFailure, userAgentOf } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { readBody } from "./body.ts";
@@ -26,6 +26,7 @@ const MAX_POLL_BYTES = 4 * 1024;
 const POLL_MS = 1_000;
 /** Any password is accepted without accounts, but some apps insist on having one. */
 const LOCAL = { name: "earmark", password: "earmark" };
+const DENIED = JSON.stringify({ message: "Access was denied." });
 
 /** The API of gPodder Sync for Nextcloud, and how apps sign in to a Nextcloud server. */
 export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
@@ -50,34 +51,43 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
   ];
 }
 
-/** Login flow version 2: the app polls until the person has approved it in the browser. */
-function createLoginHandlers({ accounts, config, readClient, clock }: Services) {
+/** Login flow version 2: the app polls until the person has allowed or denied it in the browser. */
+function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }: Services) {
   const serverOf = ({ raw }: Request) => originOf(raw, readClient) + config.basePath;
-  const findApproved = async (token: string) => {
+  const findDecision = async (token: string) => {
     if (accounts === undefined) return LOCAL;
     const secret = readPollToken(token, clock());
-    const found = secret === undefined ? undefined : await accounts.verifyCredential(secret, "token", clock());
-    const account = found && (await accounts.get(found.user));
-    return account && secret !== undefined ? { name: account.name, password: secret } : undefined;
+    const found = secret === undefined ? undefined : await accounts.findCredential(hashSecret(secret));
+    if (secret === undefined || found === undefined) return undefined;
+    if (found.kind === "denied-login") return "denied";
+    const account = await accounts.get(found.user);
+    return account && { name: account.name, password: secret };
   };
   return {
     async start({ request, response }: Call): Promise<void> {
       const server = serverOf(request);
-      const { pollToken, id } = startAppLogin(clock());
-      const app = encodeURIComponent(userAgentOf(request));
+      if (appSignIn === undefined) {
+        const anyone = { pollToken: LOCAL.password, login: `${server}/` };
+        respond(response, 200, NEXTCLOUD, writeLoginStarted(server, anyone));
+        return;
+      }
+      const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
+      const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
       // A fragment is not sent to the server, so no log has it.
-      const login = accounts === undefined ? `${server}/` : `${server}/#app-login=${id}&app=${app}`;
+      const login = `${server}/#app-login=${id}`;
       respond(response, 200, NEXTCLOUD, writeLoginStarted(server, { pollToken, login }));
     },
 
     async poll({ request, response, maxBytes }: Call): Promise<void> {
       const token = readPollRequest((await readBody(request, response, maxBytes)).toString());
-      const approved = await findApproved(token);
-      if (approved === undefined) {
+      const decision = await findDecision(token);
+      if (decision === undefined) {
         await sleep(POLL_MS);
         throw failure("not-found", { resource: "Login" });
       }
-      respond(response, 200, NEXTCLOUD, writeLoginApproved(serverOf(request), approved.name, approved.password));
+      // Apps that stop polling at some status stop at this one.
+      if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
+      else respond(response, 200, NEXTCLOUD, writeLoginAllowed(serverOf(request), decision.name, decision.password));
     },
   };
 }

@@ -38,8 +38,8 @@ export function createOperationsHandler(
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
       let written: SequenceRange | undefined;
-      const outcomes = await answerInOrder(operations, isMalformed, async (drafts) => {
-        const done = await store.change(caller, drafts, clock());
+      const outcomes = await answerInOrder(operations, isMalformed, async (changes) => {
+        const done = await store.change(caller, changes, clock());
         written = done;
         return done.outcomes;
       });
@@ -57,7 +57,7 @@ export function createOperationsHandler(
   return async (call) => {
     const { request, response, caller } = call;
     const { operations, outcomes, written } = await execute(call);
-    metrics?.countOutcomes(outcomes);
+    metrics?.countOutcomes(operations, outcomes);
     const meta = await metaOfWrite(store, caller.user, written);
     if (operations.length <= MAX_RESULTS_AT_ONCE)
       respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath, meta));

@@ -1,6 +1,7 @@
 import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { createAppLoginHandlers } from "./app-logins.ts";
 import { createChangesHandler } from "./changes.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
@@ -47,6 +48,11 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: subscriptions.add,
     }),
     route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
+    route("PATCH", "/v1/subscriptions/:id", {
+      access: "write",
+      body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
+      run: subscriptions.update,
+    }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
     route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
@@ -78,8 +84,10 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 }
 
 function accountRoutes(services: Services): Route[] {
-  if (services.accounts === undefined) return [];
+  const { appSignIn } = services;
+  if (services.accounts === undefined || appSignIn === undefined) return [];
   const accounts = createAccountHandlers(services.accounts, services);
+  const logins = createAppLoginHandlers(services.accounts, appSignIn.signatures, services);
   const body = { maxBytes: MAX_ACCOUNT_BYTES };
   const query = readPageQuery;
   const { listCredentials, getCredential, revokeCredential } = accounts;
@@ -98,7 +106,9 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
     route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
 
-    route("POST", "/v1/app-logins/:token", { access: "account", body, run: accounts.approveAppLogin }),
+    route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),
+    route("POST", "/v1/app-logins/:token", { access: "account", body, run: logins.allow }),
+    route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
   ];
 }
 

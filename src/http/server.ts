@@ -84,14 +84,15 @@ export function createServer(options: ServerOptions): Server {
           clock,
         });
   const apps = new AppSync(store);
+  const appSignIn = accounts && new AppSignIn(accounts);
   const authenticateApp = createAppAuthentication({
     authenticate,
-    signIn: accounts && new AppSignIn(accounts),
+    signIn: appSignIn,
     readClient,
     basePath: config.basePath,
     clock,
   });
-  const services = { config, store, apps, accounts, metrics, hub, readClient, clock };
+  const services = { config, store, apps, accounts, appSignIn, metrics, hub, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);

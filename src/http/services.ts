@@ -1,5 +1,6 @@
 import type { Store } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
+import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import type { ReadClient } from "./client-address.ts";
@@ -14,6 +15,8 @@ export interface Services {
   readonly metrics: Metrics | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
+  /** Exists if `accounts` does. */
+  readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
   readonly readClient: ReadClient;
   readonly clock: () => Date;

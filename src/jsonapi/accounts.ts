@@ -1,4 +1,5 @@
 import type { Account, Credential, Scope } from "../account-store.ts";
+import type { AppLogin } from "../app-logins.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
@@ -170,6 +171,27 @@ export function credentialResource(credential: Credential, base: string, more: o
       ...more,
     },
     links: { self: `${base}/v1/${kind}s/${id}` },
+  };
+}
+
+/** An app that asks for access. `status` is what was decided about it. */
+export function appLoginResource(
+  id: string,
+  { app, address, requestedAt, expiresAt }: AppLogin,
+  status: "pending" | "allowed" | "denied",
+  base: string,
+): Resource {
+  return {
+    type: "app-login",
+    id,
+    attributes: {
+      app: app === "" ? null : app,
+      address,
+      requested_at: moment(requestedAt),
+      expires_at: moment(expiresAt),
+      status,
+    },
+    links: { self: `${base}/v1/app-logins/${id}` },
   };
 }
 

@@ -77,7 +77,12 @@ test("page: several subscriptions → each with its own timestamp", () => {
   const later = { ...KEPT, subscribedAt: new Date(AT.getTime() + 1) };
   const items = [KEPT, later, later, KEPT];
   const { jsonapi, data, meta, links } = JSON.parse(
-    writePage({ items, total: 9, sequence: 9 }, { number: 1, size: 4, fields: ["user_subscribed_at"] }, "/p", "s"),
+    writePage(
+      { items, total: 9, sequence: 9 },
+      { number: 1, size: 4, fields: ["user_subscribed_at"], filter: undefined },
+      "/p",
+      "s",
+    ),
   );
   assert.deepEqual(jsonapi, { version: "1.1" });
   assert.deepEqual(meta, { total: 9, state: "s" });
@@ -87,10 +92,11 @@ test("page: several subscriptions → each with its own timestamp", () => {
   );
   assert.equal(links.next, "/p/v1/subscriptions?page[number]=2&page[size]=4&fields[subscription]=user_subscribed_at");
   const none = { items: [], total: 0, sequence: 0 };
-  const plain = JSON.parse(writePage(none, { number: 1, size: 4, fields: undefined }, "", "s"));
+  const plain = JSON.parse(writePage(none, { number: 1, size: 4, fields: undefined, filter: undefined }, "", "s"));
   assert.deepEqual(plain.data, []);
   assert.equal(plain.links.self, "/v1/subscriptions?page[number]=1&page[size]=4");
-  const two = JSON.parse(writePage(none, { number: 1, size: 4, fields: ["feed_url", "user_subscribed_at"] }, "", "s"));
+  const fields = ["feed_url", "user_subscribed_at"] as const;
+  const two = JSON.parse(writePage(none, { number: 1, size: 4, fields, filter: undefined }, "", "s"));
   assert.match(two.links.self, /&fields\[subscription\]=feed_url,user_subscribed_at$/);
 });
 
@@ -142,6 +148,7 @@ test("import: results → one entry each, with counts", async () => {
     attributes: {
       feed_url: FEED,
       title,
+      folders: [],
       outcome,
       code: outcome === "refused" ? error.code : null,
       detail: outcome === "refused" ? error.detail : null,

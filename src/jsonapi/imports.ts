@@ -31,6 +31,7 @@ function writeEntry({ feed, outcome, error, id }: ImportResult, number: number):
     attributes: {
       feed_url: feed.feedUrl,
       title: feed.title ?? null,
+      folders: feed.folders ?? [],
       outcome,
       code: error?.code ?? null,
       detail: error?.detail ?? null,

@@ -82,8 +82,9 @@ test("operations: the maximum → read; one more → 413 with the limit", () => 
 test("operations: an invalid operation → the reason", () => {
   const invalid = (reason: string) => ({ refused: "invalid-operation", reason, at: "" });
   for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
-  for (const op of [undefined, null, 1]) assert.deepEqual(operate({ op }), invalid('`op` must be "add"'));
-  for (const op of ["", "remove", "Add"]) {
+  for (const op of [undefined, null, 1])
+    assert.deepEqual(operate({ op }), invalid('`op` must be "add", "update" or "remove"'));
+  for (const op of ["", "replace", "Add"]) {
     assert.deepEqual(operate({ op, data: RESOURCE }), {
       refused: "unsupported-operation",
       at: "",

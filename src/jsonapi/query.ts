@@ -1,5 +1,6 @@
 import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
+import { readFeedUrl } from "../feed-url.ts";
 import { isState } from "../list-state.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
@@ -14,14 +15,16 @@ export interface PageQuery {
 export interface ListQuery extends PageQuery {
   /** Undefined when the client did not choose. */
   readonly fields: readonly Field[] | undefined;
+  /** Only the subscription to this feed. */
+  readonly filter: { readonly feedUrl: string; readonly feed: string } | undefined;
 }
 
 type Parameters = ReadonlyMap<string, string>;
 
 /** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`]);
-  return { ...readPage(parameters), fields: readFields(parameters) };
+  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FILTER]);
+  return { ...readPage(parameters), fields: readFields(parameters), filter: readFilter(parameters) };
 }
 
 /** Query of a collection that has no choice of fields. */
@@ -30,6 +33,14 @@ export function readPageQuery(query: string): PageQuery {
 }
 
 const PAGE = ["page[number]", "page[size]"];
+const FILTER = "filter[feed_url]";
+
+function readFilter(parameters: Parameters): ListQuery["filter"] {
+  const feedUrl = parameters.get(FILTER);
+  if (feedUrl === undefined) return undefined;
+  const reading = readFeedUrl(feedUrl);
+  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FILTER, "must be a feed URL");
+}
 
 function readPage(parameters: Parameters): PageQuery {
   return {

@@ -17,7 +17,7 @@ export function writeLoginStarted(server: string, { pollToken, login }: { pollTo
   return JSON.stringify({ poll: { token: pollToken, endpoint: `${server}/index.php/login/v2/poll` }, login });
 }
 
-export function writeLoginApproved(server: string, loginName: string, appPassword: string): string {
+export function writeLoginAllowed(server: string, loginName: string, appPassword: string): string {
   return JSON.stringify({ server, loginName, appPassword });
 }
 

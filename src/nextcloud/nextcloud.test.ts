@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EpisodeAction } from "../episode-actions.ts";
 import { writeEpisodeActions } from "./actions.ts";
-import { readPollRequest, writeLoginApproved, writeLoginStarted, writeOcs } from "./login.ts";
+import { readPollRequest, writeLoginAllowed, writeLoginStarted, writeOcs } from "./login.ts";
 
 const PLAY: EpisodeAction = {
   podcast: "https://a.example/feed",
@@ -56,7 +56,7 @@ test("Nextcloud login: documents → absolute URLs", () => {
     poll: { token: "p", endpoint: "https://x.example/sub/index.php/login/v2/poll" },
     login: started.login,
   });
-  assert.deepEqual(JSON.parse(writeLoginApproved("https://x.example/sub", "ann", "emk_x")), {
+  assert.deepEqual(JSON.parse(writeLoginAllowed("https://x.example/sub", "ann", "emk_x")), {
     server: "https://x.example/sub",
     loginName: "ann",
     appPassword: "emk_x",

@@ -348,15 +348,6 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
     });
 
-    test("access: credential revoked or account deleted → refused, nothing written", async () => {
-      const user = newUser();
-      const caller = { ...asUser(user), credentialHash: Buffer.alloc(32, 7).toString("base64url") };
-      await assert.rejects(sync.addActions(caller, A, [play("x", 1)], at()), AccessRevoked);
-      await assert.rejects(sync.saveDevice(caller, "d", {}, at()), AccessRevoked);
-      await assert.rejects(sync.changeFeeds(caller, A, { add: [url("a")], remove: [] }, at()), AccessRevoked);
-      assert.deepEqual([await sync.devices(user), await positions(user, A, 0), await listed(user)], [[], [], []]);
-    });
-
     test("account deleted → everything is erased, and nothing can be written", async () => {
       const user = newUser();
       const account = { name: `apps-${user}`, issuer: "", password: "", isOwner: false, invitation: undefined };

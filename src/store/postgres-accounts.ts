@@ -13,7 +13,7 @@ import {
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
-import { requireCredential } from "./postgres-credentials.ts";
+import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
 import { tablesDeleted } from "./tables.ts";
 
@@ -206,13 +206,14 @@ export class PostgresAccounts implements AccountStore {
       );
       // An earlier attempt whose reply was lost has already added it.
       if (rows[0]?.known === true) return "added";
+      await requirePassword(connection, caller);
       await requireCredential(connection, caller, createdAt);
       if (user !== NOBODY && current === undefined) return "gone";
       if (password !== undefined && current !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
-      await connection.query(
+      const { rowCount } = await connection.query(
         `insert into earmark.credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
         [
           bytesOf(hash),
           user,
@@ -225,7 +226,7 @@ export class PostgresAccounts implements AccountStore {
           expiresAt?.getTime() ?? NEVER,
         ],
       );
-      return "added";
+      return rowCount === 1 ? "added" : "gone";
     });
   }
 

@@ -33,7 +33,7 @@ import {
 } from "../sync-marks.ts";
 import { DELETED, episodeKey, feedDigits } from "./keys.ts";
 import { type Connection, named, type Postgres, transact } from "./postgres-connection.ts";
-import { requireCredential } from "./postgres-credentials.ts";
+import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 
 /** Stored when a number of seconds is not known. */
 const NONE = -1;
@@ -191,6 +191,7 @@ export class PostgresApps implements AppStore {
   #write<T>(caller: Caller, at: Date, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#postgres.retry((connection) =>
       transact(connection, async () => {
+        await requirePassword(connection, caller);
         await lockList(connection, caller.user);
         await requireCredential(connection, caller, at);
         return work(connection);

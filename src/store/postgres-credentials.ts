@@ -1,4 +1,4 @@
-import { AccessRevoked, type Caller } from "../subscriptions.ts";
+import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import { bytesOf } from "./keys.ts";
 import type { Connection } from "./postgres-connection.ts";
 
@@ -26,6 +26,27 @@ export async function lockCredentials(
   const hashes = [...new Set(jobs.flatMap(({ credentialHash }) => credentialHash ?? []))].sort();
   const expiries = await Promise.all(hashes.map((hash) => lockCredential(connection, hash)));
   return (hash, at) => (expiries[hashes.indexOf(hash)] ?? 0) <= at;
+}
+
+/**
+ * Locks the account's password, if one of the jobs was made with it. Lock it before the list, as deleting an account does.
+ */
+export async function lockPassword(
+  connection: Connection,
+  user: UserId,
+  jobs: readonly Pick<Caller, "passwordHash">[],
+): Promise<(job: Pick<Caller, "passwordHash">) => boolean> {
+  if (jobs.every(({ passwordHash }) => passwordHash === undefined)) return () => false;
+  const { rows } = await connection.query<{ password: string }>(
+    "select password from earmark.accounts where user_id = $1 for share",
+    [user],
+  );
+  return ({ passwordHash }) => passwordHash !== undefined && passwordHash !== rows[0]?.password;
+}
+
+export async function requirePassword(connection: Connection, caller: Caller): Promise<void> {
+  const isChanged = await lockPassword(connection, caller.user, [caller]);
+  if (isChanged(caller)) throw new AccessRevoked();
 }
 
 export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {

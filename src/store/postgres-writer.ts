@@ -12,13 +12,14 @@ import {
   named,
   type Postgres,
 } from "./postgres-connection.ts";
-import { lockCredentials } from "./postgres-credentials.ts";
+import { lockCredentials, lockPassword } from "./postgres-credentials.ts";
 
 /** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
 export interface Job {
   readonly changes: readonly KeyedChange<string>[];
   readonly at: number;
   readonly credentialHash: string | undefined;
+  readonly passwordHash: string | undefined;
   readonly maxTotal: number;
 }
 
@@ -168,11 +169,20 @@ function begin(connection: Connection) {
   return connection.query(`begin; set local lock_timeout = ${LOCK_MS}`);
 }
 
-type IsRevoked = Awaited<ReturnType<typeof lockCredentials>>;
+type IsRevoked = (job: Job) => boolean;
+
+/** Whether a job's credential is no longer valid. */
+function toCheck(
+  isChanged: Awaited<ReturnType<typeof lockPassword>>,
+  isExpired: Awaited<ReturnType<typeof lockCredentials>>,
+): IsRevoked {
+  return (job) => isChanged(job) || (job.credentialHash !== undefined && isExpired(job.credentialHash, job.at));
+}
 
 function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobAnswer[] {
-  return jobs.map(({ changes, at, credentialHash, maxTotal }) => {
-    if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
+  return jobs.map((job) => {
+    if (isRevoked(job)) return "access-revoked";
+    const { changes, at, maxTotal } = job;
     const sequenceBefore = list.sequence;
     const answers = changes.map((change) => applyChange(list, change, at, maxTotal));
     return { answers, sequenceBefore, sequence: list.sequence };
@@ -188,16 +198,17 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
   const list = new MemoryList(0, 0);
   const answers = applyJobs(list, jobs, () => false).flatMap((answer) => (answer === "access-revoked" ? [] : answer));
   if (list.total === 0 || answers.some((answer) => answer.answers.some((each) => each !== "added"))) return undefined;
-  const [, lists, isRevoked, { rowCount }] = await Promise.all([
+  const [, isChanged, lists, isExpired, { rowCount }] = await Promise.all([
     begin(connection),
+    lockPassword(connection, group.user, jobs),
     run(connection, group, LOCK),
     lockCredentials(connection, jobs),
     run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
   ]);
   const before = Number(lists.rows[0]?.sequence);
   const total = Number(lists.rows[0]?.total) + list.total;
-  const isAllowed = ({ credentialHash, at, maxTotal }: Job) =>
-    total <= maxTotal && (credentialHash === undefined || !isRevoked(credentialHash, at));
+  const isRevoked = toCheck(isChanged, isExpired);
+  const isAllowed = (job: Job) => total <= job.maxTotal && !isRevoked(job);
   if (rowCount !== list.total || !jobs.every(isAllowed)) {
     await connection.query("rollback");
     return undefined;
@@ -239,8 +250,9 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, lists, items, gaps, isRevoked] = await Promise.all([
+    const [, isChanged, lists, items, gaps, isExpired] = await Promise.all([
       begin(connection),
+      lockPassword(connection, user, jobs),
       run(connection, group, LOCK),
       connection.query(
         `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
@@ -258,6 +270,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
       const list = new MemoryList(Number(row.sequence), Number(row.total));
       for (const item of items.rows) list.know(toItem(item));
+      const isRevoked = toCheck(isChanged, isExpired);
       return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
     }
     await connection.query("rollback");

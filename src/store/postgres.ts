@@ -74,11 +74,11 @@ class PostgresStore implements Store {
   }
 
   async change(
-    { user, credentialHash, maxSubscriptions: max }: Caller,
+    { user, credentialHash, passwordHash, maxSubscriptions: max }: Caller,
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
-    const job = { changes: changes.map(toKeys), credentialHash, at: at.getTime(), maxTotal: max };
+    const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
     const answer = await this.#push(user, job);
     if (answer === "access-revoked") throw new AccessRevoked();
     if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer.sequence);

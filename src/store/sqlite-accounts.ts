@@ -12,7 +12,7 @@ import {
   SESSION_IDLE_MS,
   type StoredAccount,
 } from "../account-store.ts";
-import { type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { asUser, type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
 import { tablesDeleted } from "./tables.ts";
@@ -48,6 +48,7 @@ export function isErased({ kind }: AccountChange, answer: number | undefined): b
 
 /** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
+const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
@@ -197,7 +198,7 @@ export class AccountWriter {
     const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
     return this.#run(
       `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
       bytesOf(hash),
       user,
       idKey(id),
@@ -247,7 +248,7 @@ const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expire
 
 /** Accounts in SQLite: read here, written by the writer thread. */
 export class SqliteAccounts implements AccountStore {
-  readonly #write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>;
+  readonly #write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>;
   readonly sharedLimits = undefined;
   readonly #any: StatementSync;
   readonly #byIdentity: StatementSync;
@@ -257,10 +258,7 @@ export class SqliteAccounts implements AccountStore {
   readonly #credentials: StatementSync;
   readonly #erasures: StatementSync;
 
-  constructor(
-    database: DatabaseSync,
-    write: (change: AccountChange, credentialHash: string | undefined, at: Date) => Promise<number>,
-  ) {
+  constructor(database: DatabaseSync, write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>) {
     this.#write = write;
     const prepare = (sql: string) => {
       const statement = database.prepare(sql);
@@ -285,7 +283,7 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
-    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, undefined, at);
+    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, SERVER, at);
     if (answer === DONE) return user;
     if (answer === DONE_AS_LOCAL_USER) return LOCAL_USER;
     if (answer === NAME_TAKEN) return "name-taken";
@@ -308,12 +306,13 @@ export class SqliteAccounts implements AccountStore {
     return rows.flatMap((row) => toAccount(row)?.account ?? []);
   }
 
-  async setPassword({ user, credentialHash }: Caller, password: NewPassword, at: Date): Promise<boolean> {
-    return (await this.#write({ kind: "password", user, ...password }, credentialHash, at)) === DONE;
+  async setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean> {
+    return (await this.#write({ kind: "password", user: caller.user, ...password }, caller, at)) === DONE;
   }
 
-  async delete({ user, credentialHash }: Caller, at: Date): Promise<boolean> {
-    const answer = await this.#write({ kind: "delete", user }, credentialHash, at);
+  async delete(caller: Caller, at: Date): Promise<boolean> {
+    const { user } = caller;
+    const answer = await this.#write({ kind: "delete", user }, caller, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
@@ -327,11 +326,11 @@ export class SqliteAccounts implements AccountStore {
 
   async #eraseRest(user: UserId, at: Date): Promise<void> {
     do await sleep(ERASING_PAUSE_MS);
-    while ((await this.#write({ kind: "erase", user }, undefined, at)) === MORE);
+    while ((await this.#write({ kind: "erase", user }, SERVER, at)) === MORE);
   }
 
-  async addCredential({ credentialHash }: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const answer = await this.#write({ kind: "add-credential", ...added }, credentialHash, added.credential.createdAt);
+  async addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
+    const answer = await this.#write({ kind: "add-credential", ...added }, caller, added.credential.createdAt);
     if (answer === FULL) return "full";
     return answer === DONE ? "added" : "gone";
   }
@@ -347,18 +346,16 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
-    const { user, credentialHash } = caller;
-    return (
-      (await this.#write({ kind: "remove-credential", user, credentialKind: kind, id }, credentialHash, at)) === DONE
-    );
+    const change = { kind: "remove-credential", user: caller.user, credentialKind: kind, id } as const;
+    return (await this.#write(change, caller, at)) === DONE;
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
-    await this.#write({ kind: "touch", hash, at: at.getTime() }, undefined, at);
+    await this.#write({ kind: "touch", hash, at: at.getTime() }, SERVER, at);
   }
 
   async sweep(at: Date): Promise<void> {
-    await this.#write({ kind: "sweep", at: at.getTime() }, undefined, at);
+    await this.#write({ kind: "sweep", at: at.getTime() }, SERVER, at);
     const unfinished = reading(() => this.#erasures.all()) as unknown as [user: number][];
     for (const [user] of unfinished) await this.#eraseRest(user, at);
   }

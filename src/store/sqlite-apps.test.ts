@@ -4,6 +4,7 @@ import { runs } from "../../test/support/properties.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { describeConvergence, describePlantedFaults } from "./app-convergence.suite.ts";
 import { describeApps } from "./apps.suite.ts";
+import { describeAppAccess } from "./apps-access.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";
 import { openStore } from "./engines.ts";
 
@@ -11,6 +12,7 @@ const store = await openStore(`file:${join(temporaryFolder(), "earmark.db")}`, {
 after(() => store.close());
 
 describeApps("SQLite", store);
+describeAppAccess("SQLite", store);
 describeAppLimits("SQLite", async () => `file:${join(temporaryFolder(), "earmark.db")}`);
 describeConvergence("SQLite", store, runs(1_000));
 describePlantedFaults(store);

@@ -1,6 +1,6 @@
 import type { Details } from "../details.ts";
 import type { Answer } from "../list.ts";
-import type { Change, Draft, UserId } from "../subscriptions.ts";
+import type { Caller, Change, Draft, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 import type { AppChange } from "./sqlite-apps.ts";
 
@@ -19,10 +19,15 @@ export type Job =
   /** A write without effect, to check that the database is writable. */
   | { readonly kind: "probe" };
 
-/** A job that runs only if this credential, if given, is valid. */
+/** A job that runs only if the credential and the password, as far as given, are still valid. */
 export interface Authorized {
   readonly credentialHash: string | undefined;
+  readonly password: { readonly user: UserId; readonly hash: string } | undefined;
   readonly at: number;
+}
+
+export function authorizedBy({ user, credentialHash, passwordHash: hash }: Caller, at: Date): Authorized {
+  return { credentialHash, password: hash === undefined ? undefined : { user, hash }, at: at.getTime() };
 }
 
 /** A number for `account` and `app` (see there), and for `forget` the number of erased removals. */

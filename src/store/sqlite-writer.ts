@@ -22,6 +22,7 @@ class Writer {
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   readonly #readExpiry: StatementSync;
+  readonly #checkPassword: StatementSync;
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
   readonly #apps: AppWriter;
@@ -36,6 +37,7 @@ class Writer {
     this.#begin = this.#database.prepare("begin immediate");
     this.#commit = this.#database.prepare("commit");
     this.#readExpiry = this.#database.prepare("select expires_at from credentials where hash = ?");
+    this.#checkPassword = this.#database.prepare("select 1 from accounts where user_id = ? and password = ?");
     this.#lists = new ListWriter(this.#database);
     this.#accounts = new AccountWriter(this.#database);
     this.#apps = new AppWriter(this.#database);
@@ -111,7 +113,8 @@ class Writer {
     }
   }
 
-  #isRevoked({ credentialHash, at }: Authorized): boolean {
+  #isRevoked({ credentialHash, password, at }: Authorized): boolean {
+    if (password !== undefined && this.#checkPassword.get(password.user, password.hash) === undefined) return true;
     if (credentialHash === undefined) return false;
     let expiry = this.#expiries.get(credentialHash);
     if (expiry === undefined) {

@@ -25,7 +25,7 @@ import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
-import { type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -65,24 +65,27 @@ class SqliteStore implements Store {
     this.#writer = writer;
     this.#queue = new WriteQueue((jobs) => writer.write(jobs), options.onCommit);
     this.#release = release;
-    const write = async (change: AccountChange, credentialHash: string | undefined, at: Date) => {
-      const job = { kind: "account", change, credentialHash, at: at.getTime() } as const;
+    const write = async (change: AccountChange, caller: Caller, at: Date) => {
+      const job = { kind: "account", change, ...authorizedBy(caller, at) } as const;
       // An erasure is part of a deletion, which has already been counted.
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
-    const writeApps = async ({ user, credentialHash }: Caller, change: AppChange, at: Date) =>
-      Number(await this.#write({ kind: "app", user, credentialHash, at: at.getTime(), change }, operationsOf(change)));
+    const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
+      const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
+      return Number(await this.#write(job, operationsOf(change)));
+    };
     this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
   }
 
   async change(
-    { user, credentialHash, maxSubscriptions: max }: Caller,
+    caller: Caller,
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
+    const { user, maxSubscriptions: max } = caller;
     const packed = packChanges(changes);
-    const job = { kind: "change", user, credentialHash, at: at.getTime(), changes: packed, maxTotal: max } as const;
+    const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done.sequence);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Accounts, isRefused } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
+import { AppSignatures } from "../../src/app-signatures.ts";
 import type { Access } from "../../src/http/authenticate.ts";
 import type { Route } from "../../src/http/router.ts";
 import {
@@ -100,7 +101,7 @@ export interface Way {
   /** The status when it is done. */
   readonly status: number;
   /** Every time another document that can be carried out. */
-  readonly body?: (who: Person) => string;
+  readonly body?: (who: Person, path: string) => string;
   /** Its Content-Type, where that is not the one of the answer. */
   readonly type?: string;
   /** Puts right what cannot be done twice. */
@@ -131,6 +132,11 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/subscriptions/:id": {
     GET: { access: "read", status: 200 },
+    PATCH: {
+      access: "write",
+      status: 200,
+      body: (_who, path) => one("subscription", { id: path.split("/").at(-1), attributes: { title: newId() } }),
+    },
     DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
   },
   "/v1/events": { GET: { access: "read", status: 200 } },
@@ -184,7 +190,9 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     DELETE: { access: "account", status: 204, restore: replace("/v1/tokens/:id") },
   },
   "/v1/app-logins/:token": {
+    GET: { access: "account", status: 200 },
     POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
+    DELETE: { access: "account", status: 204 },
   },
   "/join": { GET: page },
   "/openapi.json": { GET: page },
@@ -262,18 +270,21 @@ export class AccessMatrix {
   readonly invitation: string;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
+  readonly #signatures: AppSignatures;
   readonly #gone: { readonly cookie: string; readonly token: string };
   readonly #people = new Map<string, Person>();
 
   /** `port` is where requests are sent: the server's own, or that of something in front of it. */
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
     const { server, clock } = clocked;
-    const invitation = await new Accounts(server.store.accounts, { signUp: false }).invite(7, clock.now);
+    const accounts = new Accounts(server.store.accounts, { signUp: false });
+    const invitation = await accounts.invite(7, clock.now);
     assert.ok(!isRefused(invitation));
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
-    const matrix = new AccessMatrix(port, clock, names, invitation.secret, { cookie: gone.cookie, token });
+    const signatures = new AppSignatures(accounts);
+    const matrix = new AccessMatrix(port, clock, signatures, names, invitation.secret, { cookie: gone.cookie, token });
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -281,12 +292,14 @@ export class AccessMatrix {
   private constructor(
     port: number,
     clock: Clocked["clock"],
+    signatures: AppSignatures,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
   ) {
     this.#port = port;
     this.#clock = clock;
+    this.#signatures = signatures;
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -426,8 +439,8 @@ export class AccessMatrix {
     ];
   }
 
-  placesOf(url: string, actor: string): Place[] {
-    if (!url.includes(":id")) return [{ path: this.#fill(url), owner: undefined }];
+  async placesOf(url: string, actor: string): Promise<Place[]> {
+    if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
     return [
       at(this.personOf(actor).items.get(url) ?? "", actor),
@@ -439,8 +452,9 @@ export class AccessMatrix {
     ];
   }
 
-  #fill(url: string): string {
-    return url.replace(":name", "icon.svg").replace(":token", startAppLogin(this.#clock.now).id);
+  async #fill(url: string): Promise<string> {
+    const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
+    return url.replace(":name", "icon.svg").replace(":token", id);
   }
 
   #othersThan(actor: string): string[] {
@@ -458,7 +472,7 @@ export class AccessMatrix {
     const way = wayOf(url, method);
     const who = this.personOf(credential.holder ?? actor);
     const headers = { ...headersFor(url, way, who), ...credential.headers };
-    const answer = await this.send(method, path, headers, way.body?.(who));
+    const answer = await this.send(method, path, headers, way.body?.(who, path));
     const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
     this.requests += 1;
     assert.equal(answer.status, expectedStatus(way, credential, owner), what);
@@ -488,9 +502,9 @@ export class AccessMatrix {
     };
     const { holder } = find();
     const hidden: string[] = [];
-    for (const [index] of this.placesOf(url, actor).entries()) {
+    for (const [index] of (await this.placesOf(url, actor)).entries()) {
       // What was there may have gone with the request before.
-      const place = this.placesOf(url, actor)[index];
+      const place = (await this.placesOf(url, actor))[index];
       assert.ok(place);
       const { bytes } = await this.#tryOne(url, method, actor, find(), place);
       const isHidden = place.owner !== undefined && place.owner !== MALFORMED && place.owner !== holder;

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 
 /** Someone with an account who is signed in. */
@@ -85,4 +87,23 @@ export function writeRequest(method: string, target: string, headers: Headers, b
   if (body !== undefined) all["Content-Length"] = String(Buffer.byteLength(body));
   const lines = Object.entries({ ...all, Connection: "close" }).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${target} HTTP/1.1\r\n${lines.join("")}\r\n${body ?? ""}`;
+}
+
+/** Sends a request but for its last byte, and the last byte when `meanwhile` is done. */
+export async function holdBack(
+  port: number,
+  bytes: string,
+  meanwhile: () => Promise<unknown>,
+): Promise<{ status: number; bytes: string }> {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => (text += chunk)).on("error", () => undefined);
+  const closed = once(socket, "close");
+  socket.write(bytes.slice(0, -1));
+  // Long enough for the server to have seen who asks. Were it not, it would refuse the request for that alone.
+  await sleep(20);
+  await meanwhile();
+  socket.write(bytes.slice(-1));
+  await closed;
+  return { status: Number(text.split(" ")[1]), bytes: text.replace(/^Date: .*\r\n/im, "") };
 }

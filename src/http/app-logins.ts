@@ -1,0 +1,63 @@
+import { type AccountRefusal, type Accounts, isRefused } from "../accounts.ts";
+import { type AppLogin, allowAppLogin, denyAppLogin, readAppLoginId } from "../app-logins.ts";
+import type { AppSignatures } from "../app-signatures.ts";
+import { failure, type RequestFailure } from "../errors.ts";
+import { appLoginResource, credentialResource, readAppLogin, writeOne } from "../jsonapi/accounts.ts";
+import { toFailure } from "./accounts.ts";
+import type { Principal } from "./authenticate.ts";
+import { readJson } from "./body.ts";
+import { JSON_API } from "./dialect.ts";
+import { respond, respondEmpty } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** Where a signed-in person decides about an app that asks for access; `nextcloud.ts` is where the app asks. */
+export function createAppLoginHandlers(
+  accounts: Accounts,
+  signatures: AppSignatures,
+  { config: { basePath }, clock }: Services,
+) {
+  const find = async ({ params: { token: id = "" } }: Call): Promise<{ id: string; login: AppLogin }> => {
+    const login = await readAppLoginId(signatures, id, clock());
+    if (login === undefined) throw notFound();
+    return { id, login };
+  };
+  const decided = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
+    if (!isRefused(decision)) return decision;
+    if (decision.refused !== "gone") throw toFailure(decision, "password");
+    // Without access, nobody learns what others have decided.
+    await caller.requireAccess();
+    throw notFound();
+  };
+
+  return {
+    async get(call: Call): Promise<void> {
+      const { id, login } = await find(call);
+      const decision = await accounts.findCredential(login.hash);
+      if (decision !== undefined && decision.user !== call.caller.user) throw notFound();
+      const status = decision === undefined ? "pending" : decision.kind === "token" ? "allowed" : "denied";
+      respond(call.response, 200, JSON_API, writeOne(appLoginResource(id, login, status, basePath)));
+    },
+
+    /** Gives the app a token. */
+    async allow(call: Call): Promise<void> {
+      const { request, response, caller, maxBytes } = call;
+      const label = readAppLogin(await readJson(request, response, maxBytes));
+      const { login } = await find(call);
+      const token = await decided(caller, await allowAppLogin(accounts, caller, login, label, clock()));
+      const data = credentialResource(token, basePath);
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+
+    async deny(call: Call): Promise<void> {
+      const { response, caller } = call;
+      const { login } = await find(call);
+      await decided(caller, await denyAppLogin(accounts, caller, login, clock()));
+      respondEmpty(response);
+    },
+  };
+}
+
+function notFound(): RequestFailure {
+  return failure("not-found", { resource: "App login" });
+}
