@@ -102,7 +102,7 @@ async function installClient(): Promise<string> {
 
 const installed = installClient();
 
-test("package: built files → no other imports, under 9 kB compressed", async () => {
+test("package: built files → no other imports, under 10 kB compressed", async () => {
   const folder = join(await installed, "node_modules", "earmark-client");
   assert.deepEqual(readdirSync(folder).sort(), ["LICENSE", "README.md", "dist", "package.json"]);
   const code = readdirSync(join(folder, "dist"))
@@ -113,7 +113,7 @@ test("package: built files → no other imports, under 9 kB compressed", async (
   for (const path of imports) assert.match(path, /^\.\/[\w-]+\.js$/);
   assert.doesNotMatch(code.join(), /\bimport\(|\brequire\(/);
   const bytes = gzipSync(code.join()).length;
-  assert.ok(bytes < 9_000, `${bytes} bytes`);
+  assert.ok(bytes < 10_000, `${bytes} bytes`);
 });
 
 test("package: installed in a strict project → compiles, and runs on every Node ≥ 20", async () => {

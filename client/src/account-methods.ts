@@ -2,11 +2,11 @@ import { type AccessResource, readAccess, readDocument, readMe } from "./documen
 import { EarmarkError } from "./errors.ts";
 import { fetchAll } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { Access, Client } from "./types.ts";
+import type { Access, AppMethods, Client } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
-  "subscribe" | "subscriptions" | "page" | "get" | "remove" | "importOpml" | "exportOpml"
+  "subscribe" | "subscriptions" | "page" | "get" | "remove" | "importOpml" | "exportOpml" | keyof AppMethods
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {

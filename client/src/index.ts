@@ -1,4 +1,5 @@
 import { createAccountMethods } from "./account-methods.ts";
+import { createAppMethods } from "./app-methods.ts";
 import { type Resource, readDocument, readImport, readSubscription } from "./documents.ts";
 import { fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
 import { createSend, sendDelete } from "./requests.ts";
@@ -15,6 +16,7 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     ...account,
+    ...createAppMethods(send),
 
     async subscribe(feeds, options = {}) {
       return subscribe(send, account.me, feeds, options);
