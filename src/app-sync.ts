@@ -29,6 +29,7 @@ import {
   isRefusal,
   type Subscription,
   type SubscriptionStore,
+  UNLIMITED,
   type UserId,
   type Window,
 } from "./subscriptions.ts";
@@ -113,7 +114,8 @@ export class AppSync {
     withRemovals: boolean,
   ): AsyncGenerator<readonly ChangeRow[]> {
     for (let after = from; after < upTo; ) {
-      const rows = await this.#store.changeRows(user, after, FEED_BATCH, withRemovals);
+      const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
+      const rows = await this.#store.changeRows(user, position, FEED_BATCH);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
       yield page;

@@ -1,3 +1,4 @@
+import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
 import { MAX_FEED_URL } from "./feed-url.ts";
 
 /** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
@@ -24,7 +25,7 @@ export const ERRORS = {
   "unsupported-operation": {
     status: 422,
     title: "Unsupported Operation",
-    detail: 'Unsupported operation: the only supported `op` is "add".',
+    detail: 'Unsupported operation: `op` must be "add", "update" or "remove".',
   },
   "type-missing": { status: 400, title: "Type Mismatch", detail: 'Missing `type`: it must be "{type}".' },
   "type-mismatch": { status: 409, title: "Type Mismatch", detail: 'Invalid `type`: it must be "{type}".' },
@@ -57,12 +58,25 @@ export const ERRORS = {
     ...invalidFeedUrl,
     detail: "Invalid feed URL: it must not contain lone surrogates, %00, or a backslash before the query string.",
   },
+  "invalid-title": {
+    ...invalidAttribute,
+    detail: `Invalid title: it must be null or have 1 to ${MAX_TITLE} characters, without control or bidirectional override characters.`,
+  },
+  "invalid-folders": {
+    ...invalidAttribute,
+    detail: `Invalid folders: they must be null or an array of at most ${MAX_FOLDERS} paths such as "News/Tech", each with 1 to ${MAX_FOLDER_PATH} characters and at most ${MAX_FOLDER_LEVELS} levels, without empty names and without control or bidirectional override characters.`,
+  },
   "already-subscribed": {
     status: 409,
     title: "Already Subscribed",
     detail: "The user is already subscribed to this feed.",
   },
   "id-in-use": { status: 409, title: "Identifier In Use", detail: "The user has another subscription with this id." },
+  "id-mismatch": {
+    status: 409,
+    title: "Identifier Mismatch",
+    detail: "The `id` in the document must be the one in the path.",
+  },
   // An operation reports 422; as the response to a whole request it is 403.
   "quota-exceeded": {
     status: 422,
@@ -105,6 +119,11 @@ export const ERRORS = {
     status: 400,
     title: "Invalid Query Parameter",
     detail: "The query parameter `{parameter}` {reason}.",
+  },
+  "state-expired": {
+    status: 410,
+    title: "State Expired",
+    detail: "The changes since this state are unknown. Read the list again from the start, without `page[after]`.",
   },
   "not-acceptable": {
     status: 406,
@@ -203,6 +222,12 @@ export const ERRORS = {
     title: "Too Many Requests",
     detail: "Rate limit exceeded: {limit} {unit} per minute. Try again in {seconds} s.",
   },
+  "too-many-streams": {
+    status: 429,
+    title: "Too Many Streams",
+    detail: "The account already has the maximum of {max} open event streams. Close one, or poll instead.",
+    headers: { "retry-after": "60" },
+  },
   "too-many-attempts": {
     status: 429,
     title: "Too Many Requests",
@@ -252,6 +277,11 @@ export const ERRORS = {
   "too-many-transfers": {
     ...unavailable,
     detail: "Too many exports and imports are running. Nothing was changed; try again.",
+  },
+  "streams-full": {
+    ...unavailable,
+    detail: "The server has the maximum number of open event streams. Try again later, or poll instead.",
+    headers: { "retry-after": "60" },
   },
   "too-many-sign-ins": {
     ...unavailable,

@@ -127,10 +127,10 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
     return target?.id ?? "";
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
-  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0]);
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
-  const target = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
-  return writeRequest(method, target, { ...headersFor(url, way, who), ...headers }, body);
+  const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
+  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0], path);
+  return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
 
 async function subscribed(): Promise<Person> {
@@ -218,7 +218,7 @@ test("import: the token is revoked after the first hundred → they stay, the re
     ...asUser(who.user),
     credentialHash: hashSecret((who.token.headers["Authorization"] ?? "").slice(7)),
   };
-  const feeds = Array.from({ length: 1_000 }, (_, n) => ({ feedUrl: `https://feeds.example/${n}`, title: undefined }));
+  const feeds = Array.from({ length: 1_000 }, (_, n) => ({ feedUrl: `https://feeds.example/${n}` }));
   let revoked: Promise<boolean> | undefined;
   const onProgress = () => {
     revoked ??= store.accounts.removeCredential(asUser(who.user), "token", who.token.id, clock.now);

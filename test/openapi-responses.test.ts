@@ -42,7 +42,8 @@ async function run({ call }: TestServer, basePath: string, cases: readonly Case[
 }
 
 const one = (type: string, rest: object) => JSON.stringify({ data: { type, ...rest } });
-const feed = (id: string, feed_url: string) => one("subscription", { id, attributes: { feed_url } });
+const named = (id: string, attributes: object) => one("subscription", { id, attributes });
+const feed = (id: string, feed_url: string) => named(id, { feed_url });
 const operations = (...all: readonly unknown[]) => JSON.stringify({ "atomic:operations": all });
 const LONG = " ".repeat(17_000);
 
@@ -80,14 +81,33 @@ function listCases(credentials: Headers): readonly Case[] {
     ["GET /v1/subscriptions", 200, credentials, undefined, "/v1/subscriptions?fields[subscription]="],
     ["GET /v1/subscriptions", 400, credentials, undefined, "/v1/subscriptions?page[size]=500"],
     ["GET /v1/subscriptions", 400, credentials, undefined, "/v1/subscriptions?sort=title"],
+    ["GET /v1/subscriptions", 304, { ...credentials, "If-None-Match": "*" }],
     ["GET /v1/subscriptions", 406, reading],
+    ["GET /v1/changes", 200, credentials, undefined, "/v1/changes?page[size]=1"],
+    ["GET /v1/changes", 400, credentials, undefined, "/v1/changes?page[after]=1"],
+    ["GET /v1/changes", 406, reading],
+    ["GET /v1/events", 200, credentials],
+    ["GET /v1/events", 400, credentials, undefined, "/v1/events?since=1"],
+    ["GET /v1/events", 406, reading],
+    ["GET /v1/changes", 410, credentials, undefined, `/v1/changes?page[after]=${"A".repeat(36)}`],
     ["GET /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}`],
     ["GET /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}?fields[subscription]=`],
     ["GET /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/1"],
     ["GET /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/%zz"],
     ["GET /v1/subscriptions/{id}", 404, credentials],
     ["GET /v1/subscriptions/{id}", 406, reading],
-    ["DELETE /v1/subscriptions/{id}", 204, credentials, undefined, `/v1/subscriptions/${id}`],
+    ["PATCH /v1/subscriptions/{id}", 200, plain, feed(id, "https://feeds.example/zero"), `/v1/subscriptions/${id}`],
+    ["PATCH /v1/subscriptions/{id}", 200, plain, named(id, { title: "t", folders: ["f"] }), `/v1/subscriptions/${id}`],
+    ["GET /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}?fields[subscription]=title`],
+    ["PATCH /v1/subscriptions/{id}", 400, plain, "{", `/v1/subscriptions/${id}`],
+    ["PATCH /v1/subscriptions/{id}", 404, plain, named(other, {}), `/v1/subscriptions/${other}`],
+    ["PATCH /v1/subscriptions/{id}", 406, { ...plain, Accept: "text/html" }, "{}"],
+    ["PATCH /v1/subscriptions/{id}", 409, plain, named(other, {}), `/v1/subscriptions/${id}`],
+    ["PATCH /v1/subscriptions/{id}", 413, plain, LONG],
+    ["PATCH /v1/subscriptions/{id}", 415, credentials, "{}"],
+    ["PATCH /v1/subscriptions/{id}", 422, plain, named(id, { title: "" }), `/v1/subscriptions/${id}`],
+    ["GET /v1/subscriptions", 200, credentials, undefined, "/v1/subscriptions?filter[feed_url]=https://a.example/"],
+    ["DELETE /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}`],
     ["DELETE /v1/subscriptions/{id}", 404, credentials],
     ["DELETE /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/1"],
     ["DELETE /v1/subscriptions/{id}", 406, reading],
@@ -105,6 +125,18 @@ function listCases(credentials: Headers): readonly Case[] {
         { op: "remove" },
         { op: "add", data: {} },
         { op: "add", data: { type: "podcast" } },
+      ),
+    ],
+    [
+      "POST /v1/operations",
+      200,
+      atomic,
+      operations(
+        { op: "update", data: { type: "subscription", id, attributes: { title: "t", folders: ["a/b"] } } },
+        { op: "update", data: { type: "subscription", id: newId(), attributes: {} } },
+        { op: "update", data: { type: "subscription", id, attributes: { title: "" } } },
+        { op: "remove", ref: { type: "subscription", id } },
+        { op: "remove", ref: { type: "subscription", id } },
       ),
     ],
     ["POST /v1/operations", 200, atomic, operations()],

@@ -12,6 +12,7 @@ import { type Corpus, documents, inputs } from "./inputs.ts";
 const MAX_OPERATIONS = 20;
 const BASE = "/base";
 const HREF = `${BASE}/v1/subscriptions`;
+const SELF = `${HREF}/0193b7f0-7b6c-7d2e-9d5a-2f3c4d5e6f70`;
 const ID = "0193b7f0-7b6c-7d2e-9d5a-2f3c4d5e6f70";
 const FEED = "https://feeds.example/show";
 const resource = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
@@ -20,6 +21,7 @@ const ref = { type: "subscription", id: ID };
 const values: readonly unknown[] = [
   ...[null, true, 0, -0, 1e300, "", "add", "ADD", "remove", [], {}, "subscription", "podcast", ID, ID.toUpperCase()],
   ...[`${ID}0`, "ftp://feeds.example", `${FEED}\u0000`, "\ud800", HREF, "/v1/subscriptions", good, resource, ref],
+  ...["update", "a title", "\u202e", "a/b", "a//b", ["a/b", " c "], ["a\n"], { op: "remove", ref }, SELF],
   ...[FEED, { feed_url: FEED }, { feedUrl: FEED }, { ...ref, relationship: "x" }, "__proto__", "constructor"],
 ];
 const members = [
@@ -38,6 +40,8 @@ const members = [
   "lid",
   "attributes",
   "feed_url",
+  "title",
+  "folders",
   "user_subscribed_at",
   "relationship",
   "toString",
@@ -51,6 +55,14 @@ const CORPUS: Corpus = {
     { "atomic:operations": [] },
     { "atomic:operations": [good, good] },
     { "atomic:operations": [{ ...good, ref, href: HREF }, null, { op: "remove", ref }] },
+    {
+      "atomic:operations": [
+        { op: "remove", ref, href: SELF },
+        { op: "update", data: resource, ref, href: SELF },
+      ],
+    },
+    { "atomic:operations": [{ op: "update", data: { ...ref, attributes: { title: null, folders: ["a/b"] } } }] },
+    { "atomic:operations": [{ op: "add", data: { ...ref, attributes: { feed_url: FEED, title: "t", folders: [] } } }] },
     { "atomic:operations": [{ ...good, ref: { ...ref, id: ID.toUpperCase() } }] },
     { "atomic:operations": Array.from({ length: MAX_OPERATIONS }, () => good) },
     { "atomic:operations": {} },
@@ -105,26 +117,55 @@ function own(value: unknown, name: string): unknown {
 
 /** The first rule that is broken, in the order of docs/api.md. */
 function firstFault(operation: unknown): string | undefined {
-  const [op, data] = [own(operation, "op"), own(operation, "data")];
-  const [type, id, feedUrl] = [own(data, "type"), own(data, "id"), own(own(data, "attributes"), "feed_url")];
+  const [op, ref, href] = [own(operation, "op"), own(operation, "ref"), own(operation, "href")];
   const has = (name: string) => isObject(operation) && Object.hasOwn(operation, name);
-  const target = own(operation, "ref");
-  const isTarget =
-    isObject(target) &&
-    !Object.hasOwn(target, "relationship") &&
-    typeof id === "string" &&
-    own(target, "type") === type &&
-    (own(target, "id") === id || (isUuid(id) && String(own(target, "id")).toLowerCase() === id.toLowerCase()));
   if (typeof op !== "string") return "invalid-operation";
-  if (op !== "add") return "unsupported-operation";
-  if (!isObject(data) || (has("ref") && !isTarget)) return "invalid-operation";
-  if (has("href") && own(operation, "href") !== HREF) return "invalid-operation";
+  if (!["add", "update", "remove"].includes(op)) return "unsupported-operation";
+  const target = own(operation, op === "remove" ? "ref" : "data");
+  if (!isObject(target) || (op === "remove" && Object.hasOwn(target, "relationship"))) return "invalid-operation";
+  if (op !== "remove" && has("ref") && !isTarget(ref, target)) return "invalid-operation";
+  if (op === "add" && has("href") && href !== HREF) return "invalid-operation";
+  const fault = faultOfIdentity(target) ?? (op === "remove" ? undefined : faultOfAttributes(target, op));
+  if (fault !== undefined || op === "add" || !has("href")) return fault;
+  return href === `${HREF}/${String(own(target, "id")).toLowerCase()}` ? undefined : "invalid-operation";
+}
+
+function isTarget(ref: unknown, data: unknown): boolean {
+  const [id, other] = [own(data, "id"), own(ref, "id")];
+  if (!isObject(ref) || Object.hasOwn(ref, "relationship") || own(ref, "type") !== own(data, "type")) return false;
+  if (typeof id !== "string") return false;
+  return other === id || (isUuid(id) && String(other).toLowerCase() === id.toLowerCase());
+}
+
+function faultOfIdentity(resource: unknown): string | undefined {
+  const [type, id] = [own(resource, "type"), own(resource, "id")];
   if (typeof type !== "string") return "type-missing";
   if (type !== "subscription") return "type-mismatch";
-  if (typeof id !== "string" || !isUuid(id)) return "invalid-id";
-  if (typeof feedUrl !== "string") return "feed-url-missing";
-  const reading = readFeedUrl(feedUrl);
-  return "feed" in reading ? undefined : reading.fault;
+  return typeof id === "string" && isUuid(id) ? undefined : "invalid-id";
+}
+
+function faultOfAttributes(resource: Readonly<Record<string, unknown>>, op: string): string | undefined {
+  const attributes = own(resource, "attributes");
+  const hasUrl = op === "add" || (isObject(attributes) && Object.hasOwn(attributes, "feed_url"));
+  if (op === "update" && Object.hasOwn(resource, "attributes") && !isObject(attributes)) return "invalid-attribute";
+  const [feedUrl, title, folders] = ["feed_url", "title", "folders"].map((name) => own(attributes, name));
+  if (hasUrl && typeof feedUrl !== "string") return "feed-url-missing";
+  const reading = hasUrl ? readFeedUrl(String(feedUrl)) : undefined;
+  if (reading !== undefined && "fault" in reading) return reading.fault;
+  if (title !== undefined && title !== null && !isText(title)) return "invalid-title";
+  if (folders === undefined || folders === null) return undefined;
+  return Array.isArray(folders) && folders.length <= 20 && folders.every(isFolder) ? undefined : "invalid-folders";
+}
+
+function isText(value: unknown): value is string {
+  if (typeof value !== "string" || value.trim() === "" || !value.isWellFormed()) return false;
+  return [...value.trim()].length <= 300 && !/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u.test(value.trim());
+}
+
+function isFolder(value: unknown): boolean {
+  if (typeof value !== "string") return false;
+  const names = value.split("/").map((name) => name.trim());
+  return names.length <= 8 && names.every(isText) && isText(names.join("/"));
 }
 
 function isUuid(id: string): boolean {
@@ -135,19 +176,22 @@ function isUuid(id: string): boolean {
 function checkAttempt(operation: unknown, attempt: Operation | undefined): void {
   assert.ok(attempt !== undefined);
   const fault = firstFault(operation);
-  const data = own(operation, "data");
+  const target = own(operation, own(operation, "op") === "remove" ? "ref" : "data");
   if ("refused" in attempt) {
     assert.equal(attempt.refused, fault, attempt.reason);
-    let place: unknown = data;
+    let place: unknown = target;
     for (const name of attempt.at.split("/").slice(1)) {
       assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.at} leads to nothing`);
       place = place[name];
     }
   } else {
     assert.equal(fault, undefined, "an invalid operation was accepted");
-    const feedUrl = own(own(data, "attributes"), "feed_url");
-    const { id, guid } = attempt;
-    assert.deepEqual([id, guid, attempt.feedUrl], [guid.toLowerCase(), own(data, "id"), feedUrl]);
+    const { kind, id, guid, feedUrl, title } = { feedUrl: undefined, title: undefined, ...attempt };
+    const attributes = kind === "remove" ? {} : own(target, "attributes");
+    assert.deepEqual([kind, id, guid], [own(operation, "op"), guid.toLowerCase(), own(target, "id")]);
+    assert.equal(feedUrl, own(attributes, "feed_url"));
+    const given = own(attributes, "title");
+    assert.equal(title, typeof given === "string" ? given.trim() : given === null ? "" : given);
   }
 }
 
@@ -155,10 +199,13 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
 function checkResults(attempts: readonly Operation[]): void {
   const outcomes = attempts.map((attempt, index): Outcome | Malformed => {
     if ("refused" in attempt) return attempt;
+    if (index % 2 === 1 && attempt.kind === "remove") return { refused: "not-found" };
     if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id };
-    return { id: attempt.id, feedUrl: attempt.feedUrl, subscribedAt: new Date(0) };
+    return { id: attempt.id, feedUrl: FEED, subscribedAt: new Date(0) };
   });
-  const { "atomic:results": results } = JSON.parse(writeResults(attempts, outcomes, BASE));
+  const { "atomic:results": results } = JSON.parse(
+    writeResults(attempts, outcomes, BASE, { state: "b", state_before: "a" }),
+  );
   assert.equal(results.length, attempts.length, "as many results as operations");
   for (const [index, outcome] of outcomes.entries()) {
     const { data, errors } = results[index];
@@ -167,10 +214,12 @@ function checkResults(attempts: readonly Operation[]): void {
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
       const attempt = attempts[index];
-      if (attempt !== undefined && "guid" in attempt) {
-        const { feedUrl, guid, id } = attempt;
-        assert.deepEqual(errors[0].meta, { feed_url: feedUrl, guid, existing_id: id });
+      if (attempt !== undefined && "guid" in attempt && outcome.refused === "already-subscribed") {
+        const { guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
+        const expected = { ...(feedUrl === undefined ? {} : { feed_url: feedUrl }), guid, existing_id: id };
+        assert.deepEqual(errors[0].meta, expected);
       }
-    } else assert.deepEqual([data.id, data.attributes.feed_url], [outcome.id, outcome.feedUrl]);
+    } else if (data === null) assert.equal((attempts[index] as { kind?: string }).kind, "remove");
+    else assert.deepEqual([data.id, data.attributes.feed_url], [outcome.id, outcome.feedUrl]);
   }
 }

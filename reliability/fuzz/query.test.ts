@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
+import { readFeedUrl } from "../../src/feed-url.ts";
 import {
   type ListQuery,
   readFieldsQuery,
@@ -15,7 +16,8 @@ import { fuzz } from "./fuzz.ts";
 import { inputs } from "./inputs.ts";
 
 const [NUMBER, SIZE, FIELDS] = ["page[number]", "page[size]", "fields[subscription]"];
-const KNOWN_FIELDS = ["feed_url", "user_subscribed_at"];
+const FILTER = "filter[feed_url]";
+const KNOWN_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders"];
 
 test("fuzz: any query → the page it asks for, or rejected for a documented reason", () =>
   fuzz(QUERIES, inputs(QUERIES), check));
@@ -52,7 +54,7 @@ function readByTheBook(query: string): ListQuery | string {
     const [name = "", ...rest] = part.split("=").map((piece) => piece.replaceAll("+", " "));
     const [key, value] = [percentDecode(name), percentDecode(rest.join("="))];
     if (key === undefined || value === undefined) return "encoding";
-    if (![NUMBER, SIZE, FIELDS].includes(key)) return "unknown";
+    if (![NUMBER, SIZE, FIELDS, FILTER].includes(key)) return "unknown";
     if (found.has(key)) return "repeated";
     found.set(key, value);
   }
@@ -62,7 +64,11 @@ function readByTheBook(query: string): ListQuery | string {
   const chosen = found.get(FIELDS);
   const fields = chosen === undefined ? undefined : chosen === "" ? [] : [...new Set(chosen.split(","))];
   if (fields?.some((field) => !KNOWN_FIELDS.includes(field))) return "field";
-  return { number, size, fields: fields as ListQuery["fields"] };
+  const feedUrl = found.get(FILTER);
+  const reading = feedUrl === undefined ? undefined : readFeedUrl(feedUrl);
+  if (reading !== undefined && "fault" in reading) return "filter";
+  const filter = feedUrl === undefined || reading === undefined ? undefined : { feedUrl, feed: reading.feed };
+  return { number, size, fields: fields as ListQuery["fields"], filter };
 }
 
 function percentDecode(text: string): string | undefined {
@@ -84,7 +90,9 @@ function wholeNumber(text: string, max: bigint): number | undefined {
 }
 
 function checkLinks(query: ListQuery, total: number): void {
-  const { links } = JSON.parse(writePage({ items: [], total }, query, "")) as { links: Record<string, string | null> };
+  const { links } = JSON.parse(writePage({ items: [], total, sequence: total }, query, "", "s")) as {
+    links: Record<string, string | null>;
+  };
   const last = Math.max(1, Math.ceil(total / query.size));
   const pages: Record<string, number | undefined> = {
     self: query.number,

@@ -6,11 +6,16 @@ export interface Metrics {
   observeRequest(method: string, route: string, status: number, seconds: number): void;
   /** Counts a request of a podcast app. */
   countAppRequest(userAgent: string | undefined, status: number): void;
-  /** An outcome without `refused` is a success. */
-  countOutcomes(outcomes: readonly (object | { readonly refused: string })[]): void;
+  /** Outcome N is that of operation N. One without `refused` is a success. */
+  countOutcomes(
+    operations: readonly (object | { readonly kind: keyof typeof SUCCESSES })[],
+    outcomes: readonly (object | { readonly refused: string })[],
+  ): void;
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
+  /** Registers a gauge that reads the number of event streams, and a counter of events. */
+  watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
 }
 
 /** Apps that are counted by name: anyone can send any User-Agent, and a metric must not have any number of labels. */
@@ -24,6 +29,8 @@ export function appNamed(userAgent: string | undefined): string {
   const agent = compact((userAgent ?? "").slice(0, 200));
   return APPS.find((name) => agent.includes(compact(name))) ?? "other";
 }
+
+const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -70,8 +77,12 @@ export function createMetrics(): Metrics {
       const result = status < 400 ? "ok" : status < 500 ? "refused" : "failed";
       appRequests.labels(appNamed(userAgent), result).inc();
     },
-    countOutcomes(outcomes) {
-      for (const outcome of outcomes) operations.labels("refused" in outcome ? outcome.refused : "added").inc();
+    countOutcomes(requested, outcomes) {
+      for (const [index, outcome] of outcomes.entries()) {
+        const operation = requested[index];
+        if ("refused" in outcome) operations.labels(outcome.refused).inc();
+        else if (operation !== undefined && "kind" in operation) operations.labels(SUCCESSES[operation.kind]).inc();
+      }
     },
     observeCommit(count, seconds) {
       commits.observe(seconds);
@@ -86,6 +97,18 @@ export function createMetrics(): Metrics {
           this.set(waiting());
         },
       });
+    },
+    watchStreams(open) {
+      new Gauge({
+        name: "earmark_event_streams",
+        help: "Open event streams.",
+        registers,
+        collect() {
+          this.set(open());
+        },
+      });
+      const events = new Counter({ name: "earmark_events_total", help: "Events sent to event streams.", registers });
+      return { onEvents: (count) => events.inc(count) };
     },
   };
 }

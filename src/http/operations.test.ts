@@ -43,6 +43,7 @@ test("operations: add → the subscription with the server's timestamp", async (
         },
       },
     ],
+    meta: answer.json.meta,
   });
 });
 
@@ -147,8 +148,8 @@ test("operations: not an operation object → 422", async () => {
   assert.equal((await errorOf({})).title, "Invalid Operation");
 });
 
-test("operations: an op other than add → 422", async () => {
-  for (const op of ["", "update", "remove", "ADD", " add", "add\u0000", "__proto__", "constructor"]) {
+test("operations: an unknown op → 422", async () => {
+  for (const op of ["", "replace", "Update", "ADD", " add", "add\u0000", "__proto__", "constructor"]) {
     const { status, title } = await errorOf({ ...add(newId(), newFeed()), op });
     assert.deepEqual([status, title], ["422", "Unsupported Operation"]);
   }
@@ -295,7 +296,7 @@ test("operations: attributes without a valid feed URL → 422", async () => {
 });
 
 test("operations: several errors → the first of operation, type, id, attributes", async () => {
-  assert.equal((await errorOf({ op: "update", data: { type: "x", id: "x" } })).title, "Unsupported Operation");
+  assert.equal((await errorOf({ op: "replace", data: { type: "x", id: "x" } })).title, "Unsupported Operation");
   assert.equal((await errorOf({ op: "add", data: { type: "x", id: "x" } })).status, "409");
   assert.equal((await errorOf({ op: "add", data: { id: "x" } })).title, "Type Mismatch");
   assert.equal(

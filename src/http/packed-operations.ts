@@ -1,29 +1,46 @@
 import type { Operation } from "../jsonapi/operations.ts";
-import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
+import type { RequestedDraft, RequestedRemoval } from "../jsonapi/resource.ts";
 
 /** Operations as sent between threads: strings are cloned four times as fast as objects. */
 export interface PackedOperations {
-  /** Id, feed URL and feed of each operation; empty for an invalid one. */
+  /** Id, feed URL and feed of each operation; the last two are empty unless it adds. */
   readonly texts: readonly string[];
-  /** Invalid operations by their index. */
-  readonly malformed: ReadonlyMap<number, Malformed>;
+  /** Invalid operations, updates, and additions with a title or folders, by their index. */
+  readonly others: ReadonlyMap<number, Operation>;
 }
 
 export function packOperations(operations: readonly Operation[]): PackedOperations {
   const texts: string[] = [];
-  const malformed = new Map<number, Malformed>();
+  const others = new Map<number, Operation>();
   for (const [index, operation] of operations.entries()) {
-    if (isMalformed(operation)) {
-      malformed.set(index, operation);
+    if (isPlain(operation)) {
+      const { guid, feedUrl = "", feed = "" }: PlainOperation = operation;
+      texts.push(guid, feedUrl, feed);
+    } else {
+      others.set(index, operation);
       texts.push("", "", "");
-    } else texts.push(operation.guid, operation.feedUrl, operation.feed);
+    }
   }
-  return { texts, malformed };
+  return { texts, others };
 }
 
-export function unpackOperations({ texts, malformed }: PackedOperations): Operation[] {
-  return Array.from({ length: texts.length / 3 }, (_, index) => {
+interface PlainOperation {
+  readonly guid: string;
+  readonly feedUrl?: string;
+  readonly feed?: string;
+}
+
+function isPlain(operation: Operation): operation is RequestedDraft | RequestedRemoval {
+  if ("refused" in operation || operation.kind === "update") return false;
+  return operation.kind === "remove" || (operation.title === undefined && operation.folders === undefined);
+}
+
+export function unpackOperations({ texts, others }: PackedOperations): Operation[] {
+  return Array.from({ length: texts.length / 3 }, (_, index): Operation => {
     const [guid = "", feedUrl = "", feed = ""] = [texts[3 * index], texts[3 * index + 1], texts[3 * index + 2]];
-    return malformed.get(index) ?? { kind: "add", id: guid.toLowerCase(), guid, feedUrl, feed };
+    const other = guid === "" ? others.get(index) : undefined;
+    if (other !== undefined) return other;
+    const id = guid.toLowerCase();
+    return feedUrl === "" ? { kind: "remove", id, guid } : { kind: "add", id, guid, feedUrl, feed };
   });
 }

@@ -24,7 +24,7 @@ export type ParsedPiece =
 export const MORE = "more";
 
 const PIECE_ITEMS = 1_000;
-/** Several times as many values as a valid operation has. */
+/** An operation with 20 folders has 29 values. */
 const VALUES_PER_OPERATION = 32;
 
 let parsed: { readonly entries: readonly unknown[] } | { readonly operations: readonly Operation[] } = { entries: [] };

@@ -1,32 +1,67 @@
 import { failure } from "../errors.ts";
+import { writeMetaOf } from "../jsonapi/changes.ts";
 import type { ListQuery } from "../jsonapi/query.ts";
-import { type Field, selfLink } from "../jsonapi/resource.ts";
-import { readSubscription, refusedSubscription, writePage, writeSubscription } from "../jsonapi/subscriptions.ts";
-import { isRefusal } from "../subscriptions.ts";
+import { type Field, type RequestedChange, selfLink } from "../jsonapi/resource.ts";
+import {
+  readSubscription,
+  readSubscriptionUpdate,
+  refusedSubscription,
+  writePage,
+  writeRemoved,
+  writeSubscription,
+  writeWritten,
+} from "../jsonapi/subscriptions.ts";
+import { stateAt } from "../list-state.ts";
+import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
+import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
+import { etagOf, respondIfUnchanged } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
-import { respond, respondEmpty } from "./respond.ts";
+import { respond } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/subscriptions` and `/v1/subscriptions/:id`. */
 export function createSubscriptionHandlers({ config: { basePath }, store, metrics, clock }: Services) {
+  const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
+    const offset = (number - 1) * size;
+    if (filter === undefined) return store.page(user, { offset, size });
+    // Read before the item, so that the state does not cover a change that the item does not show.
+    const [sequence = 0] = await store.sequences([user]);
+    const found = (await store.find(user, [filter])).filter((item) => item !== undefined);
+    return { items: found.slice(offset, offset + size), total: found.length, sequence };
+  };
+
+  const change = async (caller: Principal, requested: RequestedChange) => {
+    await caller.spend(1);
+    const { outcomes, ...written } = await store.change(caller, [requested], clock());
+    metrics?.countOutcomes([requested], outcomes);
+    const [outcome] = outcomes;
+    if (outcome === undefined) throw new Error("the store returned no outcome");
+    if (isRefusal(outcome)) throw refusedSubscription(outcome, requested);
+    return { subscription: outcome, meta: writeMetaOf(store.epoch, caller.user, written) };
+  };
+
   return {
-    async list({ response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
-      const page = await store.page(user, { offset: (query.number - 1) * query.size, size: query.size });
-      respond(response, 200, JSON_API, writePage(page, query, basePath));
+    async list({ request, response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
+      if (await respondIfUnchanged(request, response, store, user)) return;
+      const page = await readPage(user, query);
+      const state = stateAt(store.epoch, user, page.sequence);
+      respond(response, 200, JSON_API, writePage(page, query, basePath, state), etagOf(state));
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       const draft = readSubscription(await readJson(request, response, maxBytes));
-      await caller.spend(1);
-      const { outcomes } = await store.change(caller, [draft], clock());
-      metrics?.countOutcomes(outcomes);
-      const [outcome] = outcomes;
-      if (outcome === undefined) throw new Error("the store returned no outcome");
-      if (isRefusal(outcome)) throw refusedSubscription(outcome, draft);
-      const headers = { location: selfLink(outcome.id, basePath) };
-      respond(response, 201, JSON_API, writeSubscription(outcome, basePath), headers);
+      const { subscription, meta } = await change(caller, draft);
+      const headers = { location: selfLink(subscription.id, basePath) };
+      respond(response, 201, JSON_API, writeWritten(subscription, basePath, meta), headers);
+    },
+
+    async update({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+      const id = idOf(params);
+      const update = readSubscriptionUpdate(await readJson(request, response, maxBytes), id);
+      const { subscription, meta } = await change(caller, update);
+      respond(response, 200, JSON_API, writeWritten(subscription, basePath, meta));
     },
 
     async get({ response, caller: { user }, params, query: fields }: Call<readonly Field[] | undefined>) {
@@ -37,10 +72,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await caller.spend(1);
-      const { outcomes } = await store.change(caller, [{ kind: "remove", id }], clock());
-      if (outcomes.some(isRefusal)) throw failure("not-found", { resource: "Subscription" });
-      respondEmpty(response);
+      const { meta } = await change(caller, { kind: "remove", id, guid: id });
+      respond(response, 200, JSON_API, writeRemoved(meta));
     },
   };
 }

@@ -8,6 +8,7 @@ import { explainMalformed, isMalformed, type Malformed, type RequestedDraft } fr
 import { refusedSubscription } from "./subscriptions.ts";
 
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
+const META = { state: "b", state_before: "a" };
 
 const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
@@ -65,8 +66,9 @@ test("operations: the maximum → read; one more → 413 with the limit", () => 
 test("operations: an invalid operation → the reason", () => {
   const invalid = (reason: string) => ({ refused: "invalid-operation", reason, at: "" });
   for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
-  for (const op of [undefined, null, 1]) assert.deepEqual(operate({ op }), invalid('`op` must be "add"'));
-  for (const op of ["", "remove", "Add"]) {
+  for (const op of [undefined, null, 1])
+    assert.deepEqual(operate({ op }), invalid('`op` must be "add", "update" or "remove"'));
+  for (const op of ["", "replace", "Add"]) {
     assert.deepEqual(operate({ op, data: RESOURCE }), {
       refused: "unsupported-operation",
       at: "",
@@ -158,6 +160,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
       [...Array(4).fill({ ...DRAFT, guid }), { refused: "invalid-id", at: "" }],
       [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", at: "" }],
       "/p",
+      META,
     ),
   );
   const data = {
@@ -185,8 +188,9 @@ test("results: additions, conflicts and invalid operations → result N for oper
       { data },
       { errors: [{ ...createError("invalid-id"), status: "400", source: { pointer: "/atomic:operations/4" } }] },
     ],
+    meta: META,
   });
-  assert.deepEqual(JSON.parse(writeResults([], [], ""))["atomic:results"], []);
+  assert.deepEqual(JSON.parse(writeResults([], [], "", META))["atomic:results"], []);
 });
 
 test("results: every refusal → its status, code, title and detail", () => {

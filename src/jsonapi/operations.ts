@@ -1,5 +1,6 @@
 import { type ErrorObject, failure } from "../errors.ts";
 import { isRefusal, type Outcome } from "../subscriptions.ts";
+import type { WriteMeta } from "./changes.ts";
 import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
 import {
@@ -11,15 +12,18 @@ import {
   isUuidLike,
   type Malformed,
   notAnObject,
-  type RequestedDraft,
-  readResource,
+  type RequestedChange,
+  readDraft,
+  readRemoval,
+  readUpdate,
+  selfLink,
   writeResource,
 } from "./resource.ts";
 
 const OPERATIONS = "atomic:operations";
 
 /** What a client asks for with one operation, or why the operation is invalid. */
-export type Operation = RequestedDraft | Malformed;
+export type Operation = RequestedChange | Malformed;
 
 /** Throws if the document as a whole is invalid. */
 export function readOperations(document: unknown, maxOperations: number, base: string): Operation[] {
@@ -51,15 +55,27 @@ export function readOperations(document: unknown, maxOperations: number, base: s
 
 function readOperation(operation: unknown, base: string): Operation {
   if (!isObject(operation)) return invalid("it must be an object");
-  const { op, data } = operation;
-  if (typeof op !== "string") return invalid('`op` must be "add"');
-  if (op !== "add") return { refused: "unsupported-operation", at: "" };
+  const { op, data, ref } = operation;
+  if (typeof op !== "string") return invalid('`op` must be "add", "update" or "remove"');
+  if (op === "remove") {
+    if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
+    return requireSelf(operation, readRemoval(ref), base);
+  }
+  if (op !== "add" && op !== "update") return { refused: "unsupported-operation", at: "" };
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");
-  if ("ref" in operation && !isSame(operation["ref"], data))
+  if ("ref" in operation && !isSame(ref, data))
     return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
+  if (op === "update") return requireSelf(operation, readUpdate(data), base);
   if ("href" in operation && operation["href"] !== base + COLLECTION)
     return invalid(`\`href\` must be "${base}${COLLECTION}", or be omitted`);
-  return readResource(data);
+  return readDraft(data);
+}
+
+/** An `href` beside `ref` or `data` must lead to the same subscription. */
+function requireSelf(operation: object, change: Operation, base: string): Operation {
+  if (!("href" in operation) || isMalformed(change)) return change;
+  const self = selfLink(change.id, base);
+  return operation.href === self ? change : invalid(`\`href\` must be "${self}", or be omitted`);
 }
 
 function invalid(reason: string): Malformed {
@@ -80,9 +96,10 @@ export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
+  meta: WriteMeta,
 ): string {
   let text = "";
-  for (const part of writeResultParts(operations, outcomes, base)) text += part;
+  for (const part of writeResultParts(operations, outcomes, base, meta)) text += part;
   return text;
 }
 
@@ -91,13 +108,14 @@ export function* writeResultParts(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
+  meta: WriteMeta,
 ): Generator<string> {
   yield HEAD;
   for (const [index, operation] of operations.entries()) {
     const comma = index === 0 ? "" : ",";
     yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, base);
   }
-  yield "]}";
+  yield `],"meta":${JSON.stringify(meta)}}`;
 }
 
 function writeResult(
@@ -109,7 +127,7 @@ function writeResult(
   if (isMalformed(operation)) return writeErrors(explainMalformed(operation, pointer));
   if (outcome === undefined || "at" in outcome) throw new Error("a valid operation has no outcome");
   if (isRefusal(outcome)) return writeErrors(explainRefusal(outcome, operation, pointer));
-  return `{"data":${writeResource(outcome, base)}}`;
+  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeResource(outcome, base)}}`;
 }
 
 function writeErrors(error: ErrorObject): string {

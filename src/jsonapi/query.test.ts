@@ -18,7 +18,7 @@ const parameterOf = (query: string) => (refusalOf(query).source as { parameter: 
 
 test("list query: no parameters → first page of 25", () => {
   for (const query of ["", "&", "&&"])
-    assert.deepEqual(readListQuery(query), { number: 1, size: 25, fields: undefined });
+    assert.deepEqual(readListQuery(query), { number: 1, size: 25, fields: undefined, filter: undefined });
 });
 
 test("list query: brackets raw or percent-encoded, in either case → accepted", () => {
@@ -27,7 +27,7 @@ test("list query: brackets raw or percent-encoded, in either case → accepted",
     "page%5Bnumber%5D=3&page%5Bsize%5D=7",
     "page%5bnumber%5d=3&&page%5bsize%5d=7&",
   ]) {
-    assert.deepEqual(readListQuery(query), { number: 3, size: 7, fields: undefined });
+    assert.deepEqual(readListQuery(query), { number: 3, size: 7, fields: undefined, filter: undefined });
   }
 });
 
@@ -160,7 +160,7 @@ test("queries: invalid parameter → detail says why, long name shortened", () =
     parameter,
     said: `The query parameter \`${parameter}\` ${why}.`,
   });
-  const known = "is not supported; supported: page[number], page[size], fields[subscription]";
+  const known = "is not supported; supported: page[number], page[size], fields[subscription], filter[feed_url]";
   assert.deepEqual(said("x=1"), refused("x", known));
   assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not supported; supported: page[number], page[size]"));
   assert.deepEqual(said("x", requireNoQuery), refused("x", "is not supported; this request takes no parameters"));
@@ -174,7 +174,10 @@ test("queries: invalid parameter → detail says why, long name shortened", () =
   });
   assert.deepEqual(
     said("fields[subscription]=x"),
-    refused("fields[subscription]", "has an unsupported field; supported: feed_url, user_subscribed_at"),
+    refused(
+      "fields[subscription]",
+      "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders",
+    ),
   );
   assert.deepEqual(said("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));
   const name = `a${"b".repeat(63)}`;

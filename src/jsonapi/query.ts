@@ -1,6 +1,7 @@
 import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
+import { isState } from "../list-state.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
@@ -14,14 +15,16 @@ export interface PageQuery {
 export interface ListQuery extends PageQuery {
   /** Undefined when the client did not choose. */
   readonly fields: readonly Field[] | undefined;
+  /** Only the subscription to this feed. */
+  readonly filter: { readonly feedUrl: string; readonly feed: string } | undefined;
 }
 
 type Parameters = ReadonlyMap<string, string>;
 
 /** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`]);
-  return { ...readPage(parameters), fields: readFields(parameters) };
+  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FEED_URL]);
+  return { ...readPage(parameters), fields: readFields(parameters), filter: readFilter(parameters) };
 }
 
 /** Query of a collection that has no choice of fields. */
@@ -44,12 +47,37 @@ export function readActionListQuery(query: string): ActionListQuery {
 const PAGE = ["page[number]", "page[size]"];
 const FEED_URL = "filter[feed_url]";
 
+function readFilter(parameters: Parameters): ListQuery["filter"] {
+  const feedUrl = parameters.get(FEED_URL);
+  if (feedUrl === undefined) return undefined;
+  const reading = readFeedUrl(feedUrl);
+  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FEED_URL, "must be a feed URL");
+}
+
 function readPage(parameters: Parameters): PageQuery {
   return {
     number: readPositive(parameters, "page[number]", Number.MAX_SAFE_INTEGER) ?? 1,
     size:
       readPositive(parameters, "page[size]", MAX_PAGE_SIZE, { page: { maxSize: MAX_PAGE_SIZE } }) ?? DEFAULT_PAGE_SIZE,
   };
+}
+
+export const DEFAULT_CHANGES = 500;
+export const MAX_CHANGES = 1_000;
+
+export interface ChangesQuery {
+  /** Undefined to start from nothing. */
+  readonly after: string | undefined;
+  readonly size: number;
+}
+
+/** Query of the changes of a list. */
+export function readChangesQuery(query: string): ChangesQuery {
+  const parameters = readParameters(query, ["page[after]", "page[size]"]);
+  const after = parameters.get("page[after]");
+  if (after !== undefined && !isState(after)) refuse("page[after]", "must be a `state` from an earlier response");
+  const meta = { page: { maxSize: MAX_CHANGES } };
+  return { after, size: readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES };
 }
 
 /** Query of one subscription: which of its fields to send. */

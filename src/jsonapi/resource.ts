@@ -1,11 +1,12 @@
+import { type Details, readFolders, readTitle } from "../details.ts";
 import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
 import { type FeedUrlFault, readFeedUrl } from "../feed-url.ts";
-import type { Conflict, Draft, Refusal, Subscription } from "../subscriptions.ts";
+import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscriptions.ts";
 
 export const TYPE = "subscription";
 
 /** Attributes of a subscription, by their names on the wire. */
-export const FIELDS = ["feed_url", "user_subscribed_at"] as const;
+export const FIELDS = ["feed_url", "user_subscribed_at", "title", "folders"] as const;
 export type Field = (typeof FIELDS)[number];
 
 const UUID_LIKE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -22,11 +23,16 @@ export function notAnObject(): RequestFailure {
   return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
 }
 
-/** A subscription that a client wants to add. */
-export interface RequestedDraft extends Draft {
+interface Requested {
+  readonly id: string;
   /** The id as the client wrote it. */
   readonly guid: string;
 }
+
+export type RequestedDraft = Draft & Requested;
+export type RequestedUpdate = Update & Requested;
+export type RequestedRemoval = Requested & { readonly kind: "remove" };
+export type RequestedChange = RequestedDraft | RequestedUpdate | RequestedRemoval;
 
 /** Why a resource object or an operation is invalid. */
 export interface Malformed {
@@ -36,33 +42,97 @@ export interface Malformed {
     | "type-mismatch"
     | "type-missing"
     | "invalid-id"
+    | "invalid-attribute"
+    | "invalid-title"
+    | "invalid-folders"
     | FeedUrlFault;
-  /** Only for an invalid operation. */
+  /** Only for an invalid operation or attribute. */
   readonly reason?: string;
   /** JSON Pointer to the invalid value, from the resource object down. */
   readonly at: Pointer;
 }
 
-type Pointer = "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url";
+type Pointer =
+  | ""
+  | "/type"
+  | "/id"
+  | "/attributes"
+  | "/attributes/feed_url"
+  | "/attributes/title"
+  | "/attributes/folders";
 
-export function isMalformed(reading: RequestedDraft | Malformed): reading is Malformed {
+export function isMalformed<Value extends object>(reading: Value | Malformed): reading is Malformed {
   return "refused" in reading;
 }
 
+type Members = Readonly<Record<string, unknown>>;
+
 /** Reads the type first, then the id, then the attributes, and reports the first error. */
-export function readResource(resource: Readonly<Record<string, unknown>>): RequestedDraft | Malformed {
-  const { type, id, attributes } = resource;
+export function readDraft(resource: Members): RequestedDraft | Malformed {
+  const identity = readIdentity(resource);
+  if (isMalformed(identity)) return identity;
+  const { attributes } = resource;
+  if (!isObject(attributes)) return { refused: "feed-url-missing", at: "attributes" in resource ? "/attributes" : "" };
+  const source = readSource(attributes);
+  if (isMalformed(source)) return source;
+  const details = readDetails(attributes);
+  if (isMalformed(details)) return details;
+  return { kind: "add", ...identity, ...source, ...details };
+}
+
+/** The same for an update, of which every attribute is optional. */
+export function readUpdate(resource: Members): RequestedUpdate | Malformed {
+  const identity = readIdentity(resource);
+  if (isMalformed(identity)) return identity;
+  const attributes = "attributes" in resource ? resource["attributes"] : {};
+  if (!isObject(attributes))
+    return { refused: "invalid-attribute", reason: "`attributes` must be an object", at: "/attributes" };
+  const source = "feed_url" in attributes ? readSource(attributes) : {};
+  if (isMalformed(source)) return source;
+  const details = readDetails(attributes);
+  if (isMalformed(details)) return details;
+  return { kind: "update", ...identity, ...source, ...details };
+}
+
+export function readRemoval(reference: Members): RequestedRemoval | Malformed {
+  const identity = readIdentity(reference);
+  return isMalformed(identity) ? identity : { kind: "remove", ...identity };
+}
+
+function readIdentity(resource: Members): Requested | Malformed {
+  const { type, id } = resource;
   if (typeof type !== "string") return { refused: "type-missing", at: "type" in resource ? "/type" : "" };
   if (type !== TYPE) return { refused: "type-mismatch", at: "/type" };
   if (typeof id !== "string" || !isUuidLike(id)) return { refused: "invalid-id", at: "id" in resource ? "/id" : "" };
-  if (!isObject(attributes)) return { refused: "feed-url-missing", at: "attributes" in resource ? "/attributes" : "" };
+  return { id: id.toLowerCase(), guid: id };
+}
+
+function readSource(attributes: Members): { readonly feedUrl: string; readonly feed: string } | Malformed {
   const feedUrl = attributes["feed_url"];
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const at = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
   if (typeof feedUrl !== "string") return { refused: "feed-url-missing", at };
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading) return { refused: reading.fault, at };
-  return { kind: "add", id: id.toLowerCase(), guid: id, feedUrl, feed: reading.feed };
+  return { feedUrl, feed: reading.feed };
+}
+
+/** A title or folders of null are empty, which clears them. */
+function readDetails(attributes: Members): Details | Malformed {
+  const { title = undefined, folders = undefined } = attributes;
+  if (title === undefined && folders === undefined) return {};
+  const details: { title?: string; folders?: readonly string[] } = {};
+  if (title !== undefined) {
+    const read = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
+    if (read === undefined) return { refused: "invalid-title", at: "/attributes/title" };
+    details.title = read;
+  }
+  if (folders !== undefined) {
+    const read = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
+    if (read === undefined) return { refused: "invalid-folders", at: "/attributes/folders" };
+    details.folders = read;
+  }
+  return details;
 }
 
 /** The value that causes a conflict. */
@@ -82,13 +152,14 @@ export function explainMalformed(
 /** A conflict repeats what the client asked for. */
 export function explainRefusal(
   refusal: Refusal,
-  { feedUrl, guid }: RequestedDraft,
+  change: RequestedChange,
   pointer: (at: Pointer) => string,
 ): ErrorObject {
   switch (refusal.refused) {
     case "already-subscribed":
     case "id-in-use": {
       const { refused, existingId } = refusal;
+      const { guid, feedUrl }: { readonly guid: string; readonly feedUrl?: string } = change;
       const existing = refused === "already-subscribed" ? { existing_id: existingId } : {};
       const meta = { feed_url: feedUrl, guid, ...existing };
       return createError(refused, { source: { pointer: pointer(AT[refused]) }, meta });
@@ -109,21 +180,23 @@ export function selfLink(id: string, base: string): string {
 }
 
 /** Built by hand, since it is most of what the server sends. */
-export function writeResource(
-  { id, feedUrl, subscribedAt }: Subscription,
-  base: string,
-  fields: readonly Field[] = FIELDS,
-): string {
+export function writeResource(subscription: Subscription, base: string, fields: readonly Field[] = FIELDS): string {
+  const { id } = subscription;
   let attributes = "";
   for (const field of fields) {
-    attributes += attributes === "" ? ',"attributes":{' : ",";
-    attributes +=
-      field === "feed_url"
-        ? `"feed_url":${JSON.stringify(feedUrl)}`
-        : `"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
+    const attribute = writeAttribute(subscription, field);
+    if (attribute !== "") attributes += (attributes === "" ? ',"attributes":{' : ",") + attribute;
   }
   if (attributes !== "") attributes += "}";
   return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id, base)}"}}`;
+}
+
+/** Empty for an attribute that is not set. */
+function writeAttribute({ feedUrl, subscribedAt, title, folders }: Subscription, field: Field): string {
+  if (field === "feed_url") return `"feed_url":${JSON.stringify(feedUrl)}`;
+  if (field === "user_subscribed_at") return `"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
+  if (field === "title") return title === undefined ? "" : `"title":${JSON.stringify(title)}`;
+  return folders === undefined ? "" : `"folders":${JSON.stringify(folders)}`;
 }
 
 let last = { time: Number.NaN, text: "" };

@@ -1,5 +1,6 @@
 import { failure, RequestFailure } from "../errors.ts";
 import type { Page, Refusal, Subscription } from "../subscriptions.ts";
+import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { ListQuery } from "./query.ts";
@@ -10,16 +11,34 @@ import {
   type Field,
   isMalformed,
   isObject,
+  type Malformed,
   notAnObject,
+  type RequestedChange,
   type RequestedDraft,
-  readResource,
+  type RequestedUpdate,
+  readDraft,
+  readUpdate,
   writeResource,
 } from "./resource.ts";
 
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
-/** Reads a document with one resource object. */
+/** Reads a document with a subscription to add. */
 export function readSubscription(document: unknown): RequestedDraft {
+  return readDocument(document, readDraft);
+}
+
+/** Reads a document with the attributes to change of the subscription with this id. */
+export function readSubscriptionUpdate(document: unknown, id: string): RequestedUpdate {
+  const update = readDocument(document, readUpdate);
+  if (update.id !== id) throw failure("id-mismatch", { source: { pointer: "/data/id" } });
+  return update;
+}
+
+function readDocument<Change extends RequestedChange>(
+  document: unknown,
+  read: (resource: Readonly<Record<string, unknown>>) => Change | Malformed,
+): Change {
   if (!isObject(document)) throw notAnObject();
   for (const member of ["errors", "atomic:operations", "atomic:results"]) {
     if (member in document) {
@@ -33,13 +52,14 @@ export function readSubscription(document: unknown): RequestedDraft {
   if (!isObject(data)) {
     throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
-  const reading = readResource(data);
+  const reading = read(data);
   if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, (at) => `/data${at}`));
   return reading;
 }
 
-export function refusedSubscription(refusal: Refusal, draft: RequestedDraft): RequestFailure {
-  const error = explainRefusal(refusal, draft, (at) => `/data${at}`);
+export function refusedSubscription(refusal: Refusal, change: RequestedChange): RequestFailure {
+  if (refusal.refused === "not-found") return failure("not-found", { resource: "Subscription" });
+  const error = explainRefusal(refusal, change, (at) => `/data${at}`);
   // The document is valid, so a full list is 403 here and not 422.
   return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
@@ -48,12 +68,26 @@ export function writeSubscription(subscription: Subscription, base: string, fiel
   return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base, fields)}}`;
 }
 
-export function writePage({ items, total }: Page, query: ListQuery, base: string): string {
-  const { fields } = query;
-  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFields(fields));
+/** The response to a write of one subscription. */
+export function writeWritten(subscription: Subscription, base: string, meta: WriteMeta): string {
+  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
+}
+
+/** The response to a removal. */
+export function writeRemoved(meta: WriteMeta): string {
+  return `{"jsonapi":${JSONAPI},"meta":${JSON.stringify(meta)}}`;
+}
+
+export function writePage({ items, total }: Page, query: ListQuery, base: string, state: string): string {
+  const { fields, filter } = query;
+  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeFields(fields));
   let data = "";
   for (const item of items) data += (data === "" ? "" : ",") + writeResource(item, base, fields);
-  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total}}}`;
+  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total},"state":"${state}"}}`;
+}
+
+function writeFilter(filter: ListQuery["filter"]): string {
+  return filter === undefined ? "" : `&filter[feed_url]=${encodeURIComponent(filter.feedUrl)}`;
 }
 
 function writeFields(fields: readonly Field[] | undefined): string {

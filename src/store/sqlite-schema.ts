@@ -12,12 +12,17 @@ export const APPLICATION_ID = 0x4541524d;
  * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
  * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *
+ * A subscription's own title and its folders, one per line, are empty when not set.
+ *
  * An account and its list have the same user id. Values that must be unique among all users have separate tables: names
  * (`identities`), and the hash of every secret (`credentials`).
  *
  * What apps synchronize is beside the list (`sync-marks.ts`). Episode actions have sequence numbers of their own: one that
  * replaces another takes the next number. `sync_marks` are the timestamps that apps were given; `sync_clients` has what each
  * client has seen; `feed_spellings` the feed URLs as clients wrote them.
+ *
+ * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
+ * must not be taken for one of the restored history.
  *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
@@ -161,6 +166,17 @@ const MIGRATIONS: readonly string[] = [
   ) strict, without rowid;
   create unique index episode_actions_by_episode on episode_actions (user_id, feed, episode, kind);
   `,
+  `
+  alter table subscriptions add column title text not null default '';
+  alter table subscriptions add column folders text not null default '';
+  `,
+  `
+  create table epoch (
+    one integer primary key,
+    value blob not null
+  ) strict;
+  insert into epoch values (1, randomblob(8));
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
@@ -181,6 +197,20 @@ export function createSchema(database: DatabaseSync, version = 0, until = NEWEST
   for (const [index, step] of MIGRATIONS.entries()) {
     if (index >= version && index < until)
       database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
+  }
+}
+
+export function readEpoch(database: DatabaseSync): Uint8Array {
+  return database.prepare("select value from epoch").get()?.["value"] as Uint8Array;
+}
+
+/** To be called when the history of the lists may have been replaced: clients must read them again. */
+export function renewEpoch(path: string): void {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("pragma synchronous = full; insert or replace into epoch values (1, randomblob(8))");
+  } finally {
+    database.close();
   }
 }
 

@@ -263,7 +263,7 @@ export class AccessMatrix {
     const way = wayOf(url, method);
     const who = this.personOf(credential.holder ?? actor);
     const headers = { ...headersFor(url, way, who), ...credential.headers };
-    const answer = await this.send(method, path, headers, way.body?.(who));
+    const answer = await this.send(method, path, headers, way.body?.(who, path));
     const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
     this.requests += 1;
     assert.equal(answer.status, expectedStatus(way, credential, owner), what);

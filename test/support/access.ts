@@ -96,7 +96,7 @@ export interface Way {
   /** The status of success. */
   readonly status: number;
   /** Creates a valid body, a different one for each request. */
-  readonly body?: (who: Person) => string;
+  readonly body?: (who: Person, path: string) => string;
   /** Its Content-Type, if it differs from that of the response. */
   readonly type?: string;
   /** Creates again what the request removed. */
@@ -127,8 +127,15 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/subscriptions/:id": {
     GET: { access: "read", status: 200 },
-    DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
+    PATCH: {
+      access: "write",
+      status: 200,
+      body: (_who, path) => one("subscription", { id: path.split("/").at(-1), attributes: { title: newId() } }),
+    },
+    DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
   },
+  "/v1/events": { GET: { access: "read", status: 200 } },
+  "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {
     POST: {
