@@ -3,7 +3,7 @@ import { Accounts } from "../accounts.ts";
 import { createError } from "../errors.ts";
 import { importFeeds } from "../imports.ts";
 import { readOpml } from "../opml/read.ts";
-import { writeOpml } from "../opml/write.ts";
+import { listOf, writeOpml } from "../opml/write.ts";
 import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
@@ -118,7 +118,7 @@ async function openLocalList(
     },
     async exportOpml() {
       let text = "";
-      for await (const piece of writeOpml(everySubscription(store, user), now())) text += piece;
+      for await (const piece of writeOpml(listOf(store, user), now())) text += piece;
       return text;
     },
     close: () => store.close(),
