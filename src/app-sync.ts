@@ -30,6 +30,7 @@ import {
   isRefusal,
   type Subscription,
   type SubscriptionStore,
+  UNLIMITED,
   type UserId,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
@@ -89,7 +90,8 @@ export class AppSync {
     const add: string[] = [];
     const removals: Removed[] = [];
     for (let after = from; after < upTo; ) {
-      const rows = await this.#store.changeRows(user, after, BATCH, withRemovals);
+      const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
+      const rows = await this.#store.changeRows(user, position, BATCH);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, BATCH).filter(({ sequence }) => sequence <= upTo);
       for (const row of page) {

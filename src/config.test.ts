@@ -50,6 +50,7 @@ test("config: no settings → a server for one person on this machine", () => {
       maxBodyBytes: 8_388_608,
       maxImportBytes: 16_777_216,
       maxConnections: 10_000,
+      maxStreams: 5_000,
       headersTimeoutMs: 5_000,
       requestTimeoutMs: 15_000,
     },

@@ -120,6 +120,11 @@ export const ERRORS = {
     title: "Invalid Query Parameter",
     detail: "The query parameter `{parameter}` {reason}.",
   },
+  "state-expired": {
+    status: 410,
+    title: "State Expired",
+    detail: "The changes since this state are unknown. Read the list again from the start, without `page[after]`.",
+  },
   "not-acceptable": {
     status: 406,
     title: "Not Acceptable",
@@ -217,6 +222,12 @@ export const ERRORS = {
     title: "Too Many Requests",
     detail: "Rate limit exceeded: {limit} {unit} per minute. Try again in {seconds} s.",
   },
+  "too-many-streams": {
+    status: 429,
+    title: "Too Many Streams",
+    detail: "The account already has the maximum of {max} open event streams. Close one, or poll instead.",
+    headers: { "retry-after": "60" },
+  },
   "too-many-attempts": {
     status: 429,
     title: "Too Many Requests",
@@ -266,6 +277,11 @@ export const ERRORS = {
   "too-many-transfers": {
     ...unavailable,
     detail: "Too many exports and imports are running. Nothing was changed; try again.",
+  },
+  "streams-full": {
+    ...unavailable,
+    detail: "The server has the maximum number of open event streams. Try again later, or poll instead.",
+    headers: { "retry-after": "60" },
   },
   "too-many-sign-ins": {
     ...unavailable,

@@ -14,6 +14,7 @@ import {
   writeOne,
 } from "../jsonapi/accounts.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
+import { stateAt } from "../list-state.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
@@ -36,7 +37,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
   const { limits, basePath } = config;
   return {
     async get({ response, caller }: Call): Promise<void> {
-      const [account, { total }, tokens, sessions] = await Promise.all([
+      const [account, { total, sequence }, tokens, sessions] = await Promise.all([
         accountOf(accounts, caller.user),
         store.page(caller.user, { offset: 0, size: 1 }),
         validCredentials(accounts, caller.user, "token", clock()),
@@ -44,6 +45,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
       ]);
       const { credential } = caller;
       const document = writeOne(accountResource(account, basePath), {
+        state: stateAt(store.epoch, caller.user, sequence),
         credential:
           credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
         counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },
@@ -74,7 +76,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
 }
 
 /** Handlers that exist only on a server with accounts. */
-export function createAccountHandlers(accounts: Accounts, { config: { basePath }, readClient, clock }: Services) {
+export function createAccountHandlers(accounts: Accounts, { config: { basePath }, hub, readClient, clock }: Services) {
   const setCookie = ({ raw }: Request, secret: string) => ({
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
   });
@@ -102,6 +104,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
         await caller.requireAccess();
         throw toFailure(refused, "current_password");
       }
+      hub.recheck(caller.user);
       respondEmpty(response);
     },
 
@@ -109,6 +112,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
         throw failure("recent-sign-in-required");
       if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
+      hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
 
@@ -153,6 +157,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       const { request, response, caller, params } = call;
       const id = idOf(params);
       if (!(await accounts.removeCredential(caller, kind, id, clock()))) throw notFound(kind);
+      hub.recheck(caller.user);
       respondEmpty(response, id === caller.credential?.id ? clearCookie(request) : {});
     },
   };

@@ -12,12 +12,14 @@ import { createServer } from "./server.ts";
 async function startBroken(failure: Error) {
   const fail = () => Promise.reject(failure);
   const store: Store = {
+    epoch: new Uint8Array(8),
     change: fail,
     find: fail,
     page: fail,
     itemsAfter: fail,
-    changesSince: fail,
+    sequences: fail,
     changeRows: fail,
+    watch: () => undefined,
     forgetRemovals: fail,
     ready: fail,
     close: () => Promise.resolve(),

@@ -3,9 +3,10 @@ import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
 import { listOf, writeOpml } from "../opml/write.ts";
-import { StoreUnavailable } from "../subscriptions.ts";
+import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
+import { metaOfWrite } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
@@ -47,13 +48,20 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       const onProgress = (count: number) => {
         done = count;
       };
-      const options = { dryRun, onProgress, isWanted };
+      let written: SequenceRange | undefined;
+      // What another writer did between two transactions is not in the response, so the state must not cover it.
+      const onWritten = ({ sequenceBefore, sequence }: SequenceRange) => {
+        if ((written?.sequence ?? sequenceBefore) === sequenceBefore)
+          written = { sequenceBefore: written?.sequenceBefore ?? sequenceBefore, sequence };
+      };
+      const options = { dryRun, onProgress, onWritten, isWanted };
       const imported = await importFeeds(store, caller, feeds, clock(), options).catch((error) => {
         throw error instanceof StoreUnavailable && done > 0 && !dryRun ? interrupted(done, request, error) : error;
       });
       if (!isWanted()) return;
       const headers = { "content-type": JSON_API.contentType };
-      await respondInPieces(request, response, writeImported(imported, dryRun), headers);
+      const states = dryRun ? undefined : await metaOfWrite(store, caller.user, written);
+      await respondInPieces(request, response, writeImported(imported, dryRun, states), headers);
     },
   };
 }

@@ -131,9 +131,9 @@ test("proxy headers: from a client → ignored", async () => {
   assert.deepEqual([...forwarded.headers.keys()], [...plain.headers.keys()]);
 });
 
-test("Range and conditional headers: sent → ignored", async () => {
+test("Range, If-Match and an unknown If-None-Match: sent → ignored", async () => {
   const plain = await open().send(`${LIST}\r\n`).next();
-  for (const header of ["Range: bytes=0-1", "If-Match: *", 'If-Match: "x"', "If-None-Match: *"]) {
+  for (const header of ["Range: bytes=0-1", "If-Match: *", 'If-Match: "x"', 'If-None-Match: "x"']) {
     const reply = await open().send(`${LIST}${header}\r\n\r\n`).next();
     assert.equal(reply.status, 200);
     assert.equal(reply.body, plain.body);

@@ -93,7 +93,7 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
 }
 
 /** How an app exchanges the password of the account for a token, and gives the token back. */
-function appPasswordRoutes(accounts: Accounts, { clock }: Services): Route[] {
+function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[] {
   const ocs = (method: Method, path: string, run: (call: Call) => Promise<string>) =>
     route(method, path, {
       access: "write",
@@ -113,6 +113,7 @@ function appPasswordRoutes(accounts: Accounts, { clock }: Services): Route[] {
       if (caller.credential?.kind !== "token")
         throw failure("malformed-document", { reason: "This needs an app password" });
       await accounts.removeCredential(caller, "token", caller.credential.id, clock());
+      hub.recheck(caller.user);
       return writeOcs();
     }),
   ];

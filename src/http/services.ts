@@ -4,6 +4,7 @@ import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import type { ReadClient } from "./client-address.ts";
+import type { EventHub } from "./event-hub.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Dependencies of the handlers. */
@@ -16,6 +17,7 @@ export interface Services {
   readonly accounts: Accounts | undefined;
   /** Exists if `accounts` does. */
   readonly appSignIn: AppSignIn | undefined;
+  readonly hub: EventHub;
   readonly readClient: ReadClient;
   readonly clock: () => Date;
 }

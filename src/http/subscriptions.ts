@@ -1,4 +1,5 @@
 import { failure } from "../errors.ts";
+import { writeMetaOf } from "../jsonapi/changes.ts";
 import type { ListQuery } from "../jsonapi/query.ts";
 import { type Field, type RequestedChange, selfLink } from "../jsonapi/resource.ts";
 import {
@@ -6,13 +7,17 @@ import {
   readSubscriptionUpdate,
   refusedSubscription,
   writePage,
+  writeRemoved,
   writeSubscription,
+  writeWritten,
 } from "../jsonapi/subscriptions.ts";
-import { isRefusal, type Page, type Subscription, type UserId } from "../subscriptions.ts";
+import { stateAt } from "../list-state.ts";
+import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
+import { etagOf, respondIfUnchanged } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
-import { respond, respondEmpty } from "./respond.ts";
+import { respond } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -21,36 +26,42 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
   const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
     const offset = (number - 1) * size;
     if (filter === undefined) return store.page(user, { offset, size });
+    // Read before the item, so that the state does not cover a change that the item does not show.
+    const [sequence = 0] = await store.sequences([user]);
     const found = (await store.find(user, [filter])).filter((item) => item !== undefined);
-    return { items: found.slice(offset, offset + size), total: found.length };
+    return { items: found.slice(offset, offset + size), total: found.length, sequence };
   };
 
-  const change = async (caller: Principal, requested: RequestedChange): Promise<Subscription> => {
+  const change = async (caller: Principal, requested: RequestedChange) => {
     await caller.spend(1);
-    const { outcomes } = await store.change(caller, [requested], clock());
+    const { outcomes, ...written } = await store.change(caller, [requested], clock());
     metrics?.countOutcomes([requested], outcomes);
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
     if (isRefusal(outcome)) throw refusedSubscription(outcome, requested);
-    return outcome;
+    return { subscription: outcome, meta: writeMetaOf(store.epoch, caller.user, written) };
   };
 
   return {
-    async list({ response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
-      respond(response, 200, JSON_API, writePage(await readPage(user, query), query, basePath));
+    async list({ request, response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
+      if (await respondIfUnchanged(request, response, store, user)) return;
+      const page = await readPage(user, query);
+      const state = stateAt(store.epoch, user, page.sequence);
+      respond(response, 200, JSON_API, writePage(page, query, basePath, state), etagOf(state));
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       const draft = readSubscription(await readJson(request, response, maxBytes));
-      const subscription = await change(caller, draft);
+      const { subscription, meta } = await change(caller, draft);
       const headers = { location: selfLink(subscription.id, basePath) };
-      respond(response, 201, JSON_API, writeSubscription(subscription, basePath), headers);
+      respond(response, 201, JSON_API, writeWritten(subscription, basePath, meta), headers);
     },
 
     async update({ request, response, caller, params, maxBytes }: Call): Promise<void> {
       const id = idOf(params);
       const update = readSubscriptionUpdate(await readJson(request, response, maxBytes), id);
-      respond(response, 200, JSON_API, writeSubscription(await change(caller, update), basePath));
+      const { subscription, meta } = await change(caller, update);
+      respond(response, 200, JSON_API, writeWritten(subscription, basePath, meta));
     },
 
     async get({ response, caller: { user }, params, query: fields }: Call<readonly Field[] | undefined>) {
@@ -61,8 +72,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await change(caller, { kind: "remove", id, guid: id });
-      respondEmpty(response);
+      const { meta } = await change(caller, { kind: "remove", id, guid: id });
+      respond(response, 200, JSON_API, writeRemoved(meta));
     },
   };
 }

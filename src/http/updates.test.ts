@@ -180,7 +180,7 @@ test("PATCH: title, folders, feed URL → 200 with the subscription; null clears
   const renamed = await patch(id, { title: "Mine", folders: ["a/b"] });
   assert.equal(renamed.status, 200, renamed.text);
   const { user_subscribed_at } = attributesOf(renamed.json);
-  assert.deepEqual(renamed.json, (await call("GET", `/v1/subscriptions/${id}`)).json);
+  assert.deepEqual(renamed.json.data, (await call("GET", `/v1/subscriptions/${id}`)).json.data);
   assert.deepEqual(attributesOf(renamed.json), { feed_url: feed, user_subscribed_at, title: "Mine", folders: ["a/b"] });
   const moved = newFeed();
   assert.deepEqual(attributesOf((await patch(id, { feed_url: moved, title: null, folders: null })).json), {

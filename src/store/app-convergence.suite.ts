@@ -5,7 +5,7 @@ import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import { readDraft } from "../imports.ts";
-import { asUser, type Draft, everySubscription, type UserId } from "../subscriptions.ts";
+import { asUser, type Draft, everySubscription, positionAt, type UserId } from "../subscriptions.ts";
 
 const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 const START = Date.parse("2026-01-02T03:04:05.678Z");
@@ -246,7 +246,7 @@ const FAULTS: Readonly<Record<string, Plant>> = {
       async feedsSince(caller, client, since, at) {
         const changes = await sync.feedsSince(caller, client, since, at);
         if (since > 0) return changes;
-        const { removals } = await store.changeRows(caller.user, 0, 1_000, true);
+        const { removals } = await store.changeRows(caller.user, positionAt(0), 1_000);
         return { ...changes, remove: removals.map(({ feedUrl }) => feedUrl) };
       },
     };

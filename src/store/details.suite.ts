@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
-import { asUser, type Change, everySubscription, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import { changesSince } from "../changes.ts";
+import {
+  asUser,
+  type Change,
+  everySubscription,
+  positionAt,
+  type SubscriptionStore,
+  type UserId,
+} from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-03-02T03:04:05.678Z");
@@ -48,7 +56,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       const listed = [];
       for await (const items of everySubscription(store, user)) listed.push(...items);
       assert.deepEqual(listed, expected);
-      assert.deepEqual((await store.changesSince(user, 0, 10))?.changed, expected);
+      assert.deepEqual((await changesSince(store, user, positionAt(0), 10))?.changed, expected);
       // The removed one is described as it was.
       assert.deepEqual((await change(user, { kind: "remove", id: both.id })).outcomes, [expected[1]]);
       assert.equal(sequence, 4);
@@ -71,13 +79,13 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       const moved = { ...renamed, folders: FOLDERS };
       assert.deepEqual((await at(update({ folders: FOLDERS }))).outcomes, [moved]);
       assert.deepEqual((await store.page(user, { offset: 1, size: 1 })).items, [moved]);
-      assert.deepEqual((await store.changesSince(user, 3, 10))?.changed, [moved]);
+      assert.deepEqual((await changesSince(store, user, positionAt(3), 10))?.changed, [moved]);
       const { feedUrl, feed } = draftOf(0, "new");
       assert.deepEqual((await at(update({ feedUrl, feed, title: "" }))).outcomes, [
         { ...subscription(2), feedUrl, folders: FOLDERS },
       ]);
       assert.deepEqual((await at(update({ folders: [] }))).outcomes, [{ ...subscription(2), feedUrl }]);
-      assert.equal((await store.changesSince(user, 3, 10))?.changed.length, 1);
+      assert.equal((await changesSince(store, user, positionAt(3), 10))?.changed.length, 1);
     });
 
     test("update: nothing new → no change of the list", async () => {

@@ -158,7 +158,16 @@ const MIGRATIONS: readonly string[] = [
   alter table earmark.subscriptions add column title text not null default '';
   alter table earmark.subscriptions add column folders text not null default '';
   `,
+  `
+  create table earmark.epoch (
+    one boolean primary key,
+    value bytea not null
+  );
+  insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8));
+  `,
 ];
+
+export const NEWEST_VERSION = MIGRATIONS.length;
 
 /** The tables that a cluster distributes, and their distribution columns. The rows of one user share a node. */
 const DISTRIBUTED = {
@@ -269,21 +278,21 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
 }
 
 function describeVersion(schema: number): Finding {
-  if (schema === MIGRATIONS.length) return { state: "ok", what: `The database schema is current (version ${schema})` };
-  if (schema < MIGRATIONS.length)
+  if (schema === NEWEST_VERSION) return { state: "ok", what: `The database schema is current (version ${schema})` };
+  if (schema < NEWEST_VERSION)
     return {
       state: "ok",
-      what: `The next start migrates the database schema from version ${schema} to ${MIGRATIONS.length}`,
+      what: `The next start migrates the database schema from version ${schema} to ${NEWEST_VERSION}`,
     };
   return {
     state: "error",
-    what: `The database was created by a newer Earmark (schema version ${schema}; this Earmark supports up to ${MIGRATIONS.length})`,
+    what: `The database was created by a newer Earmark (schema version ${schema}; this Earmark supports up to ${NEWEST_VERSION})`,
     advice: "Install that version or a later one.",
   };
 }
 
 async function migrate(connection: Connection): Promise<void> {
-  if ((await readVersion(connection)) === MIGRATIONS.length) return;
+  if ((await readVersion(connection)) === NEWEST_VERSION) return;
   await connection.query("create schema if not exists earmark");
   await connection.query(
     "create table if not exists earmark.schema (one boolean primary key, version integer not null)",
@@ -292,13 +301,13 @@ async function migrate(connection: Connection): Promise<void> {
   await connection.query("begin");
   const { rows } = await connection.query("select version from earmark.schema where one for update");
   const version = Number(rows[0]?.version);
-  if (version > MIGRATIONS.length) {
+  if (version > NEWEST_VERSION) {
     throw new UserError(
-      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${MIGRATIONS.length}). Install that version or a later one.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). Install that version or a later one.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);
-  await connection.query("update earmark.schema set version = $1 where one", [MIGRATIONS.length]);
+  await connection.query("update earmark.schema set version = $1 where one", [NEWEST_VERSION]);
   await connection.query("commit");
 }
 
@@ -319,9 +328,23 @@ async function readVersion(connection: Connection): Promise<number> {
   return Number(rows[0]?.version ?? 0);
 }
 
+export async function readEpoch(connection: Connection): Promise<Uint8Array> {
+  const { rows } = await connection.query<{ value: Buffer }>("select value from earmark.epoch where one");
+  if (rows[0] === undefined) throw new UserError("The database has no epoch. Run `earmark migrate --new-epoch`.");
+  return rows[0].value;
+}
+
+/** To be called when the history of the lists may have been replaced: clients must read them again. */
+export async function renewEpoch(connection: Connection): Promise<void> {
+  await connection.query(
+    `insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8))
+     on conflict (one) do update set value = excluded.value`,
+  );
+}
+
 /** Whether the schema is current. */
 export async function isNewest(connection: Connection): Promise<boolean> {
-  return (await readVersion(connection)) === MIGRATIONS.length;
+  return (await readVersion(connection)) === NEWEST_VERSION;
 }
 
 /** Distributes the tables over the nodes of a Citus cluster, the rows of one user together. Safe to repeat. */

@@ -11,8 +11,7 @@ import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
 import { engineFor, inspectDatabase } from "./engines.ts";
-// Both engines have the same number of versions.
-import { NEWEST_VERSION } from "./sqlite-schema.ts";
+import { NEWEST_VERSION } from "./postgres-schema.ts";
 import { TABLES } from "./tables.ts";
 
 const server = await startPostgres(["max_connections=40"]);

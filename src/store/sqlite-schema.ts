@@ -21,6 +21,9 @@ export const APPLICATION_ID = 0x4541524d;
  * replaces another takes the next number. `sync_marks` are the timestamps that apps were given; `sync_clients` has what each
  * client has seen; `feed_spellings` the feed URLs as clients wrote them.
  *
+ * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
+ * must not be taken for one of the restored history.
+ *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
  */
@@ -166,6 +169,13 @@ const MIGRATIONS: readonly string[] = [
   alter table subscriptions add column title text not null default '';
   alter table subscriptions add column folders text not null default '';
   `,
+  `
+  create table epoch (
+    one integer primary key,
+    value blob not null
+  ) strict;
+  insert into epoch values (1, randomblob(8));
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
@@ -186,6 +196,20 @@ export function createSchema(database: DatabaseSync, version = 0, until = NEWEST
   for (const [index, step] of MIGRATIONS.entries()) {
     if (index >= version && index < until)
       database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
+  }
+}
+
+export function readEpoch(database: DatabaseSync): Uint8Array {
+  return database.prepare("select value from epoch").get()?.["value"] as Uint8Array;
+}
+
+/** To be called when the history of the lists may have been replaced: clients must read them again. */
+export function renewEpoch(path: string): void {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("pragma synchronous = full; insert or replace into epoch values (1, randomblob(8))");
+  } finally {
+    database.close();
   }
 }
 

@@ -3,15 +3,14 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
-import { toChangePage } from "../changes.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
-  type ChangePage,
   type ChangeRows,
+  type ListPosition,
   type Outcome,
   type Page,
   type Piece,
@@ -28,7 +27,7 @@ import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
-import { isNewest } from "./sqlite-schema.ts";
+import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -50,15 +49,18 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 }
 
 class SqliteStore implements Store {
+  readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   readonly apps: AppStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
+  #onChange: (user: UserId, sequence: number) => void = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
+    this.epoch = readEpoch(reader.database);
     this.#reader = reader;
     this.#writer = writer;
     this.#queue = new WriteQueue((jobs) => writer.write(jobs), options.onCommit);
@@ -86,6 +88,7 @@ class SqliteStore implements Store {
     const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
+    if (done.sequence > done.sequenceBefore) this.#onChange(user, done.sequence);
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
@@ -113,12 +116,16 @@ class SqliteStore implements Store {
     return reading(() => this.#reader.itemsAfter(user, after, size));
   }
 
-  async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
-    return toChangePage(await this.changeRows(user, sequence, limit, sequence > 0), sequence, limit);
+  async sequences(users: readonly UserId[]): Promise<number[]> {
+    return reading(() => this.#reader.sequences(users));
   }
 
-  async changeRows(user: UserId, sequence: number, limit: number, withRemovals: boolean): Promise<ChangeRows> {
-    return reading(() => this.#reader.changeRows(user, sequence, limit, withRemovals));
+  async changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+    return reading(() => this.#reader.changeRows(user, position, limit));
+  }
+
+  watch(onChange: (user: UserId, sequence: number) => void): void {
+    this.#onChange = onChange;
   }
 
   async ready(): Promise<void> {
@@ -216,13 +223,13 @@ class Reader {
 
   page(user: UserId, { offset, size }: Window): Page {
     return this.snapshot(() => {
-      const { total, isDeleted } = this.#readList(user);
-      if (isDeleted) return { items: [], total };
+      const { total, sequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], total, sequence };
       const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
       const { from, skip } = locate(gaps, Math.min(offset, total));
       const rows = this.#items.all(user, from, size, skip) as unknown as ItemRow[];
       assertPageComplete(rows.length, { offset, size }, total);
-      return { items: rows.map(toSubscription), total };
+      return { items: rows.map(toSubscription), total, sequence };
     });
   }
 
@@ -235,13 +242,17 @@ class Reader {
     });
   }
 
-  changeRows(user: UserId, since: number, limit: number, withRemovals: boolean): ChangeRows {
+  sequences(users: readonly UserId[]): number[] {
+    return this.snapshot(() => users.map((user) => this.#readList(user).sequence));
+  }
+
+  changeRows(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
     return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
-      const read = <Row>(statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as Row[];
-      const items = [...read<ItemRow>(this.#added), ...read<ItemRow>(this.#updated)];
-      const removals = withRemovals ? read<RemovalRow>(this.#removed) : [];
+      const read = (statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as ItemRow[];
+      const items = [...read(this.#added), ...read(this.#updated)];
+      const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];
       return {
         sequence,
         forgottenSequence,
