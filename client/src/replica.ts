@@ -24,7 +24,6 @@ const BATCH_SIZE = 100;
 const PAGE_SIZE = 1_000;
 /** More pages of changes than this are taken for endless. */
 const MAX_PAGES = 10_000;
-const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const FOREVER_MS = 2_147_483_647;
 
@@ -45,8 +44,8 @@ export interface ReplicaStorage {
 export interface ReplicaOptions {
   readonly client: Pick<Client, "apply" | "changes" | "events">;
   readonly storage: ReplicaStorage;
-  /** Called after each change of the list, by this device or another. */
-  readonly onChange?: (() => void) | undefined;
+  /** Called with the list when it is opened, and after each change by this device or another. */
+  readonly onChange?: ((list: readonly Subscription[]) => void) | undefined;
   /** Called for each edit that the server refused, for example because the feed URL is invalid. */
   readonly onRefused?: ((refusal: Refusal) => void) | undefined;
 }
@@ -74,15 +73,14 @@ export interface Replica {
    * Keeps the list in sync: sends each edit at once and reads each change when it happens. Fails only if the credentials
    * are invalid, the storage fails, or the signal is aborted. In several tabs, one of them does the work for all.
    */
-  run(options?: RunOptions): Promise<never>;
+  run(options?: RunOptions): Promise<void>;
   /** Stops following other tabs. */
   close(): void;
 }
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   const replica = new StoredReplica(options);
-  await replica.load("base");
-  await replica.load("queue");
+  await replica.load("base", "queue");
   return replica;
 }
 
@@ -106,10 +104,12 @@ class StoredReplica implements Replica {
   }
 
   /** Reads what this process or another tab has saved. */
-  async load(key: string): Promise<void> {
-    const text = await this.#options.storage.read(key);
-    if (key === "base") this.#base = readBase(text);
-    else this.#queue = readQueue(text);
+  async load(...keys: readonly string[]): Promise<void> {
+    for (const key of keys) {
+      const text = await this.#options.storage.read(key);
+      if (key === "base") this.#base = readBase(text);
+      else this.#queue = readQueue(text);
+    }
     this.#show();
   }
 
@@ -160,7 +160,7 @@ class StoredReplica implements Replica {
     );
   }
 
-  run({ onError, ...options }: RunOptions = {}): Promise<never> {
+  run({ onError, ...options }: RunOptions = {}): Promise<void> {
     const ended = new AbortController();
     const signal = anyOf(ended.signal, options.signal);
     return this.#lock(
@@ -173,24 +173,23 @@ class StoredReplica implements Replica {
     );
   }
 
-  async #follow(options: EventsOptions): Promise<never> {
+  async #follow(options: EventsOptions): Promise<void> {
     for await (const state of this.#options.client.events(options)) if (state !== this.#base.state) this.#wake();
-    throw invalidResponse("invalid-response", "Events Ended");
   }
 
   async #keepInSync(signal: AbortSignal, onError: RunOptions["onError"]): Promise<never> {
-    for (let delayMs = FOREVER_MS; ; ) {
+    for (let failures = 0; ; failures += 1) {
       const waiting = new AbortController();
       this.#wake = () => waiting.abort();
       try {
         await this.sync({ signal });
-        delayMs = FOREVER_MS;
+        failures = -1;
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof NetworkError || error instanceof EarmarkError) || isAccessDenied(error)) throw error;
         onError?.(error);
-        delayMs = Math.min(MAX_BACKOFF_MS, delayMs === FOREVER_MS ? MIN_BACKOFF_MS : 2 * delayMs);
       }
+      const delayMs = failures < 0 ? FOREVER_MS : Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** failures);
       await sleep(delayMs * (0.5 + Math.random() / 2), anyOf(signal, waiting.signal));
       signal.throwIfAborted();
     }
@@ -257,6 +256,6 @@ class StoredReplica implements Replica {
   #show(): void {
     this.#view = viewOf(this.#base, this.#queue);
     this.#list = [...this.#view.values()];
-    this.#options.onChange?.();
+    this.#options.onChange?.(this.#list);
   }
 }

@@ -137,6 +137,7 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
       resolve();
     };
     const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+    else signal?.addEventListener("abort", end);
   });
 }
