@@ -1,3 +1,4 @@
+import type { AppStore } from "./app-store.ts";
 import type { Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
 
 export interface Account {
@@ -143,4 +144,5 @@ export interface SharedLimits {
 /** Everything an engine stores. */
 export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
+  readonly apps: AppStore;
 }

@@ -8,10 +8,11 @@ import {
   type NewPassword,
   NOBODY,
   type Scope,
+  type StoredAccount,
 } from "./account-store.ts";
+import { Attempts, type Networks } from "./attempts.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
-import { type Rate, RateLimiter, spendShared } from "./limits.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
 import { asUser, type Caller, LOCAL_USER, type UserId } from "./subscriptions.ts";
 
@@ -34,13 +35,6 @@ export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
 
-/** Sign-in attempts per network and name, so that nobody can lock the right person out from elsewhere. */
-const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
-/** Attempts at any name, and new accounts, per network, which may be a household, an office or a school. */
-const ATTEMPTS_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
-/** How many times as much a wider network may do, by its prefix length. */
-const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
-
 /** The normalised form of a name, by which names are stored and compared; undefined for an invalid one. */
 export function readName(text: string): string | undefined {
   if (text.length > 4 * MAX_NAME) return undefined;
@@ -56,9 +50,6 @@ export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digit
 export function hashSecret(secret: string): string {
   return hash("sha256", secret, "base64url");
 }
-
-/** The networks of a client's address, narrow to wide. */
-type Networks = readonly string[];
 
 /** Why a request about an account was refused; each API words it in its own way. */
 export type AccountRefusal =
@@ -76,6 +67,12 @@ export function isRefused<T extends object>(value: T | AccountRefusal): value is
   return "refused" in value;
 }
 
+export interface TypedPassword {
+  readonly name: string;
+  readonly password: string;
+  readonly networks: Networks;
+}
+
 /** The credential that a request was made with. */
 export interface Verified extends Credential {
   readonly hash: string;
@@ -87,42 +84,58 @@ export class Accounts {
   readonly #isSignUpOpen: boolean;
   readonly #cache = new CredentialCache<Verified>();
   readonly #failedGuesses = new FailedGuesses();
-  readonly #limiter = new RateLimiter();
+  readonly #attempts: Attempts;
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
     this.#store = store;
+    this.#attempts = new Attempts(store.sharedLimits);
     this.#isSignUpOpen = signUp;
   }
 
   /** The credential with this secret; undefined if it is unknown, revoked, expired or of another kind. */
   async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
-    if (secret.length > MAX_SECRET) return undefined;
-    const find = () => this.#findCredential(secret, kind, at);
-    const credential = await this.#cache.get(`${kind} ${secret}`, find);
+    return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
+  }
+
+  /** The same by the hash of the secret, for what has been proven in another way. */
+  async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+    const find = () => this.#findCredential(hash, kind, at);
+    const credential = await this.#cache.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
     return credential === undefined || isValidAt(credential, at) ? credential : find();
   }
 
-  async #findCredential(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
-    const hashed = hashSecret(secret);
-    const credential = await this.#store.findCredential(hashed);
+  async #findCredential(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+    const credential = await this.#store.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
       // Not awaited, and harmless if it fails.
-      this.#store.touchCredential(hashed, at).catch(() => undefined);
+      this.#store.touchCredential(hash, at).catch(() => undefined);
     }
-    return { ...credential, hash: hashed };
+    return { ...credential, hash };
   }
 
-  /** Opens a session. An unknown name takes as long as a wrong password and is refused in the same way. */
+  /** Opens a session. */
   async signIn(
-    { name: typed, password, networks, label }: { name: string; password: string; networks: Networks; label: string },
+    { label, ...typed }: TypedPassword & { label: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
+    const found = await this.checkPassword(typed, at);
+    return isRefused(found) ? found : this.#openSession(found.account.user, found.password, label, at);
+  }
+
+  /**
+   * The account with this name and password. Counts the attempt. An unknown name takes as long as a wrong password and is
+   * refused in the same way.
+   */
+  async checkPassword(
+    { name: typed, password, networks }: TypedPassword,
+    at: Date,
+  ): Promise<StoredAccount | AccountRefusal> {
     const name = readName(typed);
     const network = widest(networks);
     const wait =
-      (await this.#countAttempt(networks, name ?? "", at)) ||
+      (await this.#attempts.count(networks, name ?? "", at)) ||
       (await this.#failedGuesses.delay(name ?? "", network, at));
     if (wait > 0) return { refused: "too-often", wait };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
@@ -130,27 +143,7 @@ export class Accounts {
       this.#failedGuesses.record(name ?? "", network, at);
       return { refused: "wrong-password" };
     }
-    return this.#openSession(found.account.user, found.password, label, at);
-  }
-
-  /**
-   * Counts an attempt for each of the networks and, if it is a guess at a password, for the name. Returns how many
-   * milliseconds to wait if there were too many. Narrow networks come first, so that one above its limit uses up
-   * nothing of its neighbours' allowance.
-   */
-  async #countAttempt(networks: Networks, name: string | undefined, at: Date): Promise<number> {
-    const spend = async (key: string, rate: Rate) => {
-      const { sharedLimits } = this.#store;
-      if (sharedLimits === undefined) return this.#limiter.spend(key, 1, rate, at.getTime());
-      return spendShared(sharedLimits, key, 1, rate, at.getTime());
-    };
-    for (const network of networks) {
-      const wait =
-        (await spend(`network ${network}`, widen(ATTEMPTS_OF_NETWORK, network))) ||
-        (name === undefined ? 0 : await spend(`guess ${network} ${name}`, widen(ATTEMPTS, network)));
-      if (wait > 0) return wait;
-    }
-    return 0;
+    return found;
   }
 
   async #openSession(
@@ -177,7 +170,7 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { name, password, invitation, networks, label } = request;
-    const wait = await this.#countAttempt(networks, undefined, at);
+    const wait = await this.#attempts.count(networks, undefined, at);
     if (wait > 0) return { refused: "too-often", wait };
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
     if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
@@ -241,6 +234,11 @@ export class Accounts {
     return name === undefined ? undefined : (await this.#store.find(name, ""))?.account;
   }
 
+  /** The account of a user or with a name, with the hash of its password. */
+  find(key: UserId | string): Promise<StoredAccount | undefined> {
+    return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, "");
+  }
+
   isEmpty(): Promise<boolean> {
     return this.#store.isEmpty();
   }
@@ -271,7 +269,7 @@ export class Accounts {
     }: { current: string; password: string; session: string; networks: Networks },
     at: Date,
   ): Promise<AccountRefusal | undefined> {
-    const wait = await this.#countAttempt(networks, `#${caller.user}`, at);
+    const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
     const network = widest(networks);
     const found = await this.#store.get(caller.user);
@@ -312,6 +310,14 @@ export class Accounts {
     return this.#issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
   }
 
+  /** Creates a token whose secret only the app knows. It may repeat the request. */
+  async createTokenFor(caller: Caller, label: string, hash: string, at: Date): Promise<Credential | AccountRefusal> {
+    const existing = await this.verifyHash(hash, "token", at);
+    if (existing !== undefined) return existing.user === caller.user ? existing : { refused: "gone" };
+    const token = { kind: "token", user: caller.user, scope: "write", label, expiresAt: undefined } as const;
+    return this.#add(caller, token, hash, at, { atMost: MAX_TOKENS });
+  }
+
   /** Oldest first, including expired ones. */
   listCredentials(user: UserId, kind: "token" | "session"): Promise<readonly Credential[]> {
     return this.#store.listCredentials(user, kind);
@@ -348,9 +354,20 @@ export class Accounts {
     conditions: Pick<NewCredential, "atMost" | "password">,
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
+    const credential = await this.#add(caller, requested, hashSecret(secret), at, conditions);
+    return isRefused(credential) ? credential : { credential, secret };
+  }
+
+  async #add(
+    caller: Caller,
+    requested: Omit<Credential, "id" | "createdAt" | "usedAt">,
+    hash: string,
+    at: Date,
+    conditions: Pick<NewCredential, "atMost" | "password">,
+  ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
-    const outcome = await this.#store.addCredential(caller, { credential, hash: hashSecret(secret), ...conditions });
-    return outcome === "added" ? { credential, secret } : { refused: outcome };
+    const outcome = await this.#store.addCredential(caller, { credential, hash, ...conditions });
+    return outcome === "added" ? credential : { refused: outcome };
   }
 
   /** Deletes expired data, and finishes interrupted deletions. */
@@ -362,11 +379,6 @@ export class Accounts {
 /** Hashing of passwords is shared fairly between these. */
 function widest(networks: Networks): string {
   return networks.at(-1) ?? "";
-}
-
-function widen({ burst, perMinute }: Rate, network: string): Rate {
-  const times = WIDE[network.slice(network.lastIndexOf("/"))] ?? 1;
-  return { burst: burst * times, perMinute: perMinute * times };
 }
 
 function lastUse({ usedAt, createdAt }: Credential): number {

@@ -106,6 +106,11 @@ export const ERRORS = {
     title: "Invalid Query Parameter",
     detail: "The query parameter `{parameter}` {reason}.",
   },
+  "state-expired": {
+    status: 410,
+    title: "State Expired",
+    detail: "The changes since this state are unknown. Read the list again from the start, without `page[after]`.",
+  },
   "not-acceptable": {
     status: 406,
     title: "Not Acceptable",

@@ -8,6 +8,7 @@ import {
   type Draft,
   isRefusal,
   type Outcome,
+  type SequenceRange,
   type SubscriptionStore,
 } from "./subscriptions.ts";
 
@@ -30,6 +31,8 @@ export interface ImportOptions {
   /** Reports what would happen, and changes nothing. */
   readonly dryRun?: boolean;
   readonly onProgress?: (done: number) => void;
+  /** Called after each transaction. */
+  readonly onWritten?: (written: SequenceRange) => void;
   /** Called between two transactions: false ends the import there. */
   readonly isWanted?: () => boolean;
 }
@@ -46,11 +49,15 @@ export async function importFeeds(
   caller: Caller,
   feeds: readonly FeedToImport[],
   now: Date,
-  { dryRun = false, onProgress, isWanted = () => true }: ImportOptions = {},
+  { dryRun = false, onProgress, onWritten, isWanted = () => true }: ImportOptions = {},
 ): Promise<ImportResult[]> {
   const add = dryRun
     ? await createPreview(store, caller, now)
-    : async (drafts: readonly Draft[]) => (await store.change(caller, drafts, now)).outcomes;
+    : async (drafts: readonly Draft[]) => {
+        const { outcomes, ...written } = await store.change(caller, drafts, now);
+        onWritten?.(written);
+        return outcomes;
+      };
   const results: ImportResult[] = [];
   for (let start = 0; start < feeds.length && isWanted(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);

@@ -88,8 +88,9 @@ export interface Window {
 
 export interface Page {
   readonly items: readonly Subscription[];
-  /** Length of the whole list, in the same snapshot as `items`. */
+  /** Length and sequence number of the whole list, in the same snapshot as `items`. */
   readonly total: number;
+  readonly sequence: number;
 }
 
 /** Consecutive items of a list. */
@@ -101,15 +102,57 @@ export interface Piece {
   readonly sequence: number;
 }
 
+/** Sequence numbers of a list before and after some changes. */
+export interface SequenceRange {
+  readonly sequenceBefore: number;
+  readonly sequence: number;
+}
+
+/** How far a reader knows a list. */
+export interface ListPosition {
+  /** It knows every change up to this sequence number. */
+  readonly sequence: number;
+  /**
+   * It needs no removals up to this number, which is not less than `sequence`. It is higher while the reader gets a whole
+   * list page by page: what was removed before it began, it never had.
+   */
+  readonly removalsAfter: number;
+}
+
+/** The position of a reader that knows nothing. */
+export const START: ListPosition = { sequence: 0, removalsAfter: 0 };
+
+/** The position of a reader that knows the list as it was at this sequence number. */
+export function positionAt(sequence: number): ListPosition {
+  return { sequence, removalsAfter: sequence };
+}
+
 /** Net changes of a list, in the order in which they happened. */
 export interface ChangePage {
   /** What was added or updated, as it is now. */
   readonly changed: readonly Subscription[];
-  /** What the list had at the given sequence number and no longer has. Apply these first. */
+  /** What the list had at the given position and no longer has. Apply these first. */
   readonly removed: readonly Pick<Subscription, "id" | "feedUrl">[];
-  /** Sequence number to continue after. */
-  readonly sequence: number;
+  /** Where to continue. */
+  readonly next: ListPosition;
   readonly hasMore: boolean;
+}
+
+/** What a store reads in one snapshot to tell what changed after a position: each at most `limit` + 1, in order. */
+export interface ChangeRows {
+  /** Sequence number of the list. */
+  readonly sequence: number;
+  /** Removals up to this number may be missing. */
+  readonly forgottenSequence: number;
+  /** Items that were added since and not updated, and items that were updated since, by the number of that change. */
+  readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
+  readonly removals: readonly {
+    readonly sequence: number;
+    /** Number under which the item was added. */
+    readonly addedSequence: number;
+    readonly id: string;
+    readonly feedUrl: string;
+  }[];
 }
 
 /** How many items of a list are read at a time when all of it is needed: half a megabyte at most. */
@@ -147,6 +190,8 @@ export async function* everySubscription(
  * Every change of a list takes the list's next sequence number. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
+  /** Eight random bytes that identify the history of this database: a restored or copied one has others. */
+  readonly epoch: Uint8Array;
   /**
    * Applies the changes in order, in one transaction. Outcome N answers change N. Of two drafts that collide, the first
    * wins. When the list is full, new feeds are refused; a conflict is still reported as a conflict. `sequence` is that of
@@ -156,7 +201,7 @@ export interface SubscriptionStore {
     caller: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ readonly outcomes: readonly Outcome[]; readonly sequence: number }>;
+  ): Promise<SequenceRange & { readonly outcomes: readonly Outcome[] }>;
   /** Result N is the subscription with id or feed N, if the list has it. */
   find(
     user: UserId,
@@ -165,11 +210,12 @@ export interface SubscriptionStore {
   page(user: UserId, window: Window): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */
   itemsAfter(user: UserId, after: number, size: number): Promise<Piece>;
-  /**
-   * What changed after `sequence`, at most `limit` changes. Undefined when that is unknown: removals since then have been
-   * forgotten, or the list has never had this number. After 0 it is the whole list, and no removals.
-   */
-  changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined>;
+  /** Result N is the sequence number of user N's list; 0 if it has never had an item. */
+  sequences(users: readonly UserId[]): Promise<number[]>;
+  /** The rows that `changesSince` needs: at most `limit` + 1 of each kind. They leave out what was forgotten. */
+  changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
+  /** Calls `onChange` after every change of a list that this store has committed. There is one listener. */
+  watch(onChange: (user: UserId, sequence: number) => void): void;
   /** Erases what is recorded of removals before that time. */
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */

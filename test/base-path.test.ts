@@ -105,7 +105,8 @@ suite("base path", () => {
     const { seen, cookie } = await visit(server, BASE, "writer");
     for (const asked of ["POST /v1/subscriptions", "POST /v1/tokens", "POST /v1/sessions"]) {
       const self: string = seen.get(asked)?.json.data.links.self;
-      assert.equal((await server.call("DELETE", self, { headers: cookie })).status, 204, self);
+      const { status } = await server.call("DELETE", self, { headers: cookie });
+      assert.equal(status, asked === "POST /v1/subscriptions" ? 200 : 204, self);
       assert.equal((await server.call("GET", self, { headers: cookie })).status, 404, self);
     }
   });

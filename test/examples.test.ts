@@ -204,7 +204,7 @@ for (const kind of ["alone", "shared"] as const) {
     assert.deepEqual(statuses, [
       ["POST", 200],
       ["GET", 200],
-      ["DELETE", 204],
+      ["DELETE", 200],
     ]);
     assert.deepEqual(await listOf(place), [FEEDS[1]]);
   });

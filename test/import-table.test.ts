@@ -20,6 +20,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/main.ts": ["domain", "src/commands", ...node("fs", "path", "url", "util")],
   "src/jsonapi": ["domain", "secure-json-parse", "node:buffer"],
+  "src/gpodder": ["domain"],
+  "src/nextcloud": ["domain", "src/gpodder"],
   "src/opml": ["domain", "entities/decode", "htmlparser2", ...node("buffer", "util")],
   "src/store": [
     "domain",
@@ -28,10 +30,21 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/http": [
     "domain",
-    "src/jsonapi",
-    "src/opml",
+    ...["src/gpodder", "src/jsonapi", "src/nextcloud", "src/opml"],
     ...["find-my-way", "jose", "marked", "pino", "prom-client"],
-    ...node("crypto", "events", "fs", "fs/promises", "http", "net", "os", "stream", "timers", "timers/promises"),
+    ...node(
+      "buffer",
+      "crypto",
+      "events",
+      "fs",
+      "fs/promises",
+      "http",
+      "net",
+      "os",
+      "stream",
+      "timers",
+      "timers/promises",
+    ),
     ...node("util", "worker_threads"),
   ],
   "src/commands": [

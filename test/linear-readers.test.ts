@@ -154,7 +154,7 @@ function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Re
   const prepare = (text: string) => {
     const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient);
     const raw = requestOf("/", { [header]: text }, "POST");
-    return () => guard(raw, true);
+    return () => guard(raw, "api");
   };
   return {
     name: `guard: ${header}${isOpen ? ", no accounts" : ""}`,

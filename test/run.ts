@@ -15,7 +15,9 @@ const isCheck = process.argv[2] === "check";
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 const API_TESTS = [
   "src/http/{operations,subscriptions,accounts,imports,quota}*.test.ts",
-  "test/{access-ends,properties}*.test.ts",
+  "src/http/{app-authentication,nextcloud}.test.ts",
+  "test/{access-apps,access-ends,properties}*.test.ts",
+  "test/apps/*.test.ts",
 ];
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));

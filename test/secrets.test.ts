@@ -321,6 +321,9 @@ test("secrets: the database file → contains nothing that grants access", async
     for (const prefix of ["", "emk_", "emi_"]) await refuse(401, "GET", "/v1/me", bearer(prefix + value));
     await refuse(401, "GET", "/v1/me", { Authorization: `Basic ${btoa(`${first.name}:${value}`)}` });
     for (const path of ["/v1/me", "/v1/sessions"]) await refuse(401, "GET", path, { Cookie: `earmark=${value}` });
+    const feeds = `/subscriptions/${first.name}.json`;
+    await refuse(401, "GET", feeds, { Authorization: `Basic ${btoa(`${first.name}:emk_${value}`)}` });
+    await refuse(401, "GET", feeds, { Cookie: `sessionid=${value}` });
   }
   for (const value of values.flat()) {
     for (const invitation of [value, `emi_${value}`, `emk_${value}`]) {

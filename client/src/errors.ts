@@ -30,6 +30,7 @@ export type ErrorCode =
   | "chunk-extensions-too-large"
   | "invalid-opml"
   | "invalid-query"
+  | "state-expired"
   | "not-acceptable"
   | "unsupported-media-type"
   | "unsupported-content-encoding"

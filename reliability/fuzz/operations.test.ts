@@ -158,7 +158,9 @@ function checkResults(attempts: readonly Operation[]): void {
     if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id };
     return { id: attempt.id, feedUrl: attempt.feedUrl, subscribedAt: new Date(0) };
   });
-  const { "atomic:results": results } = JSON.parse(writeResults(attempts, outcomes, BASE));
+  const { "atomic:results": results } = JSON.parse(
+    writeResults(attempts, outcomes, BASE, { state: "b", state_before: "a" }),
+  );
   assert.equal(results.length, attempts.length, "as many results as operations");
   for (const [index, outcome] of outcomes.entries()) {
     const { data, errors } = results[index];

@@ -84,7 +84,9 @@ function wholeNumber(text: string, max: bigint): number | undefined {
 }
 
 function checkLinks(query: ListQuery, total: number): void {
-  const { links } = JSON.parse(writePage({ items: [], total }, query, "")) as { links: Record<string, string | null> };
+  const { links } = JSON.parse(writePage({ items: [], total, sequence: total }, query, "", "s")) as {
+    links: Record<string, string | null>;
+  };
   const last = Math.max(1, Math.ceil(total / query.size));
   const pages: Record<string, number | undefined> = {
     self: query.number,

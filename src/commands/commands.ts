@@ -25,6 +25,7 @@ export const OPTIONS = {
   from: ["URL", "Database to copy"],
   to: ["URL", "Empty database to copy to"],
   distribute: ["", "Distribute the tables over a Citus cluster"],
+  "new-epoch": ["", "Make all clients read their lists again, after the database was restored by other means"],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 
 /** Options of every command. */
@@ -240,12 +241,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   migrate: {
     operands: [],
-    options: ["distribute"],
+    options: ["distribute", "new-epoch"],
     summary: "Create or migrate the database without starting the server",
-    examples: [["earmark migrate --distribute", "Also distribute it over a Citus cluster"]],
+    examples: [
+      ["earmark migrate --distribute", "Also distribute it over a Citus cluster"],
+      ["earmark migrate --new-epoch", "After a failover that lost changes, or a restore without Earmark"],
+    ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");
-      terminal.say(await migrate(terminal.context.config().databaseUrl, { distribute: options.distribute === true }));
+      const { databaseUrl } = terminal.context.config();
+      const { distribute, "new-epoch": newEpoch } = options;
+      terminal.say(await migrate(databaseUrl, { distribute: distribute === true, newEpoch: newEpoch === true }));
       return 0;
     },
   },

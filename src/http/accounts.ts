@@ -1,10 +1,12 @@
 import { type Credential, isValidAt } from "../account-store.ts";
 import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
+import { readAppLoginId } from "../app-logins.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import {
   accountResource,
   credentialResource,
   invalidAttribute,
+  readAppLogin,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -14,6 +16,7 @@ import {
   writeOne,
 } from "../jsonapi/accounts.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
+import { stateAt } from "../list-state.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
@@ -36,7 +39,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
   const { limits, basePath } = config;
   return {
     async get({ response, caller }: Call): Promise<void> {
-      const [account, { total }, tokens, sessions] = await Promise.all([
+      const [account, { total, sequence }, tokens, sessions] = await Promise.all([
         accountOf(accounts, caller.user),
         store.page(caller.user, { offset: 0, size: 1 }),
         validCredentials(accounts, caller.user, "token", clock()),
@@ -44,6 +47,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
       ]);
       const { credential } = caller;
       const document = writeOne(accountResource(account, basePath), {
+        state: stateAt(store.epoch, caller.user, sequence),
         credential:
           credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
         counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },
@@ -133,6 +137,17 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 
+    /** Gives the app that started the login a token. */
+    async approveAppLogin({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+      const label = readAppLogin(await readJson(request, response, maxBytes));
+      const hash = readAppLoginId(params["token"] ?? "", clock());
+      if (hash === undefined) throw failure("not-found", { resource: "App login" });
+      const token = await accounts.createTokenFor(caller, label, hash, clock());
+      if (isRefused(token)) throw toFailure(token, "password");
+      const data = credentialResource(token, basePath);
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+
     listCredentials: (kind: Kind) => async (call: Call<PageQuery>) => {
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
@@ -178,12 +193,12 @@ function show(credential: Credential, caller: Principal, basePath: string) {
   );
 }
 
-function userAgentOf({ headers }: Request): string {
+export function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
 /** `secret` is the attribute with the password. */
-function toFailure(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
+export function toFailure(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
   switch (refusal.refused) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.wait));

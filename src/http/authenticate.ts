@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { NOBODY } from "../account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
+import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
 import { type Rate, RateLimiter } from "../limits.ts";
@@ -28,12 +29,23 @@ export interface Principal extends Caller {
   readonly spend: (operations: number) => void;
   /** Throws 401 if access has been revoked since the request began. Long reads check between pieces. */
   readonly requireAccess: () => void | Promise<void>;
+  /** The installation of a podcast app; undefined for other APIs. */
+  readonly app?: AppClient;
 }
 
-export type Authenticate = (request: IncomingMessage, access: Access) => Principal | Promise<Principal>;
+/** `verifyCaller` is how the request proves who it acts for, if that is not the usual way. */
+export type Authenticate = (
+  request: IncomingMessage,
+  access: Access,
+  verifyCaller?: (at: Date) => Promise<VerifiedUser | undefined>,
+) => Principal | Promise<Principal>;
 
 /** A bearer token as in RFC 6750: one space after the scheme, then only these characters. */
 const BEARER = /^bearer ([\w.~+/-]+=*)$/i;
+
+export function readBearer(header: string): string | undefined {
+  return BEARER.exec(header)?.[1];
+}
 
 /** Without accounts every request belongs to the local user. */
 export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
@@ -56,7 +68,7 @@ export function createLocalAuthentication(clock: () => Date, metricsToken: strin
 function createMetricsCheck(token: string | undefined): (request: IncomingMessage) => void {
   const hash = token === undefined ? undefined : hashSecret(token);
   return ({ headers: { authorization } }) => {
-    const text = BEARER.exec(authorization ?? "")?.[1];
+    const text = readBearer(authorization ?? "");
     if (hash === undefined || text === undefined || hashSecret(text) !== hash)
       throw failure(authorization === undefined ? "unauthenticated" : "invalid-credentials");
   };
@@ -75,8 +87,10 @@ export interface AuthenticationOptions {
 /** Maximum session cookies to try: applications on other paths or hosts of the domain may set cookies of this name. */
 const MAX_SESSION_COOKIES = 4;
 
-/** Verified by a credential, or by a JWT from the identity provider. */
-type VerifiedUser = Verified | { readonly kind: "jwt"; readonly user: UserId; readonly createdAt: Date };
+/** Verified by a credential, by a JWT from the identity provider, or by the password of the account. */
+export type VerifiedUser =
+  | Verified
+  | { readonly kind: "jwt" | "password"; readonly user: UserId; readonly createdAt: Date };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
   const { accounts, config, readClient, verify, basePath, clock } = options;
@@ -102,7 +116,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const verifyRequest = async (request: IncomingMessage, now: Date): Promise<VerifiedUser | undefined> => {
     const { authorization } = request.headers;
     if (authorization === undefined) return verifySession(request, now);
-    const text = BEARER.exec(authorization)?.[1];
+    const text = readBearer(authorization);
     if (text === undefined) return undefined;
     return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
   };
@@ -137,7 +151,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return user === undefined ? undefined : { kind: "jwt", user, createdAt: identity.issuedAt };
   };
 
-  return async (request, access) => {
+  return async (request, access, verifyCaller = (at) => verifyRequest(request, at)) => {
     refuseSecretInTarget(request);
     if (access === "open") return nobody;
     if (access === "metrics") {
@@ -145,7 +159,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       return nobody;
     }
     const now = clock();
-    const verified = await verifyRequest(request, now);
+    const verified = await verifyCaller(now);
     if (verified === undefined) throw failure("invalid-credentials");
     const { user } = verified;
     spend("requests", user, 1, requests, now);
@@ -153,7 +167,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       if (access === "account") throw failure("session-required");
       if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
     }
-    const credential = verified.kind === "jwt" ? undefined : verified;
+    const credential = "hash" in verified ? verified : undefined;
     return {
       user,
       credential,
@@ -162,7 +176,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       authenticatedAt: verified.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
-        if ((await verifyRequest(request, clock()))?.user !== user) throw failure("invalid-credentials");
+        if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
       },
     };
   };

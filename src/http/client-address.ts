@@ -72,6 +72,12 @@ export function createProxyCheck(trustedProxies: readonly string[]): (address: s
   return (address) => address !== "" && trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }
 
+/** Scheme, host and port under which the client reached the server. */
+export function originOf(raw: IncomingMessage, readClient: ReadClient): string {
+  const { isHttps, host = raw.headers.host } = readClient(raw);
+  return `${isHttps ? "https" : "http"}://${host}`;
+}
+
 /** The remote address of a connection; empty if it is already closed. */
 export function peerOf(socket: Socket): string {
   return normalizeAddress(socket.remoteAddress ?? "") ?? "";

@@ -20,13 +20,13 @@ export function createCors(
     const { origin } = headers;
     if (origin === undefined || !allowed.has(origin)) return false;
     response.setHeader("access-control-allow-origin", origin);
-    response.setHeader("access-control-expose-headers", "Location, Retry-After, WWW-Authenticate");
+    response.setHeader("access-control-expose-headers", "ETag, Location, Retry-After, WWW-Authenticate");
     if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined || match === undefined)
       return false;
     response.writeHead(204, {
       ...headersOf(response),
       "access-control-allow-methods": match.resource.allow,
-      "access-control-allow-headers": "Accept, Authorization, Content-Type",
+      "access-control-allow-headers": "Accept, Authorization, Content-Type, If-None-Match",
       "access-control-max-age": MAX_AGE_S,
     });
     response.end();

@@ -1,4 +1,4 @@
-import type { ErrorObject } from "../errors.ts";
+import type { ErrorCode, ErrorObject } from "../errors.ts";
 import { writeFailure } from "../jsonapi/failure.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
@@ -11,6 +11,8 @@ export interface Dialect {
   readonly requireAccept: (header: string | undefined) => void;
   /** Throws unless a body of this Content-Type can be read. */
   readonly requireContentType: (header: string | undefined) => void;
+  /** For APIs of podcast apps, which sign in otherwise; see `app-authentication.ts`. */
+  readonly app?: { readonly acceptsBearer: boolean };
 }
 
 function createDialect(media: MediaType): Dialect {
@@ -22,6 +24,29 @@ function createDialect(media: MediaType): Dialect {
   };
 }
 
+/** Apps send whatever Content-Type and Accept their HTTP library chooses. */
+function createAppDialect(acceptsBearer: boolean): Dialect {
+  return {
+    contentType: "application/json",
+    writeError: ({ id, code, detail }) => JSON.stringify({ message: APP_MESSAGES[code] ?? detail, id }),
+    requireAccept: () => undefined,
+    requireContentType: () => undefined,
+    app: { acceptsBearer },
+  };
+}
+
+/** Where the usual text is about something that these APIs do not have. */
+const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
+  unauthenticated: "Authentication required: send a user name and a password or token.",
+  "invalid-credentials": "Invalid user name, password or token.",
+  "body-missing": "Missing request body.",
+};
+
 export const JSON_API = createDialect(PLAIN);
 /** JSON:API with the Atomic Operations extension. */
 export const JSON_API_ATOMIC = createDialect(ATOMIC);
+
+/** The gPodder API, version 2, and the simple API. */
+export const GPODDER = createAppDialect(false);
+/** The API of the Nextcloud app gPodder Sync, with the parts of Nextcloud that apps sign in with. */
+export const NEXTCLOUD = createAppDialect(true);

@@ -3,6 +3,7 @@ import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
 import type { AccountStore, Store } from "../account-store.ts";
+import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
@@ -11,15 +12,19 @@ import { createServer } from "./server.ts";
 async function startBroken(failure: Error) {
   const fail = () => Promise.reject(failure);
   const store: Store = {
+    epoch: new Uint8Array(8),
     change: fail,
     find: fail,
     page: fail,
     itemsAfter: fail,
-    changesSince: fail,
+    sequences: fail,
+    changeRows: fail,
+    watch: () => undefined,
     forgetRemovals: fail,
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
+    apps: {} as AppStore,
   };
   const stream = new PassThrough();
   let log = "";

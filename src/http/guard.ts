@@ -6,15 +6,18 @@ import type { ReadClient } from "./client-address.ts";
 
 export const MAX_HEADERS = 200;
 
+/** Pages, which other sites may link to; the JSON:API; the APIs of podcast apps. */
+export type RouteFamily = "page" | "api" | "app";
+
 /**
  * Rejects requests that no route accepts. Without accounts it also protects against web pages on other sites: DNS rebinding
  * shows in the Host header, cross-site requests in Origin and Sec-Fetch-Site. With accounts it prevents other sites from
- * using the session cookie. `isApi` is false for pages, which other sites may link to.
+ * using the session cookie, and the credentials of podcast apps if the browser knows them.
  */
 export function createGuard(
   config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
   readClient: ReadClient,
-): (request: IncomingMessage, isApi: boolean) => void {
+): (request: IncomingMessage, family: RouteFamily) => void {
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
   const isAnyHost = hasAccounts && allowed.size === 0;
@@ -80,7 +83,18 @@ export function createGuard(
     else if (isOtherSite(site) && isApi && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
   };
 
-  return (raw, isApi) => {
+  /**
+   * Browsers send Basic credentials that they remember to every page that asks for it, and apps need no particular
+   * Content-Type, so neither protects these routes. Some apps have an origin of their own.
+   */
+  const refuseOtherPages = (raw: IncomingMessage) => {
+    const { origin = "", "sec-fetch-site": site } = raw.headers;
+    if (isListed(raw) || (isAppOrigin(origin) && !isOtherSite(site))) return;
+    requireOwnPage(raw);
+  };
+
+  return (raw, family) => {
+    const isApi = family === "api";
     const { host, expect, "transfer-encoding": coding } = raw.headers;
     if (raw.httpVersion !== "1.1" && raw.httpVersion !== "1.0") {
       throw failure("unsupported-http-version");
@@ -97,7 +111,7 @@ export function createGuard(
     if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
       throw failure("expectation-failed", { source: { header: "Expect" } });
     }
-    const refuse = hasAccounts ? refuseForgery : refuseOtherSites;
+    const refuse = family === "app" ? refuseOtherPages : hasAccounts ? refuseForgery : refuseOtherSites;
     if (host === undefined && raw.httpVersion === "1.0") {
       refuse(raw, isApi);
       return;
@@ -120,6 +134,11 @@ function isOtherSite(site: string | string[] | undefined): boolean {
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   const { "sec-fetch-mode": mode, "sec-fetch-dest": destination } = headers;
   return (method === "GET" || method === "HEAD") && mode === "navigate" && destination === "document";
+}
+
+/** Apps with a web view, such as Cardo. A web page has the scheme http or https, or the origin "null". */
+function isAppOrigin(origin: string): boolean {
+  return /^https?:\/\/tauri\.localhost$/i.test(origin) || /^(?!https?:)[a-z][a-z0-9+.-]*:\/\//i.test(origin);
 }
 
 /** Longer than any scheme, host name and port. */

@@ -28,10 +28,8 @@ test("import: a file → each feed is added, already subscribed, or refused with
   const answer = await send(file(urls));
   assert.equal(answer.status, 200);
   assert.equal(answer.headers["content-type"], PLAIN);
-  assert.deepEqual(answer.json.meta, {
-    dry_run: false,
-    counts: { found: 5, added: 2, already_subscribed: 1, refused: 2 },
-  });
+  assert.equal(answer.json.meta.dry_run, false);
+  assert.deepEqual(answer.json.meta.counts, { found: 5, added: 2, already_subscribed: 1, refused: 2 });
   assert.deepEqual(answer.json.data[0], {
     type: "import-entry",
     id: "1",

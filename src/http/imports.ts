@@ -3,9 +3,10 @@ import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
 import { writeOpml } from "../opml/write.ts";
-import { everySubscription, StoreUnavailable } from "../subscriptions.ts";
+import { everySubscription, type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
+import { metaOfWrite } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
@@ -13,7 +14,7 @@ import { downloadOf, respondInPieces } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
-const OPML_TYPE = "text/x-opml; charset=utf-8";
+export const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** Media types that browsers and programs use for OPML files. */
 const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
 
@@ -35,32 +36,46 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
     },
 
     async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
-      const { request, response, caller, maxBytes } = call;
+      const { request, response, caller } = call;
       const { dryRun } = call.query;
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
-      const bytes = await readBody(request, response, maxBytes);
+      const feeds = await readOpmlFile(call, parser);
       const isWanted = () => !response.destroyed;
-      const job = { kind: "opml", bytes } as const;
-      const read = parser.parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries);
-      const feeds = await read.catch((error) => {
-        throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
-      });
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
       let done = 0;
       const onProgress = (count: number) => {
         done = count;
       };
-      const options = { dryRun, onProgress, isWanted };
+      let written: SequenceRange | undefined;
+      // What another writer did between two transactions is not in the response, so the state must not cover it.
+      const onWritten = ({ sequenceBefore, sequence }: SequenceRange) => {
+        if ((written?.sequence ?? sequenceBefore) === sequenceBefore)
+          written = { sequenceBefore: written?.sequenceBefore ?? sequenceBefore, sequence };
+      };
+      const options = { dryRun, onProgress, onWritten, isWanted };
       const imported = await importFeeds(store, caller, feeds, clock(), options).catch((error) => {
         throw error instanceof StoreUnavailable && done > 0 && !dryRun ? interrupted(done, request, error) : error;
       });
       if (!isWanted()) return;
       const headers = { "content-type": JSON_API.contentType };
-      await respondInPieces(request, response, writeImported(imported, dryRun), headers);
+      const states = dryRun ? undefined : await metaOfWrite(store, caller.user, written);
+      await respondInPieces(request, response, writeImported(imported, dryRun, states), headers);
     },
   };
+}
+
+export async function readOpmlFile(call: Call<unknown>, parser: Parser): Promise<Entry[]> {
+  const { request, response, caller, maxBytes } = call;
+  const bytes = await readBody(request, response, maxBytes);
+  const isWanted = () => !response.destroyed;
+  const job = { kind: "opml", bytes } as const;
+  return parser
+    .parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries)
+    .catch((error) => {
+      throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
+    });
 }
 
 /** When the store fails, other requests have changed nothing; an import may have added some feeds. */

@@ -61,6 +61,7 @@ test("operations: add → the subscription with the server's timestamp", async (
         },
       },
     ],
+    meta: answer.json.meta,
   });
 });
 

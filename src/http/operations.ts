@@ -1,9 +1,10 @@
 import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
-import { answerInOrder, type Outcome } from "../subscriptions.ts";
+import { answerInOrder, type Outcome, type SequenceRange } from "../subscriptions.ts";
 import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
 import { readBody } from "./body.ts";
+import { metaOfWrite } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondInPieces } from "./respond.ts";
@@ -18,6 +19,8 @@ const MAX_RESULTS_AT_ONCE = 1_000;
 interface Applied {
   readonly operations: readonly Operation[];
   readonly outcomes: readonly (Outcome | Malformed)[];
+  /** Undefined if no operation was valid. */
+  readonly written: SequenceRange | undefined;
 }
 
 /** `POST /v1/operations` */
@@ -34,10 +37,13 @@ export function createOperationsHandler(
     admitOperations(request, operationsIn(bytes.length));
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
+      let written: SequenceRange | undefined;
       const outcomes = await answerInOrder(operations, isMalformed, async (drafts) => {
-        return (await store.change(caller, drafts, clock())).outcomes;
+        const done = await store.change(caller, drafts, clock());
+        written = done;
+        return done.outcomes;
       });
-      return { operations, outcomes };
+      return { operations, outcomes, written };
     };
     if (bytes.length <= SHORT_BYTES) {
       const operations = readOperations(parseJson(bytes), maxOperations, basePath);
@@ -49,14 +55,15 @@ export function createOperationsHandler(
   };
 
   return async (call) => {
-    const { request, response } = call;
-    const { operations, outcomes } = await execute(call);
+    const { request, response, caller } = call;
+    const { operations, outcomes, written } = await execute(call);
     metrics?.countOutcomes(outcomes);
+    const meta = await metaOfWrite(store, caller.user, written);
     if (operations.length <= MAX_RESULTS_AT_ONCE)
-      respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath));
+      respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath, meta));
     else {
       const headers = { "content-type": JSON_API_ATOMIC.contentType };
-      await respondInPieces(request, response, writeResultParts(operations, outcomes, basePath), headers);
+      await respondInPieces(request, response, writeResultParts(operations, outcomes, basePath, meta), headers);
     }
   };
 }

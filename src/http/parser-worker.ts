@@ -2,18 +2,19 @@ import { parentPort } from "node:worker_threads";
 import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations } from "../jsonapi/operations.ts";
-import { type Entry, NotOpml } from "../opml/entry.ts";
+import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
+import { APP_READERS, type AppDocument } from "./app-documents.ts";
 import { type PackedOperations, packOperations } from "./packed-operations.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
 
 export type ParseJob =
   | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
-  | { readonly kind: "opml"; readonly bytes: Uint8Array };
+  | { readonly kind: "opml" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
-  | { readonly entries: readonly Entry[]; readonly isLast: boolean }
+  | { readonly entries: readonly unknown[]; readonly isLast: boolean }
   | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly notOpml: string }
@@ -26,7 +27,7 @@ const PIECE_ITEMS = 1_000;
 /** Several times as many values as a valid operation has. */
 const VALUES_PER_OPERATION = 32;
 
-let parsed: { readonly entries: readonly Entry[] } | { readonly operations: readonly Operation[] } = { entries: [] };
+let parsed: { readonly entries: readonly unknown[] } | { readonly operations: readonly Operation[] } = { entries: [] };
 let returned = 0;
 
 parentPort?.on("message", (message: ParseJob | typeof MORE) => {
@@ -36,7 +37,7 @@ parentPort?.on("message", (message: ParseJob | typeof MORE) => {
 function start(job: ParseJob): ParsedPiece {
   returned = 0;
   try {
-    parsed = job.kind === "opml" ? { entries: readOpml(job.bytes) } : { operations: parseOperations(job) };
+    parsed = parse(job);
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
@@ -45,9 +46,12 @@ function start(job: ParseJob): ParsedPiece {
   }
 }
 
-function parseOperations({ bytes, maxOperations, base }: ParseJob & { kind: "operations" }): readonly Operation[] {
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base);
+function parse(job: ParseJob): typeof parsed {
+  if (job.kind === "opml") return { entries: readOpml(job.bytes) };
+  const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
+  if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
+  const { maxOperations, base } = job;
+  return { operations: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base) };
 }
 
 function nextPiece(): ParsedPiece {

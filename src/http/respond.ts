@@ -47,6 +47,11 @@ export function respondUnchanged(response: Response, headers: Headers): void {
   response.writeHead(304, { ...headersOf(response), ...headers }).end();
 }
 
+/** What some apps take for success, and nothing else: 200 without a body. */
+export function respondBlank(response: Response, dialect: Dialect): void {
+  respond(response, 200, dialect, "");
+}
+
 export function respondEmpty(response: Response, headers: Headers = {}): void {
   response.writeHead(204, { ...headersOf(response), ...headers }).end();
 }
@@ -189,9 +194,13 @@ export function headersOf(response: Response): Headers {
   return response.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
 }
 
+/** gPodder sends credentials only after this. */
+const BASIC_CHALLENGE = { "www-authenticate": 'Basic realm="Earmark", charset="UTF-8"' } as const;
+
 /** Responds with an error document. Unexpected errors are logged, and the client gets no details. */
 export function respondToFailure(thrown: unknown, request: Request, response: Response, dialect: Dialect): void {
-  const { error, headers } = toFailure(thrown, request);
+  const { error, headers: own } = toFailure(thrown, request);
+  const headers = dialect.app !== undefined && error.status === 401 ? { ...own, ...BASIC_CHALLENGE } : own;
   const document = dialect.writeError(error);
   if (!isStillSending(request)) {
     respond(response, error.status, dialect, document, headers);

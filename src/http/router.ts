@@ -100,16 +100,21 @@ export class Router {
 }
 
 function createResource(path: string, routes: readonly Route[]): Resource {
-  const methods = routes.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  const byMethod = new Map(routes.flatMap((each) => methodsOf(each).map((method) => [method, each] as const)));
   const dialect = routes[0]?.dialect ?? JSON_API;
-  return { path, routes: new Map(routes.map((each) => [each.method, each])), allow: methods.join(", "), dialect };
+  return { path, routes: byMethod, allow: [...byMethod.keys()].join(", "), dialect };
 }
 
-/** Throws unless the path exists and has a route for the method. HEAD is GET without the body of the response. */
+/** HEAD is GET without the body of the response. A GET with access to write changes something, which HEAD must not. */
+function methodsOf({ method, access }: Route): readonly string[] {
+  return method === "GET" && access !== "write" ? ["GET", "HEAD"] : [method];
+}
+
+/** Throws unless the path exists and has a route for the method. */
 export function routeOf(match: Match | undefined, { method, url = "/" }: IncomingMessage): Route {
   if (match === undefined) throw failure(isPercentEncoded(url) ? "unknown-path" : "malformed-target");
   const { routes, allow } = match.resource;
-  const found = routes.get(method === "HEAD" ? "GET" : (method ?? ""));
+  const found = routes.get(method ?? "");
   if (found === undefined) throw failure("method-not-allowed", { methods: allow, headers: { allow } });
   return found;
 }

@@ -1,9 +1,13 @@
-import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
+import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
+import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { createChangesHandler } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
+import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createOpmlHandlers, requireOpmlType } from "./imports.ts";
+import { nextcloudRoutes } from "./nextcloud.ts";
 import { createOperationsHandler } from "./operations.ts";
 import { pageRoutes } from "./page.ts";
 import { Parser } from "./parser.ts";
@@ -21,7 +25,7 @@ const MAX_ACCOUNT_BYTES = 16 * 1024;
 export function createRoutes(services: Services, isDraining: () => boolean): Route[] {
   const { config } = services;
   const { maxBodyBytes, maxImportBytes } = config.limits;
-  const parser = new Parser(maxBodyBytes);
+  const parser = new Parser(Math.max(maxBodyBytes, MAX_ACTIONS_BYTES));
   const subscriptions = createSubscriptionHandlers(services);
   const opml = createOpmlHandlers(services, parser);
   const me = createMeHandlers(services);
@@ -44,6 +48,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
+    route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
+
     route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
     route("POST", "/v1/imports", {
       access: "write",
@@ -55,6 +61,9 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("GET", "/v1/me", { access: "read", run: me.get }),
     route("GET", "/v1/me/export", { access: "account", run: me.export }),
     ...accountRoutes(services),
+
+    ...gpodderRoutes(services, parser),
+    ...nextcloudRoutes(services, parser),
 
     ...pageRoutes(config),
     ...docsRoutes(config.basePath, services.readClient),
@@ -85,6 +94,8 @@ function accountRoutes(services: Services): Route[] {
     route("POST", "/v1/tokens", { access: "account", body, run: accounts.createToken }),
     route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
     route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
+
+    route("POST", "/v1/app-logins/:token", { access: "account", body, run: accounts.approveAppLogin }),
   ];
 }
 

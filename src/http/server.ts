@@ -5,16 +5,19 @@ import type { Writable } from "node:stream";
 import { pino } from "pino";
 import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
+import { AppSignIn } from "../app-sign-in.ts";
+import { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
+import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
-import { JSON_API } from "./dialect.ts";
+import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
-import { createGuard } from "./guard.ts";
+import { createGuard, type RouteFamily } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createVerifier } from "./oidc.ts";
 import { chargeUnsent, respondToFailure } from "./respond.ts";
@@ -77,7 +80,15 @@ export function createServer(options: ServerOptions): Server {
           basePath: config.basePath,
           clock,
         });
-  const services = { config, store, accounts, metrics, readClient, clock };
+  const apps = new AppSync(store);
+  const authenticateApp = createAppAuthentication({
+    authenticate,
+    signIn: accounts && new AppSignIn(accounts),
+    readClient,
+    basePath: config.basePath,
+    clock,
+  });
+  const services = { config, store, apps, accounts, metrics, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
@@ -92,20 +103,36 @@ export function createServer(options: ServerOptions): Server {
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response, match);
       if (isPreflight) return;
-      guard(raw, match?.resource.path.startsWith("/v1/") === true);
+      guard(raw, familyOf(match));
       const route = routeOf(match, raw);
-      const caller = await authenticate(raw, route.access);
+      const params = match?.params ?? {};
+      const isApp = route.dialect.app !== undefined;
+      const caller = await (isApp
+        ? authenticateApp(request, response, route, params)
+        : authenticate(raw, route.access));
       if (response.closed) return;
       if (accounts !== undefined && caller.user !== NOBODY) request.owner = caller.user;
       if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
-      await route.handle(request, response, caller, match?.params ?? {});
+      await route.handle(request, response, caller, params);
     } catch (error) {
       await packetParsed();
-      respondToFailure(error, request, response, match?.resource.dialect ?? JSON_API);
+      respondToFailure(error, request, response, match?.resource.dialect ?? dialectOf(raw.url ?? ""));
     } finally {
       chargeUnsent(request, response);
       request.handled();
     }
+  };
+  /** Finds the resource, and sets the URL without the base path. Some apps repeat slashes between the parts of a path. */
+  const find = (raw: IncomingMessage, target: string): Match | undefined => {
+    raw.url = withoutBase(target);
+    const match = router.find(pathOf(raw.url));
+    if (match !== undefined || !target.includes("//")) return match;
+    const path = pathOf(target);
+    const url = withoutBase(path.replaceAll(/\/{2,}/g, "/") + target.slice(path.length));
+    const found = router.find(pathOf(url));
+    if (found?.resource.dialect.app === undefined) return undefined;
+    raw.url = url;
+    return found;
   };
   const slowRequests = new SlowRequestLog(log, clock);
   const observe = (request: Request, response: Response, match: Match | undefined, ms: number) => {
@@ -123,8 +150,7 @@ export function createServer(options: ServerOptions): Server {
     (raw, response) => {
       const started = performance.now();
       const request = new Request(raw, log, admission, networkOf);
-      raw.url = withoutBase(relativeTo(request.originalUrl));
-      const match = router.find(pathOf(raw.url));
+      const match = find(raw, relativeTo(request.originalUrl));
       response.on("close", () => {
         request.closed();
         observe(request, response, match, performance.now() - started);
@@ -163,6 +189,16 @@ export function createServer(options: ServerOptions): Server {
  */
 function packetParsed(): Promise<void> {
   return Promise.resolve();
+}
+
+/** Apps read errors in their own dialect, also those about paths that do not exist. */
+function dialectOf(url: string): Dialect {
+  return /^\/+(api\/+2|index\.php|ocs|subscriptions)\//.test(url) ? GPODDER : JSON_API;
+}
+
+function familyOf(match: Match | undefined): RouteFamily {
+  if (match?.resource.dialect.app !== undefined) return "app";
+  return match?.resource.path.startsWith("/v1/") === true ? "api" : "page";
 }
 
 /** Removes the base path. A proxy may forward the path with or without it; both work. */

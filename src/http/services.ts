@@ -1,13 +1,15 @@
+import type { Store } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
+import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
-import type { SubscriptionStore } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Dependencies of the handlers. */
 export interface Services {
   readonly config: Config;
-  readonly store: SubscriptionStore;
+  readonly store: Store;
+  readonly apps: AppSync;
   readonly metrics: Metrics | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;

@@ -21,11 +21,12 @@ const idsOf = (page: { data: { id: string }[] }) => page.data.map(({ id }) => id
 
 test("list: empty → one empty page", async () => {
   const { call, list } = await serverWith(0);
-  assert.deepEqual(await list(), {
+  const page = await list();
+  assert.deepEqual(page, {
     jsonapi: { version: "1.1" },
     links: { self: PAGE, first: PAGE, prev: null, next: null, last: PAGE },
     data: [],
-    meta: { total: 0 },
+    meta: { total: 0, state: page.meta.state },
   });
   const beyond = (await call("GET", "/v1/subscriptions?page[number]=5")).json;
   assert.deepEqual([beyond.data, beyond.links.prev, beyond.links.next, beyond.links.last], [[], null, null, PAGE]);
@@ -35,7 +36,7 @@ test("list: several pages → oldest first, with links to the others", async () 
   const { ids, list } = await serverWith(60);
   const first = await list();
   assert.deepEqual(idsOf(first), ids.slice(0, 25));
-  assert.deepEqual(first.meta, { total: 60 });
+  assert.equal(first.meta.total, 60);
   const link = (number: number) => `/v1/subscriptions?page[number]=${number}&page[size]=25`;
   assert.deepEqual(first.links, { self: link(1), first: link(1), prev: null, next: link(2), last: link(3) });
   const second = await list("?page[number]=2");
@@ -51,7 +52,7 @@ test("list: a page past the end → empty, prev is the last page with items", as
   for (const number of [4, 999_999_999, Number.MAX_SAFE_INTEGER]) {
     const { data, links, meta } = await list(`?page[number]=${number}`);
     assert.deepEqual(data, []);
-    assert.deepEqual(meta, { total: 60 });
+    assert.equal(meta.total, 60);
     assert.equal(links.self, `/v1/subscriptions?page[number]=${number}&page[size]=25`);
     assert.equal(links.prev, "/v1/subscriptions?page[number]=3&page[size]=25");
     assert.equal(links.last, links.prev);
@@ -167,9 +168,8 @@ test("subscription: removed → 404, can be added again", async () => {
   const { call, ids, list, operate } = await serverWith(3);
   const [first = ""] = ids;
   const answer = await call("DELETE", `/v1/subscriptions/${first.toUpperCase()}`);
-  assert.equal(answer.status, 204);
-  assert.equal(answer.text, "");
-  assert.equal(answer.headers["content-type"], undefined);
+  assert.equal(answer.status, 200);
+  assert.deepEqual(Object.keys(answer.json), ["jsonapi", "meta"]);
   assert.equal(answer.headers["vary"], "Accept");
   assert.equal((await call("GET", `/v1/subscriptions/${first}`)).status, 404);
   assert.equal((await call("DELETE", `/v1/subscriptions/${first}`)).status, 404);
@@ -197,7 +197,7 @@ test("subscription: POST → 201 with Location; errors with pointers", async () 
   assert.equal(created.headers["content-type"], PLAIN);
   assert.equal(created.headers["location"], created.json.data.links.self);
   assert.equal(created.headers["location"], `/v1/subscriptions/${id}`);
-  assert.deepEqual((await call("GET", created.json.data.links.self)).json, created.json);
+  assert.deepEqual((await call("GET", created.json.data.links.self)).json.data, created.json.data);
 
   const cases: readonly (readonly [data: unknown, status: number, title: string, pointer: string])[] = [
     [resource, 409, "Already Subscribed", "/data/attributes/feed_url"],

@@ -6,7 +6,7 @@ import { writeLinks } from "./pages.ts";
 import type { PageQuery } from "./query.ts";
 import { isObject, notAnObject, writeResource } from "./resource.ts";
 
-const MAX_LABEL = 100;
+export const MAX_LABEL = 100;
 /** A moment as we write it; the milliseconds may be left out. */
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 
@@ -95,14 +95,24 @@ export function readNewToken(
   now: Date,
 ): { label: string; scope: Scope; expiresAt: Date | undefined } {
   const attributes = readAttributes(document, "token");
-  const label = readText(attributes, "label", 4 * MAX_LABEL);
-  const fault = faultOfLabel(label);
-  if (fault !== undefined) throw invalidAttribute("label", `\`label\` ${fault}`);
+  const label = readLabel(attributes);
   const scope = attributes["scope"];
   if (scope === undefined) throw missingAttribute("scope");
   if (scope !== "read" && scope !== "write")
     throw failure("invalid-scope", { source: { pointer: "/data/attributes/scope" } });
   return { label, scope, expiresAt: readExpiry(attributes["expires_at"], now) };
+}
+
+/** What the app that is given access is called. */
+export function readAppLogin(document: unknown): string {
+  return readLabel(readAttributes(document, "app-login"));
+}
+
+function readLabel(attributes: Attributes): string {
+  const label = readText(attributes, "label", 4 * MAX_LABEL);
+  const fault = faultOfLabel(label);
+  if (fault !== undefined) throw invalidAttribute("label", `\`label\` ${fault}`);
+  return label;
 }
 
 export function faultOfLabel(label: string): string | undefined {

@@ -15,6 +15,7 @@ const FEED = "https://feeds.example/one";
 const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
 const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
 const AT = new Date("2026-01-02T03:04:05.678Z");
+const META = { state: "b", state_before: "a" };
 const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
 function failureOf(work: () => unknown): RequestFailure["error"] {
@@ -76,21 +77,20 @@ test("page: several subscriptions → each with its own timestamp", () => {
   const later = { ...KEPT, subscribedAt: new Date(AT.getTime() + 1) };
   const items = [KEPT, later, later, KEPT];
   const { jsonapi, data, meta, links } = JSON.parse(
-    writePage({ items, total: 9 }, { number: 1, size: 4, fields: ["user_subscribed_at"] }, "/p"),
+    writePage({ items, total: 9, sequence: 9 }, { number: 1, size: 4, fields: ["user_subscribed_at"] }, "/p", "s"),
   );
   assert.deepEqual(jsonapi, { version: "1.1" });
-  assert.deepEqual(meta, { total: 9 });
+  assert.deepEqual(meta, { total: 9, state: "s" });
   assert.deepEqual(
     data.map((item: { attributes: object }) => item.attributes),
     items.map(({ subscribedAt }) => ({ user_subscribed_at: subscribedAt.toISOString() })),
   );
   assert.equal(links.next, "/p/v1/subscriptions?page[number]=2&page[size]=4&fields[subscription]=user_subscribed_at");
-  const plain = JSON.parse(writePage({ items: [], total: 0 }, { number: 1, size: 4, fields: undefined }, ""));
+  const none = { items: [], total: 0, sequence: 0 };
+  const plain = JSON.parse(writePage(none, { number: 1, size: 4, fields: undefined }, "", "s"));
   assert.deepEqual(plain.data, []);
   assert.equal(plain.links.self, "/v1/subscriptions?page[number]=1&page[size]=4");
-  const two = JSON.parse(
-    writePage({ items: [], total: 0 }, { number: 1, size: 4, fields: ["feed_url", "user_subscribed_at"] }, ""),
-  );
+  const two = JSON.parse(writePage(none, { number: 1, size: 4, fields: ["feed_url", "user_subscribed_at"] }, "", "s"));
   assert.match(two.links.self, /&fields\[subscription\]=feed_url,user_subscribed_at$/);
 });
 
@@ -126,7 +126,7 @@ test("import: results → one entry each, with counts", async () => {
   ];
   const write = async (imported: readonly ImportResult[], dryRun: boolean) => {
     const pieces: string[] = [];
-    for await (const piece of writeImported(imported, dryRun)) pieces.push(piece);
+    for await (const piece of writeImported(imported, dryRun, dryRun ? undefined : META)) pieces.push(piece);
     const entries = pieces.map((piece) => piece.split('"import-entry"').length - 1);
     return { pieces: entries, document: JSON.parse(pieces.join("")) };
   };

@@ -1,8 +1,13 @@
 import type { ImportResult } from "../imports.ts";
+import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
 /** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
-export async function* writeImported(imported: readonly ImportResult[], dryRun: boolean): AsyncGenerator<string> {
+export async function* writeImported(
+  imported: readonly ImportResult[],
+  dryRun: boolean,
+  states: WriteMeta | undefined,
+): AsyncGenerator<string> {
   const count = (wanted: ImportResult["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
   const meta = {
     dry_run: dryRun,
@@ -12,6 +17,7 @@ export async function* writeImported(imported: readonly ImportResult[], dryRun: 
       already_subscribed: count("already-subscribed"),
       refused: count("refused"),
     },
+    ...states,
   };
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"meta":${JSON.stringify(meta)},"data":[`;
   for (const [index, entry] of imported.entries()) yield (index === 0 ? "" : ",") + writeEntry(entry, index + 1);

@@ -12,6 +12,7 @@ const FEED = "https://feeds.example/one";
 const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
 const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
 const AT = new Date("2026-01-02T03:04:05.678Z");
+const META = { state: "b", state_before: "a" };
 const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
 function failureOf(work: () => unknown): RequestFailure["error"] {
@@ -174,6 +175,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
       [...Array(4).fill({ ...DRAFT, guid }), { refused: "invalid-id", at: "" }],
       [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", at: "" }],
       "/p",
+      META,
     ),
   );
   const data = {
@@ -201,8 +203,9 @@ test("results: additions, conflicts and invalid operations → result N for oper
       { data },
       { errors: [{ ...createError("invalid-id"), status: "400", source: { pointer: "/atomic:operations/4" } }] },
     ],
+    meta: META,
   });
-  assert.deepEqual(JSON.parse(writeResults([], [], ""))["atomic:results"], []);
+  assert.deepEqual(JSON.parse(writeResults([], [], "", META))["atomic:results"], []);
 });
 
 test("results: every refusal → its status, code, title and detail", () => {

@@ -1,5 +1,6 @@
 import { type ErrorObject, failure } from "../errors.ts";
 import { isRefusal, type Outcome } from "../subscriptions.ts";
+import type { WriteMeta } from "./changes.ts";
 import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
 import {
@@ -80,9 +81,10 @@ export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
+  meta: WriteMeta,
 ): string {
   let text = "";
-  for (const part of writeResultParts(operations, outcomes, base)) text += part;
+  for (const part of writeResultParts(operations, outcomes, base, meta)) text += part;
   return text;
 }
 
@@ -91,13 +93,14 @@ export function* writeResultParts(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
+  meta: WriteMeta,
 ): Generator<string> {
   yield HEAD;
   for (const [index, operation] of operations.entries()) {
     const comma = index === 0 ? "" : ",";
     yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, base);
   }
-  yield "]}";
+  yield `],"meta":${JSON.stringify(meta)}}`;
 }
 
 function writeResult(

@@ -1,5 +1,6 @@
 import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
+import { isState } from "../list-state.ts";
 import { FIELDS, type Field, TYPE } from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
@@ -36,6 +37,24 @@ function readPage(parameters: Parameters): PageQuery {
     size:
       readPositive(parameters, "page[size]", MAX_PAGE_SIZE, { page: { maxSize: MAX_PAGE_SIZE } }) ?? DEFAULT_PAGE_SIZE,
   };
+}
+
+export const DEFAULT_CHANGES = 500;
+export const MAX_CHANGES = 1_000;
+
+export interface ChangesQuery {
+  /** Undefined to start from nothing. */
+  readonly after: string | undefined;
+  readonly size: number;
+}
+
+/** Query of the changes of a list. */
+export function readChangesQuery(query: string): ChangesQuery {
+  const parameters = readParameters(query, ["page[after]", "page[size]"]);
+  const after = parameters.get("page[after]");
+  if (after !== undefined && !isState(after)) refuse("page[after]", "must be a `state` from an earlier response");
+  const meta = { page: { maxSize: MAX_CHANGES } };
+  return { after, size: readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES };
 }
 
 /** Query of one subscription: which of its fields to send. */

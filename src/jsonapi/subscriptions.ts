@@ -1,5 +1,6 @@
 import { failure, RequestFailure } from "../errors.ts";
 import type { Page, Refusal, Subscription } from "../subscriptions.ts";
+import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { ListQuery } from "./query.ts";
@@ -48,12 +49,22 @@ export function writeSubscription(subscription: Subscription, base: string, fiel
   return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base, fields)}}`;
 }
 
-export function writePage({ items, total }: Page, query: ListQuery, base: string): string {
+/** The response to a write of one subscription. */
+export function writeWritten(subscription: Subscription, base: string, meta: WriteMeta): string {
+  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
+}
+
+/** The response to a removal. */
+export function writeRemoved(meta: WriteMeta): string {
+  return `{"jsonapi":${JSONAPI},"meta":${JSON.stringify(meta)}}`;
+}
+
+export function writePage({ items, total }: Page, query: ListQuery, base: string, state: string): string {
   const { fields } = query;
   const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFields(fields));
   let data = "";
   for (const item of items) data += (data === "" ? "" : ",") + writeResource(item, base, fields);
-  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total}}}`;
+  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total},"state":"${state}"}}`;
 }
 
 function writeFields(fields: readonly Field[] | undefined): string {

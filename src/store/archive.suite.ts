@@ -57,6 +57,11 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "accounts",
         "identities",
         "credentials",
+        "devices",
+        "sync_marks",
+        "sync_clients",
+        "feed_spellings",
+        "episode_actions",
       ]);
       const plain = (rows: readonly Row[]) =>
         rows.map((row) => row.map((one) => (typeof one === "object" ? [...one] : one)));

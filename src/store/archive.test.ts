@@ -10,6 +10,7 @@ import { Checksum } from "./checksum.ts";
 import { engineFor, inspectDatabase } from "./engines.ts";
 import { makeSingleFile, replaceFile } from "./sqlite-archive.ts";
 import { backUpFile, checkFile, readBackup } from "./sqlite-backup.ts";
+import { NEWEST_VERSION } from "./sqlite-schema.ts";
 import { type Row, TABLES } from "./tables.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
@@ -283,7 +284,7 @@ test("restore: not an intact backup → refused with advice", async () => {
   const newer = newFile();
   await fill(`file:${newer}`, 1);
   const database = new DatabaseSync(newer);
-  database.exec("pragma user_version = 5; pragma journal_mode = delete");
+  database.exec(`pragma user_version = ${NEWEST_VERSION + 1}; pragma journal_mode = delete`);
   database.close();
   assert.throws(() => checkFile(newer), refuses("newer Earmark"));
 });
@@ -298,7 +299,7 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   assert.equal(existsSync(file), false);
   assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
   assert.deepEqual(await states(), [
-    "ok: The database schema is current (version 4)",
+    `ok: The database schema is current (version ${NEWEST_VERSION})`,
     "ok: The integrity check passed",
     "ok: Writes are durable: journal_mode wal, synchronous full",
   ]);
@@ -310,8 +311,11 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   );
   const database = new DatabaseSync(file);
   database.exec("drop index removals_by_time; pragma user_version = 3");
-  assert.equal((await states())[0], "ok: The next start migrates the database schema from version 3 to 4");
-  database.exec("pragma user_version = 5");
+  assert.equal(
+    (await states())[0],
+    `ok: The next start migrates the database schema from version 3 to ${NEWEST_VERSION}`,
+  );
+  database.exec(`pragma user_version = ${NEWEST_VERSION + 1}`);
   database.close();
   const [finding] = await inspectDatabase(url);
   assert.equal(finding?.state, "error");

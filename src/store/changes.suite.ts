@@ -2,10 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
+import { changesSince } from "../changes.ts";
 import {
   asUser,
   type Change,
   everySubscription,
+  type ListPosition,
+  positionAt,
+  START,
   type Subscription,
   type SubscriptionStore,
   type UserId,
@@ -30,8 +34,11 @@ function update(id: number, feed: number | string): Change {
 export function describeChanges(engine: string, store: SubscriptionStore): void {
   const change = (user: UserId, ...changes: Change[]) => store.change(asUser(user), changes, NOW);
   const listed = async (user: UserId) => (await store.page(user, { offset: 0, size: 1_000 })).items;
-  const since = async (user: UserId, sequence: number, limit = 100) =>
-    (await store.changesSince(user, sequence, limit)) ?? assert.fail("the sequence number is unknown");
+  const isUnknown = async (user: UserId, sequence: number) =>
+    (await changesSince(store, user, positionAt(sequence), 10)) === undefined;
+  const after = async (user: UserId, position: ListPosition, limit = 100) =>
+    (await changesSince(store, user, position, limit)) ?? assert.fail("the position is unknown");
+  const since = (user: UserId, sequence: number) => after(user, positionAt(sequence));
   const shown = (items: readonly { id: string; feedUrl: string }[]) =>
     items.map(
       ({ id, feedUrl }) => `${Number.parseInt(id.slice(-12), 16)} ${feedUrl.slice("https://feeds.example/".length)}`,
@@ -121,10 +128,10 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("changesSince: 0 → the whole list, and no removals", async () => {
       const user = newUser();
-      assert.deepEqual(await since(user, 0), { changed: [], removed: [], sequence: 0, hasMore: false });
+      assert.deepEqual(await since(user, 0), { changed: [], removed: [], next: START, hasMore: false });
       await change(user, ...draftsOf(1, 3), remove(2));
-      const { changed, removed, sequence, hasMore } = await since(user, 0);
-      assert.deepEqual([shown(changed), removed, sequence, hasMore], [["1 1", "3 3"], [], 4, false]);
+      const { changed, removed, next, hasMore } = await since(user, 0);
+      assert.deepEqual([shown(changed), removed, next, hasMore], [["1 1", "3 3"], [], positionAt(4), false]);
       assert.deepEqual(changed[0], { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW });
     });
 
@@ -135,19 +142,16 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const page = await since(user, start);
       assert.deepEqual(shown(page.changed), ["5 5", "1 x", "3 3"]);
       assert.deepEqual(page.removed, [{ id: idOf(2), feedUrl: "https://feeds.example/2" }]);
-      assert.deepEqual(await since(user, page.sequence), {
-        changed: [],
-        removed: [],
-        sequence: page.sequence,
-        hasMore: false,
-      });
+      assert.deepEqual(await after(user, page.next), { changed: [], removed: [], next: page.next, hasMore: false });
     });
 
     test("changesSince: a number that the list never had → undefined", async () => {
       const user = newUser();
       const { sequence } = await change(user, ...draftsOf(1, 2));
-      assert.equal(await store.changesSince(user, sequence + 1, 10), undefined);
-      assert.equal(await store.changesSince(newUser(), 1, 10), undefined);
+      assert.ok(await isUnknown(user, sequence + 1));
+      assert.ok(await isUnknown(newUser(), 1));
+      const ahead = { sequence, removalsAfter: sequence + 1 };
+      assert.equal(await changesSince(store, user, ahead, 10), undefined);
     });
 
     test("changesSince: pages with writes in between → the reader ends up with the list", async () => {
@@ -164,13 +168,13 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
           const user = newUser();
           const copy = new Map<string, Subscription>();
-          let sequence = 0;
+          let position = START;
           const read = async (limit: number) => {
-            const page = await since(user, sequence, limit);
+            const page = await after(user, position, limit);
             assert.ok(page.changed.length + page.removed.length <= limit);
             for (const { id } of page.removed) copy.delete(id);
             for (const item of page.changed) copy.set(item.id, item);
-            sequence = page.sequence;
+            position = page.next;
             return page.hasMore;
           };
           for (const { changes, limit } of steps) {
@@ -209,7 +213,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       await store.forgetRemovals(NOW);
       assert.equal((await since(user, start)).removed.length, 2, "it is not older");
       await store.forgetRemovals(LATER);
-      assert.equal(await store.changesSince(user, start, 10), undefined);
+      assert.ok(await isUnknown(user, start));
       const { removed } = await since(user, old);
       assert.deepEqual(removed, [{ id: idOf(2), feedUrl: "https://feeds.example/2" }]);
       assert.deepEqual(shown((await since(user, 0)).changed), ["3 3"]);
@@ -220,8 +224,55 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       await change(user, ...draftsOf(1, 2_500));
       const { sequence } = await change(user, ...draftsOf(1, 2_500).map(({ id }): Change => ({ kind: "remove", id })));
       await store.forgetRemovals(LATER);
-      assert.equal(await store.changesSince(user, sequence - 1, 10), undefined);
-      assert.deepEqual(await since(user, sequence), { changed: [], removed: [], sequence, hasMore: false });
+      assert.ok(await isUnknown(user, sequence - 1));
+      const none = { changed: [], removed: [], next: positionAt(sequence), hasMore: false };
+      assert.deepEqual(await since(user, sequence), none);
+    });
+
+    test("changesSince: whole list page by page after removals were forgotten → every page, and later removals", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 6), remove(2));
+      await store.forgetRemovals(LATER);
+      const first = await after(user, START, 2);
+      assert.deepEqual([shown(first.changed), first.hasMore], [["1 1", "3 3"], true]);
+      // One that was read, one that will be, and a new one.
+      await store.change(asUser(user), [remove(1), remove(5), draftOf(9, 9)], LATER);
+      const second = await after(user, first.next, 2);
+      assert.deepEqual([shown(second.changed), second.removed.length], [["4 4", "6 6"], 0]);
+      const third = await after(user, second.next, 10);
+      assert.deepEqual([shown(third.changed), third.hasMore], [["9 9"], false]);
+      assert.ok(third.removed.some(({ id }) => id === idOf(1)));
+      await store.forgetRemovals(new Date(LATER.getTime() + 1));
+      assert.equal(await changesSince(store, user, second.next, 10), undefined);
+    });
+
+    test("sequences: users with and without a list → one number each, in their order", async () => {
+      const [one, other, none] = [newUser(), newUser(), newUser()];
+      await change(one, ...draftsOf(1, 3), remove(1));
+      await change(other, ...draftsOf(1, 2));
+      assert.deepEqual(await store.sequences([other, none, one, other]), [2, 0, 4, 2]);
+      assert.deepEqual(await store.sequences([]), []);
+      assert.equal((await store.page(one, { offset: 0, size: 1 })).sequence, 4);
+      assert.equal((await store.page(none, { offset: 0, size: 1 })).sequence, 0);
+    });
+
+    test("watch: a change → the listener gets the user and the new number; nothing changed → nothing", async () => {
+      const user = newUser();
+      const seen: [UserId, number][] = [];
+      store.watch((...change) => seen.push(change));
+      await change(user, ...draftsOf(1, 2));
+      await change(user, draftOf(9, 1), remove(8));
+      await change(user, remove(1));
+      store.watch(() => undefined);
+      await change(user, remove(2));
+      assert.deepEqual(seen, [
+        [user, 2],
+        [user, 3],
+      ]);
+    });
+
+    test("epoch: any database → eight bytes", () => {
+      assert.equal(store.epoch.length, 8);
     });
   });
 }

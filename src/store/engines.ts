@@ -1,6 +1,6 @@
 import type { Store } from "../account-store.ts";
 import { UserError } from "../user-error.ts";
-import { type Finding, nameOf, type StoreOptions } from "./store-options.ts";
+import { type Finding, type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import type { Archive, Target } from "./tables.ts";
 
 /** A database engine. Its driver is loaded on first use, because an unneeded one would double the start time. */
@@ -13,7 +13,7 @@ export interface Engine {
   /** Creates or migrates the database. With `distribute`, returns the tables that were distributed over a cluster. */
   readonly migrate: (
     url: string,
-    options: { readonly distribute: boolean },
+    options: MigrateOptions,
   ) => Promise<{ readonly distributed: readonly string[] | undefined }>;
   /** Checks the database without changing it. */
   readonly inspect: (url: string) => Promise<readonly Finding[]>;
@@ -33,10 +33,12 @@ const sqlite: Engine = {
   matches: (url) => url.startsWith(FILE),
   exists: async (url) => (await import("node:fs")).existsSync(pathOf(url)),
   open: async (url, options) => (await import("./sqlite.ts")).openSqlite(pathOf(url), options),
-  async migrate(url, { distribute }) {
+  async migrate(url, { distribute, newEpoch }) {
     if (distribute)
       throw new UserError("A SQLite file cannot be distributed. Set DATABASE_URL to a PostgreSQL database.");
-    (await import("./sqlite-file.ts")).claimFile(pathOf(url))();
+    const release = (await import("./sqlite-file.ts")).claimFile(pathOf(url));
+    if (newEpoch === true) (await import("./sqlite-schema.ts")).renewEpoch(pathOf(url));
+    release();
     return { distributed: undefined };
   },
   async inspect(url) {
@@ -56,7 +58,7 @@ const postgres: Engine = {
   matches: (url) => /^postgres(ql)?:\/\//.test(url),
   exists: async (url) => (await import("./postgres-schema.ts")).hasSchema(url),
   open: async (url, options) => (await import("./postgres.ts")).openPostgres(url, options),
-  migrate: async (url, { distribute }) => (await import("./postgres.ts")).preparePostgres(url, distribute),
+  migrate: async (url, options) => (await import("./postgres.ts")).preparePostgres(url, options),
   inspect: async (url) => (await import("./postgres-schema.ts")).inspectPostgres(url),
   archive: async (url) => (await import("./postgres-archive.ts")).openPostgresArchive(url),
   backUp: undefined,

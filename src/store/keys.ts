@@ -15,6 +15,11 @@ export function feedDigits(feed: string): string {
   return hash("sha256", feed, "hex").slice(0, 32);
 }
 
+/** Media URLs of episodes are compared in the same way. */
+export function episodeKey(mediaUrl: string): Buffer {
+  return shortHash(mediaUrl);
+}
+
 /** A name and its issuer. */
 export function identityKey(name: string, issuer: string): Buffer {
   return shortHash(`${issuer}\0${name}`);

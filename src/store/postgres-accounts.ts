@@ -12,7 +12,7 @@ import {
 } from "../account-store.ts";
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
-import { type Connection, LOCK_MS, type Postgres } from "./postgres-connection.ts";
+import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import { requireCredential } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
 import { tablesDeleted } from "./tables.ts";
@@ -145,7 +145,13 @@ export class PostgresAccounts implements AccountStore {
         "select sequence from earmark.lists where user_id = $1 for update",
         [user],
       );
-      await connection.query("insert into earmark.erasures values ($1, $2)", [user, lists[0]?.sequence]);
+      // Tables have sequence numbers of their own; the highest decides how many steps there are.
+      const numbers = [Number(lists[0]?.sequence)];
+      for (const table of tablesDeleted("in-steps")) {
+        const sql = `select coalesce(max(sequence), 0) as last from earmark.${table} where user_id = $1`;
+        numbers.push(Number((await connection.query(sql, [user])).rows[0]?.last));
+      }
+      await connection.query("insert into earmark.erasures values ($1, $2)", [user, Math.max(...numbers)]);
       await connection.query(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, [user]);
       for (const table of tablesDeleted("at-once"))
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
@@ -298,16 +304,6 @@ async function lockAccount(connection: Connection, user: UserId): Promise<string
     [user],
   );
   return rows[0]?.password;
-}
-
-/** Runs one transaction. It may have committed even if this throws. */
-async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
-  await connection.query("begin");
-  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
-  const result = await work(connection);
-  const { command } = await connection.query("commit");
-  if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
-  return result;
 }
 
 function toAccount({ user_id, name, issuer, created_at }: AccountRow): Account {

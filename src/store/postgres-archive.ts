@@ -1,6 +1,6 @@
 import { UserError } from "../user-error.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
-import { isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { isNewest, prepareDatabase, renewEpoch } from "./postgres-schema.ts";
 import { nameOf } from "./store-options.ts";
 import {
   type Archive,
@@ -111,7 +111,10 @@ function fillTables(
         table.columns.map((_, index) => rows.map((row) => row[index])),
       );
     },
-    finish: () => close("commit"),
+    async finish() {
+      await renewEpoch(connection);
+      await close("commit");
+    },
   };
 }
 

@@ -125,6 +125,16 @@ export class Postgres {
   }
 }
 
+/** Runs one transaction. It may have committed even if this throws. */
+export async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
+  await connection.query("begin");
+  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
+  const result = await work(connection);
+  const { command } = await connection.query("commit");
+  if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
+  return result;
+}
+
 /**
  * Splits a URL with several servers in libpq's syntax (`postgres://a:5432,b:5432/earmark`) into one URL per server.
  * `sslmode` has the same meaning as in libpq.

@@ -28,6 +28,11 @@ test("distribute: new tables → by user and colocated, the others by their key"
     ["identities", "key", ""],
     ["credentials", "hash", ""],
     ["limits", "key", ""],
+    ["devices", "user_id", together],
+    ["sync_marks", "user_id", together],
+    ["sync_clients", "user_id", together],
+    ["feed_spellings", "user_id", together],
+    ["episode_actions", "user_id", together],
   ];
   assert.deepEqual(
     await distribute(connection),
@@ -48,6 +53,11 @@ test("distribute: a table that is already distributed → skipped", async () => 
     "erasures",
     "accounts",
     "credentials",
+    "devices",
+    "sync_marks",
+    "sync_clients",
+    "feed_spellings",
+    "episode_actions",
   );
   assert.deepEqual(await distribute(connection), ["identities", "limits"]);
   assert.equal(told.length, 2);

@@ -93,7 +93,77 @@ const MIGRATIONS: readonly string[] = [
   alter table earmark.removals add column feed_url text not null default '';
   create index removals_by_time on earmark.removals (removed_at);
   `,
+  `
+  create table earmark.devices (
+    user_id bigint not null,
+    id text not null,
+    caption text not null,
+    type text not null,
+    synced_at bigint not null,
+    primary key (user_id, id)
+  );
+
+  create table earmark.sync_marks (
+    user_id bigint not null,
+    kind text not null,
+    stamp bigint not null,
+    sequence bigint not null,
+    primary key (user_id, kind, stamp),
+    unique (user_id, kind, sequence)
+  );
+
+  create table earmark.sync_clients (
+    user_id bigint not null,
+    kind text not null,
+    client text not null,
+    sequence bigint not null,
+    since bigint not null,
+    start_sequence bigint not null,
+    seen_at bigint not null,
+    primary key (user_id, kind, client)
+  );
+
+  create table earmark.feed_spellings (
+    user_id bigint not null,
+    sequence bigint not null,
+    feed uuid not null,
+    recorded_at bigint not null,
+    client text not null,
+    url text not null,
+    primary key (user_id, sequence)
+  );
+  create index feed_spellings_by_feed on earmark.feed_spellings (user_id, feed);
+
+  create table earmark.episode_actions (
+    user_id bigint not null,
+    sequence bigint not null,
+    feed uuid not null,
+    episode uuid not null,
+    position bigint not null,
+    started bigint not null,
+    total bigint not null,
+    acted_at bigint not null,
+    beaten_at bigint not null,
+    beaten_position bigint not null,
+    kind text not null,
+    podcast text not null,
+    media_url text not null,
+    guid text not null,
+    device text not null,
+    primary key (user_id, sequence),
+    unique (user_id, feed, episode, kind)
+  );
+  `,
+  `
+  create table earmark.epoch (
+    one boolean primary key,
+    value bytea not null
+  );
+  insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8));
+  `,
 ];
+
+export const NEWEST_VERSION = MIGRATIONS.length;
 
 /** The tables that a cluster distributes, and their distribution columns. The rows of one user share a node. */
 const DISTRIBUTED = {
@@ -106,6 +176,11 @@ const DISTRIBUTED = {
   identities: "key",
   credentials: "hash",
   limits: "key",
+  devices: "user_id",
+  sync_marks: "user_id",
+  sync_clients: "user_id",
+  feed_spellings: "user_id",
+  episode_actions: "user_id",
 } as const;
 
 /** How long to wait for a server that is still starting. */
@@ -199,21 +274,21 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
 }
 
 function describeVersion(schema: number): Finding {
-  if (schema === MIGRATIONS.length) return { state: "ok", what: `The database schema is current (version ${schema})` };
-  if (schema < MIGRATIONS.length)
+  if (schema === NEWEST_VERSION) return { state: "ok", what: `The database schema is current (version ${schema})` };
+  if (schema < NEWEST_VERSION)
     return {
       state: "ok",
-      what: `The next start migrates the database schema from version ${schema} to ${MIGRATIONS.length}`,
+      what: `The next start migrates the database schema from version ${schema} to ${NEWEST_VERSION}`,
     };
   return {
     state: "error",
-    what: `The database was created by a newer Earmark (schema version ${schema}; this Earmark supports up to ${MIGRATIONS.length})`,
+    what: `The database was created by a newer Earmark (schema version ${schema}; this Earmark supports up to ${NEWEST_VERSION})`,
     advice: "Install that version or a later one.",
   };
 }
 
 async function migrate(connection: Connection): Promise<void> {
-  if ((await readVersion(connection)) === MIGRATIONS.length) return;
+  if ((await readVersion(connection)) === NEWEST_VERSION) return;
   await connection.query("create schema if not exists earmark");
   await connection.query(
     "create table if not exists earmark.schema (one boolean primary key, version integer not null)",
@@ -222,13 +297,13 @@ async function migrate(connection: Connection): Promise<void> {
   await connection.query("begin");
   const { rows } = await connection.query("select version from earmark.schema where one for update");
   const version = Number(rows[0]?.version);
-  if (version > MIGRATIONS.length) {
+  if (version > NEWEST_VERSION) {
     throw new UserError(
-      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${MIGRATIONS.length}). Install that version or a later one.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). Install that version or a later one.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);
-  await connection.query("update earmark.schema set version = $1 where one", [MIGRATIONS.length]);
+  await connection.query("update earmark.schema set version = $1 where one", [NEWEST_VERSION]);
   await connection.query("commit");
 }
 
@@ -249,9 +324,23 @@ async function readVersion(connection: Connection): Promise<number> {
   return Number(rows[0]?.version ?? 0);
 }
 
+export async function readEpoch(connection: Connection): Promise<Uint8Array> {
+  const { rows } = await connection.query<{ value: Buffer }>("select value from earmark.epoch where one");
+  if (rows[0] === undefined) throw new UserError("The database has no epoch. Run `earmark migrate --new-epoch`.");
+  return rows[0].value;
+}
+
+/** To be called when the history of the lists may have been replaced: clients must read them again. */
+export async function renewEpoch(connection: Connection): Promise<void> {
+  await connection.query(
+    `insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8))
+     on conflict (one) do update set value = excluded.value`,
+  );
+}
+
 /** Whether the schema is current. */
 export async function isNewest(connection: Connection): Promise<boolean> {
-  return (await readVersion(connection)) === MIGRATIONS.length;
+  return (await readVersion(connection)) === NEWEST_VERSION;
 }
 
 /** Distributes the tables over the nodes of a Citus cluster, the rows of one user together. Safe to repeat. */

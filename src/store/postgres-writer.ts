@@ -22,7 +22,9 @@ export interface Job {
   readonly maxTotal: number;
 }
 
-export type JobAnswer = { readonly answers: readonly Answer<string>[]; readonly sequence: number } | "access-revoked";
+export type JobAnswer =
+  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+  | "access-revoked";
 
 /** Number of removals to erase at a time. */
 const FORGOTTEN_AT_ONCE = 1_000;
@@ -144,6 +146,11 @@ export class ListWriter {
               [user, sequence],
             ),
             connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, sequence]),
+            connection.query(
+              `delete from earmark.feed_spellings as f where user_id = $1 and recorded_at < $2 and not exists (
+                 select 1 from earmark.subscriptions as s where s.user_id = f.user_id and s.feed = f.feed)`,
+              [user, before.getTime()],
+            ),
             connection.query("commit"),
           ]),
         );
@@ -161,7 +168,9 @@ type IsRevoked = Awaited<ReturnType<typeof lockCredentials>>;
 function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobAnswer[] {
   return jobs.map(({ changes, at, credentialHash, maxTotal }) => {
     if (credentialHash !== undefined && isRevoked(credentialHash, at)) return "access-revoked";
-    return { answers: changes.map((change) => applyChange(list, change, at, maxTotal)), sequence: list.sequence };
+    const sequenceBefore = list.sequence;
+    const answers = changes.map((change) => applyChange(list, change, at, maxTotal));
+    return { answers, sequenceBefore, sequence: list.sequence };
   });
 }
 
@@ -189,7 +198,11 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
     return undefined;
   }
   const written = {
-    answers: answers.map((answer) => ({ ...answer, sequence: before + answer.sequence })),
+    answers: answers.map((answer) => ({
+      ...answer,
+      sequenceBefore: before + answer.sequenceBefore,
+      sequence: before + answer.sequence,
+    })),
     numbers: [...list.inserted.keys()].map((number) => before + number),
   };
   await commit(connection, group, written, [run(connection, group, ADVANCE, before + list.sequence, total)]);

@@ -12,6 +12,7 @@ import { describeArchive, fill } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
 import { engineFor, inspectDatabase } from "./engines.ts";
 
+import { NEWEST_VERSION } from "./postgres-schema.ts";
 import { TABLES } from "./tables.ts";
 
 const server = await startPostgres(["max_connections=40"]);
@@ -77,18 +78,18 @@ test("inspect: any schema version → findings, and nothing is changed", async (
   const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
   const [answers, schema, clock, free] = await states();
   assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ is reachable and writable$/);
-  assert.equal(schema, "ok: The next start migrates the database schema from version 0 to 4");
+  assert.equal(schema, `ok: The next start migrates the database schema from version 0 to ${NEWEST_VERSION}`);
   assert.equal(clock, "ok: The clocks of PostgreSQL and Earmark agree");
   assert.match(free ?? "", /^ok: \d+ connections are available$/);
   assert.deepEqual(await engineFor(url).migrate(url, { distribute: false }), { distributed: undefined });
-  assert.equal((await states())[1], "ok: The database schema is current (version 4)");
+  assert.equal((await states())[1], `ok: The database schema is current (version ${NEWEST_VERSION})`);
   const name = databaseOf(url);
-  await server.query("update earmark.schema set version = 5", name);
+  await server.query(`update earmark.schema set version = ${NEWEST_VERSION + 1}`, name);
   assert.equal(
     (await states())[1],
-    "error: The database was created by a newer Earmark (schema version 5; this Earmark supports up to 4)",
+    `error: The database was created by a newer Earmark (schema version ${NEWEST_VERSION + 1}; this Earmark supports up to ${NEWEST_VERSION})`,
   );
-  await server.query("update earmark.schema set version = 4", name);
+  await server.query(`update earmark.schema set version = ${NEWEST_VERSION}`, name);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   assert.match((await states())[2] ?? "", /^warning: PostgreSQL runs with synchronous_commit=off/);
 });
@@ -147,7 +148,7 @@ test("copy: while a database is filled → other writers wait", async () => {
 test("ready: another schema version → not ready; page: an item is missing → an error", async () => {
   const url = await server.database();
   const store = await open(url);
-  for (const version of [3, 5]) {
+  for (const version of [NEWEST_VERSION - 1, NEWEST_VERSION + 1]) {
     await server.query(`update earmark.schema set version = ${version}`, databaseOf(url));
     await assert.rejects(store.ready(), isUnavailable);
   }

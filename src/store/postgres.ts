@@ -1,11 +1,12 @@
 import type { AccountStore, Store } from "../account-store.ts";
-import { type ChangeRows, toChangePage } from "../changes.ts";
+import type { AppStore } from "../app-store.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
-  type ChangePage,
+  type ChangeRows,
+  type ListPosition,
   type Outcome,
   type Page,
   type Piece,
@@ -17,10 +18,11 @@ import {
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedDigits } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
+import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
-import { distribute, isNewest, prepareDatabase } from "./postgres-schema.ts";
+import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
-import { nameOf, type StoreOptions } from "./store-options.ts";
+import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
@@ -28,7 +30,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   try {
     const warnings = await prepareDatabase(postgres, nameOf(url), options.onWaiting);
     for (const warning of warnings) options.onWarning?.(warning);
-    return new PostgresStore(postgres, options);
+    return new PostgresStore(postgres, await postgres.use(readEpoch), options);
   } catch (error) {
     await postgres.close();
     throw error;
@@ -37,43 +39,50 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
 
 export async function preparePostgres(
   url: string,
-  isDistributed: boolean,
+  options: MigrateOptions,
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
   const postgres = new Postgres(url, 1, { hasNoTimeout: true });
   try {
     await prepareDatabase(postgres, nameOf(url));
-    return { distributed: isDistributed ? await postgres.use(distribute) : undefined };
+    if (options.newEpoch === true) await postgres.use(renewEpoch);
+    return { distributed: options.distribute ? await postgres.use(distribute) : undefined };
   } finally {
     await postgres.close();
   }
 }
 
 class PostgresStore implements Store {
+  readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly apps: AppStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
+  #onChange: (user: UserId, sequence: number) => void = () => undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(postgres: Postgres, options: StoreOptions) {
+  constructor(postgres: Postgres, epoch: Uint8Array, options: StoreOptions) {
+    this.epoch = epoch;
     this.#postgres = postgres;
     this.#options = options;
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
+    this.apps = new PostgresApps(postgres);
   }
 
   async change(
     { user, credentialHash, maxSubscriptions: max }: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
     const job = { changes: changes.map(toKeys), credentialHash, at: at.getTime(), maxTotal: max };
     const answer = await this.#push(user, job);
     if (answer === "access-revoked") throw new AccessRevoked();
+    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer.sequence);
     const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
-    return { outcomes, sequence: answer.sequence };
+    return { outcomes, sequenceBefore: answer.sequenceBefore, sequence: answer.sequence };
   }
 
   forgetRemovals(before: Date): Promise<void> {
@@ -118,9 +127,24 @@ class PostgresStore implements Store {
     };
   }
 
-  async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
-    const rows = await this.#postgres.retry((connection) => readChanges(connection, user, sequence, limit));
-    return toChangePage(rows, sequence, limit);
+  async sequences(users: readonly UserId[]): Promise<number[]> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ ...this.#postgres.toQuery(SEQUENCES), values: [users] }),
+    );
+    const found = new Map(rows.map(({ user_id, sequence }) => [Number(user_id), Math.max(0, Number(sequence))]));
+    return users.map((user) => found.get(user) ?? 0);
+  }
+
+  changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+    return this.#postgres.retry(async (connection) => {
+      const values = [user, position.sequence, position.removalsAfter, limit + 1];
+      const { rows } = await connection.query({ ...this.#postgres.toQuery(CHANGES), values });
+      return toChangeRows(rows[0]);
+    });
+  }
+
+  watch(onChange: (user: UserId, sequence: number) => void): void {
+    this.#onChange = onChange;
   }
 
   async ready(): Promise<void> {
@@ -168,8 +192,6 @@ interface ItemRow {
 }
 
 const ITEM = "select sequence, id, feed_url, subscribed_at from earmark.subscriptions";
-/** The list of a deleted account has no items, though some may not have been erased yet. */
-const IS_LISTED = `exists (select 1 from earmark.lists where user_id = $1 and sequence <> ${DELETED})`;
 
 function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription {
   return { id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) };
@@ -177,7 +199,8 @@ function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription 
 
 /** One JSON text costs the driver much less than many rows. */
 const PAGE = named(`
-  select (select case sequence when ${DELETED} then ${DELETED} else total end from earmark.lists where user_id = $1) as total,
+  select (select sequence from earmark.lists where user_id = $1) as sequence,
+    (select total from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
     (select json_agg(json_build_array(id, feed_url, subscribed_at) order by sequence) from (
       select sequence, id, feed_url, subscribed_at from earmark.subscriptions
@@ -205,11 +228,14 @@ async function readPage(
     const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
     const values = [user, from, until, size, skip];
     const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });
-    const { total, counts, items } = rows[0];
+    const { sequence, total, counts, items } = rows[0];
     // Some items of a deleted account may not have been erased yet.
-    if (Number(total) === DELETED) return { items: [], total: 0 };
+    if (Number(sequence) === DELETED) return { items: [], total: 0, sequence: 0 };
     const current = counts ?? undefined;
-    if (offset === 0 || isSame(gaps, current)) return toPage(items ?? [], { offset, size }, Number(total));
+    if (offset === 0 || isSame(gaps, current)) {
+      assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
+      return { items: (items ?? []).map(toListed), total: Number(total), sequence: Number(sequence) };
+    }
     gaps = current;
   }
 }
@@ -218,51 +244,50 @@ function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
   return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 }
 
-function toPage(
-  items: readonly [id: string, feedUrl: string, subscribedAt: number][],
-  window: Window,
-  total: number,
-): Page {
-  assertPageComplete(items.length, window, total);
-  return { items: items.map(([id, feedUrl, at]) => ({ id, feedUrl, subscribedAt: new Date(at) })), total };
+type ListedItem = readonly [id: string, feedUrl: string, subscribedAt: number];
+
+function toListed([id, feedUrl, at]: ListedItem): Subscription {
+  return { id, feedUrl, subscribedAt: new Date(at) };
 }
 
-async function readChanges(connection: Connection, user: UserId, since: number, limit: number): Promise<ChangeRows> {
-  const values = [user, since, limit + 1];
-  const [, lists, added, updated, removed] = await Promise.all([
-    connection.query("begin isolation level repeatable read read only"),
-    connection.query("select sequence, forgotten_sequence from earmark.lists where user_id = $1", [user]),
-    connection.query<ItemRow>(
-      `${ITEM} where user_id = $1 and sequence > $2 and update_sequence = 0 and ${IS_LISTED}
-       order by sequence limit $3`,
-      values,
-    ),
-    connection.query<ItemRow>(
-      `select update_sequence as sequence, id, feed_url, subscribed_at from earmark.subscriptions
-       where user_id = $1 and update_sequence > $2 and update_sequence > 0 and ${IS_LISTED}
-       order by update_sequence limit $3`,
-      values,
-    ),
-    connection.query(
-      `select sequence, added_sequence, id, feed_url from earmark.removals
-       where user_id = $1 and sequence > $2 and $2 > 0 and ${IS_LISTED} order by sequence limit $3`,
-      values,
-    ),
-    connection.query("commit"),
-  ]);
-  const [list] = lists.rows;
+const SEQUENCES = named("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
+
+/** One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. */
+const CHANGES = named(`
+  with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
+  select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
+    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at)) from (
+      select sequence, id, feed_url, subscribed_at from earmark.subscriptions
+      where user_id = $1 and sequence > $2 and update_sequence = 0 and exists (select 1 from list)
+      order by sequence limit $4) as added) as added,
+    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at)) from (
+      select update_sequence, id, feed_url, subscribed_at from earmark.subscriptions
+      where user_id = $1 and update_sequence > $2 and update_sequence > 0 and exists (select 1 from list)
+      order by update_sequence limit $4) as updated) as updated,
+    (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (
+      select sequence, added_sequence, id, feed_url from earmark.removals
+      where user_id = $1 and sequence > $3 and exists (select 1 from list)
+      order by sequence limit $4) as removed) as removed`);
+
+interface ChangesRow {
+  readonly sequence: string | null;
+  readonly forgotten_sequence: string | null;
+  readonly added: readonly [sequence: number, ...item: ListedItem][] | null;
+  readonly updated: readonly [sequence: number, ...item: ListedItem][] | null;
+  readonly removed: readonly [sequence: number, addedSequence: number, id: string, feedUrl: string][] | null;
+}
+
+function toChangeRows(row: ChangesRow): ChangeRows {
+  const items = [...(row.added ?? []), ...(row.updated ?? [])];
   return {
-    sequence: Math.max(0, Number(list?.sequence ?? 0)),
-    forgottenSequence: Number(list?.forgotten_sequence ?? 0),
-    changed: [...added.rows, ...updated.rows].map((row) => ({
-      sequence: Number(row.sequence),
-      item: toSubscription(row),
-    })),
-    removals: removed.rows.map((row) => ({
-      sequence: Number(row.sequence),
-      addedSequence: Number(row.added_sequence),
-      id: row.id,
-      feedUrl: row.feed_url,
+    sequence: Number(row.sequence ?? 0),
+    forgottenSequence: Number(row.forgotten_sequence ?? 0),
+    changed: items.map(([sequence, ...item]) => ({ sequence, item: toListed(item) })),
+    removals: (row.removed ?? []).map(([sequence, addedSequence, id, feedUrl]) => ({
+      sequence,
+      addedSequence,
+      id,
+      feedUrl,
     })),
   };
 }

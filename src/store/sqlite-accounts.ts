@@ -152,7 +152,14 @@ export class AccountWriter {
     if (row === undefined) return NOTHING;
     this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
     for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
-    this.#run("insert into erasures select user_id, sequence from lists where user_id = ?", user);
+    // Tables have sequence numbers of their own; the highest decides how many steps there are.
+    const numbers = tablesDeleted("in-steps").map(
+      (table) => `(select coalesce(max(sequence), 0) from ${table} where user_id = lists.user_id)`,
+    );
+    this.#run(
+      `insert into erasures select user_id, max(sequence, ${numbers.join(", ")}) from lists where user_id = ?`,
+      user,
+    );
     this.#run(
       `insert into lists (user_id, sequence, total) values (?, ${DELETED}, 0)
        on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total`,

@@ -1,6 +1,7 @@
 import type { Answer } from "../list.ts";
 import type { Change, Draft, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
+import type { AppChange } from "./sqlite-apps.ts";
 
 /** A request from the main thread to the writer thread. */
 export type Job =
@@ -11,6 +12,7 @@ export type Job =
       readonly maxTotal: number;
     })
   | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
+  | (Authorized & { readonly kind: "app"; readonly user: UserId; readonly change: AppChange })
   /** Erases some of the removals before that time. */
   | { readonly kind: "forget"; readonly before: number }
   /** A write without effect, to check that the database is writable. */
@@ -22,9 +24,9 @@ export interface Authorized {
   readonly at: number;
 }
 
-/** A number for `account` (see sqlite-accounts.ts), and for `forget` the number of erased removals. */
+/** A number for `account` and `app` (see there), and for `forget` the number of erased removals. */
 export type JobAnswer =
-  | { readonly answers: readonly Answer<string>[]; readonly sequence: number }
+  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"
   | number;
 

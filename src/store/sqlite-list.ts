@@ -33,6 +33,7 @@ export class ListWriter {
   readonly #trimRemovals: StatementSync;
   readonly #oldRemovals: StatementSync;
   readonly #setForgotten: StatementSync;
+  readonly #forgetSpellings: StatementSync;
   /** Read when first needed and written once, however many jobs of a group belong to the same user. */
   readonly #lists = new Map<UserId, SqliteList>();
 
@@ -72,6 +73,9 @@ export class ListWriter {
     this.#setForgotten = prepare(
       "update lists set forgotten_sequence = max(forgotten_sequence, ?) where user_id = ? and sequence >= 0",
     );
+    this.#forgetSpellings = prepare(`
+      delete from feed_spellings where user_id = ? and recorded_at < ? and not exists (
+        select 1 from subscriptions as s where s.user_id = feed_spellings.user_id and s.feed = feed_spellings.feed)`);
   }
 
   /** Undefined for the list of a deleted account. */
@@ -107,6 +111,7 @@ export class ListWriter {
     for (const [user, sequence, count] of rows) {
       this.#setForgotten.run(sequence, user);
       this.#trimRemovals.run(user, sequence);
+      this.#forgetSpellings.run(user, before);
       erased += count;
     }
     return erased;

@@ -15,6 +15,13 @@ export const APPLICATION_ID = 0x4541524d;
  * An account and its list have the same user id. Values that must be unique among all users have separate tables: names
  * (`identities`), and the hash of every secret (`credentials`).
  *
+ * What apps synchronize is beside the list (`sync-marks.ts`). Episode actions have sequence numbers of their own: one that
+ * replaces another takes the next number. `sync_marks` are the timestamps that apps were given; `sync_clients` has what each
+ * client has seen; `feed_spellings` the feed URLs as clients wrote them.
+ *
+ * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
+ * must not be taken for one of the restored history.
+ *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
  */
@@ -95,6 +102,74 @@ const MIGRATIONS: readonly string[] = [
   alter table removals add column feed_url text not null default '';
   create index removals_by_time on removals (removed_at);
   `,
+  `
+  create table devices (
+    user_id integer not null,
+    id text not null,
+    caption text not null,
+    type text not null,
+    synced_at integer not null,
+    primary key (user_id, id)
+  ) strict, without rowid;
+
+  create table sync_marks (
+    user_id integer not null,
+    kind text not null,
+    stamp integer not null,
+    sequence integer not null,
+    primary key (user_id, kind, stamp)
+  ) strict, without rowid;
+  create unique index sync_marks_by_sequence on sync_marks (user_id, kind, sequence);
+
+  create table sync_clients (
+    user_id integer not null,
+    kind text not null,
+    client text not null,
+    sequence integer not null,
+    since integer not null,
+    start_sequence integer not null,
+    seen_at integer not null,
+    primary key (user_id, kind, client)
+  ) strict, without rowid;
+
+  create table feed_spellings (
+    user_id integer not null,
+    sequence integer not null,
+    feed blob not null,
+    client text not null,
+    url text not null,
+    recorded_at integer not null,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+  create index feed_spellings_by_feed on feed_spellings (user_id, feed);
+
+  create table episode_actions (
+    user_id integer not null,
+    sequence integer not null,
+    feed blob not null,
+    episode blob not null,
+    kind text not null,
+    podcast text not null,
+    media_url text not null,
+    guid text not null,
+    device text not null,
+    position integer not null,
+    started integer not null,
+    total integer not null,
+    acted_at integer not null,
+    beaten_at integer not null,
+    beaten_position integer not null,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+  create unique index episode_actions_by_episode on episode_actions (user_id, feed, episode, kind);
+  `,
+  `
+  create table epoch (
+    one integer primary key,
+    value blob not null
+  ) strict;
+  insert into epoch values (1, randomblob(8));
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
@@ -115,6 +190,20 @@ export function createSchema(database: DatabaseSync, version = 0, until = NEWEST
   for (const [index, step] of MIGRATIONS.entries()) {
     if (index >= version && index < until)
       database.exec(`begin immediate; ${step}; pragma user_version = ${index + 1}; commit`);
+  }
+}
+
+export function readEpoch(database: DatabaseSync): Uint8Array {
+  return database.prepare("select value from epoch").get()?.["value"] as Uint8Array;
+}
+
+/** To be called when the history of the lists may have been replaced: clients must read them again. */
+export function renewEpoch(path: string): void {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("pragma synchronous = full; insert or replace into epoch values (1, randomblob(8))");
+  } finally {
+    database.close();
   }
 }
 

@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
+import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
 import { type Authorized, type GroupAnswer, type Job, type JobAnswer, unpackChanges } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
@@ -23,6 +24,7 @@ class Writer {
   readonly #readExpiry: StatementSync;
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
+  readonly #apps: AppWriter;
   readonly #scrubber: Scrubber;
   /** Cached expiry of credentials, valid until the next account change in this group. */
   readonly #expiries = new Map<string, number>();
@@ -36,6 +38,7 @@ class Writer {
     this.#readExpiry = this.#database.prepare("select expires_at from credentials where hash = ?");
     this.#lists = new ListWriter(this.#database);
     this.#accounts = new AccountWriter(this.#database);
+    this.#apps = new AppWriter(this.#database);
     this.#scrubber = new Scrubber(this.#database);
   }
 
@@ -70,11 +73,13 @@ class Writer {
       this.#lists.flush();
       return this.#accounts.apply(job.change);
     }
-    const { user, at, maxTotal } = job;
-    const changes = unpackChanges(job.changes);
-    const list = this.#lists.open(user);
+    const list = this.#lists.open(job.user);
     if (list === undefined) return "access-revoked";
-    return { answers: changes.map((change) => list.apply(change, at, maxTotal)), sequence: list.sequence };
+    if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
+    const { at, maxTotal } = job;
+    const sequenceBefore = list.sequence;
+    const answers = unpackChanges(job.changes).map((change) => list.apply(change, at, maxTotal));
+    return { answers, sequenceBefore, sequence: list.sequence };
   }
 
   /**

@@ -11,6 +11,7 @@ import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore
 import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore } from "./engines.ts";
+import { NEWEST_VERSION } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 
 const NOW = new Date();
@@ -222,7 +223,7 @@ test("open: a server is running → shares its file; another schema version → 
   const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
   assert.equal(await removing, true);
   assert.equal((await second.page(USER, { offset: 0, size: 1 })).total, 1);
-  for (const version of [3, 5]) {
+  for (const version of [NEWEST_VERSION - 1, NEWEST_VERSION + 1]) {
     meddle(file, `pragma user_version = ${version}`);
     await assert.rejects(store.ready(), StoreUnavailable);
   }

@@ -2,13 +2,14 @@ import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
-import { type ChangeRows, toChangePage } from "../changes.ts";
+import type { AppStore } from "../app-store.ts";
 import { toOutcome } from "../list.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
-  type ChangePage,
+  type ChangeRows,
+  type ListPosition,
   type Outcome,
   type Page,
   type Piece,
@@ -21,10 +22,11 @@ import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
+import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
-import { isNewest } from "./sqlite-schema.ts";
+import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -46,14 +48,18 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 }
 
 class SqliteStore implements Store {
+  readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly apps: AppStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
+  #onChange: (user: UserId, sequence: number) => void = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
+    this.epoch = readEpoch(reader.database);
     this.#reader = reader;
     this.#writer = writer;
     this.#queue = new WriteQueue((jobs) => writer.write(jobs), options.onCommit);
@@ -64,19 +70,23 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
+    const writeApps = async ({ user, credentialHash }: Caller, change: AppChange, at: Date) =>
+      Number(await this.#write({ kind: "app", user, credentialHash, at: at.getTime(), change }, operationsOf(change)));
+    this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
   }
 
   async change(
     { user, credentialHash, maxSubscriptions: max }: Caller,
     changes: readonly Change[],
     at: Date,
-  ): Promise<{ outcomes: Outcome[]; sequence: number }> {
+  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
     const packed = packChanges(changes);
     const job = { kind: "change", user, credentialHash, at: at.getTime(), changes: packed, maxTotal: max } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
+    if (done.sequence > done.sequenceBefore) this.#onChange(user, done.sequence);
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
-    return { outcomes, sequence: done.sequence };
+    return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
   async forgetRemovals(before: Date): Promise<void> {
@@ -102,12 +112,16 @@ class SqliteStore implements Store {
     return reading(() => this.#reader.itemsAfter(user, after, size));
   }
 
-  async changesSince(user: UserId, sequence: number, limit: number): Promise<ChangePage | undefined> {
-    return toChangePage(
-      reading(() => this.#reader.changesSince(user, sequence, limit)),
-      sequence,
-      limit,
-    );
+  async sequences(users: readonly UserId[]): Promise<number[]> {
+    return reading(() => this.#reader.sequences(users));
+  }
+
+  async changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+    return reading(() => this.#reader.changeRows(user, position, limit));
+  }
+
+  watch(onChange: (user: UserId, sequence: number) => void): void {
+    this.#onChange = onChange;
   }
 
   async ready(): Promise<void> {
@@ -132,7 +146,13 @@ class SqliteStore implements Store {
 /** The user whose queue a job belongs to. */
 function userOf(job: Job): UserId {
   if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
-  return job.kind === "change" ? job.user : NOBODY;
+  return job.kind === "change" || job.kind === "app" ? job.user : NOBODY;
+}
+
+function operationsOf(change: AppChange): number {
+  if (change.kind !== "settle") return 1;
+  const { progress } = change.settlement;
+  return "actions" in progress ? progress.actions.length : 1;
 }
 
 type ItemRow = [id: Uint8Array, feedUrl: string, subscribedAt: number, sequence: number];
@@ -181,26 +201,29 @@ class Reader {
   }
 
   find(user: UserId, keys: Parameters<Store["find"]>[1]): (Subscription | undefined)[] {
-    return keys.map((key) => {
-      const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
-      return row && toSubscription(row as unknown as ItemRow);
-    });
+    // One transaction, because each statement by itself would have to lock the file.
+    return this.snapshot(() =>
+      keys.map((key) => {
+        const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
+        return row && toSubscription(row as unknown as ItemRow);
+      }),
+    );
   }
 
   page(user: UserId, { offset, size }: Window): Page {
-    return this.#snapshot(() => {
-      const { total, isDeleted } = this.#readList(user);
-      if (isDeleted) return { items: [], total };
+    return this.snapshot(() => {
+      const { total, sequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], total, sequence };
       const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
       const { from, skip } = locate(gaps, Math.min(offset, total));
       const rows = this.#items.all(user, from, size, skip) as unknown as ItemRow[];
       assertPageComplete(rows.length, { offset, size }, total);
-      return { items: rows.map(toSubscription), total };
+      return { items: rows.map(toSubscription), total, sequence };
     });
   }
 
   itemsAfter(user: UserId, after: number, size: number): Piece {
-    return this.#snapshot(() => {
+    return this.snapshot(() => {
       const { sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], last: after, sequence };
       const rows = this.#items.all(user, after + 1, size, 0) as unknown as ItemRow[];
@@ -208,13 +231,17 @@ class Reader {
     });
   }
 
-  changesSince(user: UserId, since: number, limit: number): ChangeRows {
-    return this.#snapshot(() => {
+  sequences(users: readonly UserId[]): number[] {
+    return this.snapshot(() => users.map((user) => this.#readList(user).sequence));
+  }
+
+  changeRows(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
+    return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
-      const read = <Row>(statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as Row[];
-      const items = [...read<ItemRow>(this.#added), ...read<ItemRow>(this.#updated)];
-      const removals = since === 0 ? [] : read<RemovalRow>(this.#removed);
+      const read = (statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as ItemRow[];
+      const items = [...read(this.#added), ...read(this.#updated)];
+      const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];
       return {
         sequence,
         forgottenSequence,
@@ -237,7 +264,7 @@ class Reader {
     return { sequence, total, forgottenSequence, isDeleted: false };
   }
 
-  #snapshot<T>(read: () => T): T {
+  snapshot<T>(read: () => T): T {
     try {
       this.#begin.run();
       return read();

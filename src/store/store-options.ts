@@ -11,6 +11,13 @@ export interface StoreOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
+export interface MigrateOptions {
+  /** Distribute the tables over a cluster. */
+  readonly distribute: boolean;
+  /** Give the database a new epoch, because its history may have been replaced. */
+  readonly newEpoch?: boolean;
+}
+
 /** The display name of a database: its URL without user, password and parameters. */
 export function nameOf(url: string): string {
   return url

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Accounts, isRefused } from "../../src/accounts.ts";
+import { startAppLogin } from "../../src/app-logins.ts";
 import type { Access } from "../../src/http/authenticate.ts";
 import type { Route } from "../../src/http/router.ts";
 import {
@@ -130,8 +131,9 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/subscriptions/:id": {
     GET: { access: "read", status: 200 },
-    DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
+    DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
   },
+  "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {
     POST: {
@@ -180,6 +182,9 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     GET: { access: "account", status: 200 },
     DELETE: { access: "account", status: 204, restore: replace("/v1/tokens/:id") },
   },
+  "/v1/app-logins/:token": {
+    POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
+  },
   "/join": { GET: page },
   "/openapi.json": { GET: page },
   "/docs": { GET: page },
@@ -210,9 +215,11 @@ export function expectedStatus(
   return owner === undefined || owner === holder ? status : 404;
 }
 
+/** Routes of podcast apps have credentials of their own: see access-apps.test.ts. */
+export const withoutApps = (routes: readonly Route[]) => routes.filter(({ dialect }) => dialect.app === undefined);
 /** Every path with every method that can be sent to it. */
 export const targetsOf = (routes: readonly Route[]) =>
-  routes.flatMap(({ method, path }) => withHead([method]).map((each) => ({ method: each, path })));
+  withoutApps(routes).flatMap(({ method, path }) => withHead([method]).map((each) => ({ method: each, path })));
 export const withHead = (methods: readonly string[]) =>
   methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
 
@@ -419,7 +426,7 @@ export class AccessMatrix {
   }
 
   placesOf(url: string, actor: string): Place[] {
-    if (!url.includes(":id")) return [{ path: url.replace(":name", "icon.svg"), owner: undefined }];
+    if (!url.includes(":id")) return [{ path: this.#fill(url), owner: undefined }];
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
     return [
       at(this.personOf(actor).items.get(url) ?? "", actor),
@@ -429,6 +436,10 @@ export class AccessMatrix {
       at(this.personOf(actor).items.get(url === TOKEN ? SESSION : TOKEN) ?? "", NOBODY),
       at("not-an-id", MALFORMED),
     ];
+  }
+
+  #fill(url: string): string {
+    return url.replace(":name", "icon.svg").replace(":token", startAppLogin(this.#clock.now).id);
   }
 
   #othersThan(actor: string): string[] {

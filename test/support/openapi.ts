@@ -45,6 +45,8 @@ const PLAIN = "application/vnd.api+json";
 const ATOMIC = `${PLAIN};ext="https://jsonapi.org/ext/atomic"`;
 /** Not part of the API, and not in the document. */
 const PAGES = /^\/(docs|docs\.css|join|assets\/.*)?$/;
+/** APIs of podcast apps, which others define. */
+const APPS = /^\/+(api|index\.php|ocs|subscriptions|suggestions|toplist|search|clientconfig)\b/;
 /** Required in every response. */
 const COMMON_HEADERS: Readonly<Record<string, RegExp>> = {
   vary: /^Accept(, Origin)?$/,
@@ -65,7 +67,7 @@ const operations = Object.entries(DOCUMENT.paths).map(([path, item]) => ({
 export function checkAnswer(method: string, target: string, basePath: string, answered: Answered): void {
   const path = pathOf(target, basePath);
   const isPreflight = method === "OPTIONS" && answered.status === 204;
-  if (PAGES.test(path) || isPreflight) return;
+  if (PAGES.test(path) || APPS.test(path) || isPreflight) return;
   const response = responseTo(method, path, answered.status);
   const problems = [
     ...problemsOfHeaders(response, answered),

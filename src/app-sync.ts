@@ -1,0 +1,399 @@
+import { setImmediate } from "node:timers/promises";
+import {
+  type AppStore,
+  type Client,
+  type Device,
+  type DeviceChanges,
+  isDeviceId,
+  MAX_CAPTION,
+  MAX_DEVICES,
+  type Settlement,
+  type Spelling,
+} from "./app-store.ts";
+import {
+  type EpisodeAction,
+  isWebUrl,
+  type KeyedAction,
+  looseFeed,
+  readAction,
+  type StoredAction,
+  type UploadedAction,
+} from "./episode-actions.ts";
+import { readFeedUrl } from "./feed-url.ts";
+import { readDraft } from "./imports.ts";
+import {
+  type Caller,
+  type Change,
+  type ChangeRows,
+  type Draft,
+  everySubscription,
+  isRefusal,
+  type Subscription,
+  type SubscriptionStore,
+  UNLIMITED,
+  type UserId,
+} from "./subscriptions.ts";
+import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
+
+/** What happened to the list since a timestamp. */
+export interface FeedChanges {
+  /** Feed URLs as they are stored. */
+  readonly add: readonly string[];
+  /** Every spelling in which a client may know the removed feeds. */
+  readonly remove: readonly string[];
+  readonly timestamp: number;
+}
+
+export interface ActionChanges {
+  /** In the order in which they were uploaded. */
+  readonly actions: readonly EpisodeAction[];
+  readonly timestamp: number;
+}
+
+export interface Uploaded {
+  readonly timestamp: number;
+  /** URLs that are stored otherwise than they were sent; an empty one was not accepted. */
+  readonly rewritten: readonly (readonly [sent: string, stored: string])[];
+}
+
+/** How many rows are read or written at a time, so that others get their turn. */
+const BATCH = 1_000;
+/** Spellings of one feed that are recorded. */
+const MAX_SPELLINGS_PER_FEED = 100;
+/** How stale a device's `syncedAt` may be. */
+const TOUCH_MS = 5 * 60_000;
+
+/**
+ * What podcast apps do, in whatever dialect. All clients of a user share one list and one history. A client that repeats a
+ * request, or asks for more than it needs, changes nothing.
+ */
+export class AppSync {
+  readonly #store: SubscriptionStore & { readonly apps: AppStore };
+
+  constructor(store: SubscriptionStore & { readonly apps: AppStore }) {
+    this.#store = store;
+  }
+
+  /** What the client does not know since that timestamp. Since 0, which is a first sync, nothing counts as removed. */
+  async feedsSince(caller: Caller, client: Client, since: number, at: Date): Promise<FeedChanges> {
+    const { user } = caller;
+    const state = await this.#store.apps.state(user, "feeds", client, since);
+    const { from, known } = startOf(state, since);
+    const { add, removals } = await this.#readChanges(user, from, state.sequence, since > 0);
+    const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
+    const progress = { since, from, covered: state.sequence };
+    const settlement = { kind: "feeds", client, progress, spellings: outdated } as const;
+    return { add, remove, timestamp: await this.#settle(caller, settlement, state, at) };
+  }
+
+  async #readChanges(user: UserId, from: number, upTo: number, withRemovals: boolean) {
+    const add: string[] = [];
+    const removals: Removed[] = [];
+    for (let after = from; after < upTo; ) {
+      const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
+      const rows = await this.#store.changeRows(user, position, BATCH);
+      const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
+      const page = all.slice(0, BATCH).filter(({ sequence }) => sequence <= upTo);
+      for (const row of page) {
+        if ("item" in row) add.push(row.item.feedUrl);
+        else removals.push(row);
+      }
+      after = all.length > BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+      if (after < upTo) await setImmediate();
+    }
+    return { add, removals };
+  }
+
+  /**
+   * A removal is due if the client may know the feed: it was in the list then, or the client has uploaded it. Feeds that are
+   * back in the list are not removed; if their URL is now spelled otherwise, the old spelling is recorded.
+   */
+  async #dueRemovals(
+    user: UserId,
+    client: Client,
+    removals: readonly Removed[],
+    known: number,
+  ): Promise<{ readonly remove: readonly string[]; readonly outdated: readonly Spelling[] }> {
+    const byFeed = new Map<string, Removed[]>();
+    for (const removal of removals) {
+      const reading = readFeedUrl(removal.feedUrl);
+      if ("feed" in reading) byFeed.set(reading.feed, [...(byFeed.get(reading.feed) ?? []), removal]);
+    }
+    const feeds = [...byFeed.keys()];
+    const spellings = await this.#spellings(user, feeds);
+    const current = await this.#find(user, feeds);
+    const remove = new Set<string>();
+    const outdated: Spelling[] = [];
+    for (const [feed, rows] of byFeed) {
+      const spelled = spellings.get(feed) ?? [];
+      const isDue = spelled.some((one) => one.client === client.key) || rows.some((row) => row.addedSequence <= known);
+      if (!isDue) continue;
+      const urls = new Set([...rows.map(({ feedUrl }) => feedUrl), ...spelled.map(({ url }) => url)]);
+      const listed = current.get(feed);
+      if (listed === undefined) for (const url of urls) remove.add(url);
+      else {
+        const isNews = (url: string) => url !== listed.feedUrl && !spelled.some((one) => one.url === url);
+        outdated.push(...[...urls].filter(isNews).map((url) => ({ feed, url, client: "" })));
+      }
+    }
+    return { remove: [...remove], outdated };
+  }
+
+  /** Adds, then removes. A feed in both, spelled differently, stays: the app has only changed its URL. */
+  async changeFeeds(
+    caller: Caller,
+    client: Client,
+    { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] },
+    at: Date,
+  ): Promise<Uploaded> {
+    const { user } = caller;
+    const state = await this.#store.apps.state(user, "feeds", client, 0);
+    const rewritten = new Map<string, string>();
+    const uploads = add.filter((sent) => sent.trim() !== "").map(readUpload);
+    for (const { sent, url, feed } of uploads) {
+      if (feed === undefined) rewritten.set(sent, "");
+      else if (url !== sent) rewritten.set(sent, url);
+    }
+    const wanted = new Map(uploads.toReversed().flatMap(({ feed, url }) => (feed === undefined ? [] : [[feed, url]])));
+    const listed = await this.#find(user, [...wanted.keys()]);
+    const removed = await this.#feedsToRemove(user, remove, uploads, rewritten);
+    const changes = [
+      ...uploads.flatMap(({ feed, url }) =>
+        feed !== undefined && !listed.has(feed) && wanted.get(feed) === url ? [readDraft(url) as Draft] : [],
+      ),
+      ...removed.map((feed) => ({ kind: "remove", feed }) as const),
+    ];
+    const { refused, progress } = await this.#change(caller, changes, state.sequence, at);
+    const spellings: Spelling[] = [];
+    for (const { sent, url, feed } of uploads) {
+      if (feed === undefined) continue;
+      if (refused.has(feed)) rewritten.set(sent, "");
+      else spellings.push({ feed, url, client: client.key });
+    }
+    const settlement = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
+    return { timestamp: await this.#settle(caller, settlement, state, at), rewritten: [...rewritten] };
+  }
+
+  /** Makes the list what the client has uploaded. What others add meanwhile stays. */
+  async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<Uploaded> {
+    const kept = new Set(urls.flatMap((url) => looseFeed(url) ?? []));
+    const remove: string[] = [];
+    for await (const items of everySubscription(this.#store, caller.user)) {
+      for (const { feedUrl } of items) if (!kept.has(looseFeed(feedUrl) ?? "")) remove.push(feedUrl);
+    }
+    return this.changeFeeds(caller, client, { add: urls, remove }, at);
+  }
+
+  /** Feeds that are to be removed: they are in the list, or among those that are added first. */
+  async #feedsToRemove(
+    user: UserId,
+    remove: readonly string[],
+    uploads: readonly FeedUpload[],
+    rewritten: Map<string, string>,
+  ): Promise<readonly string[]> {
+    const added = new Map(uploads.flatMap(({ sent, feed }) => (feed === undefined ? [] : [[feed, sent]])));
+    const wishes = remove.filter((sent) => sent.trim() !== "").map(readUpload);
+    const listed = await this.#find(
+      user,
+      wishes.flatMap(({ feed }) => feed ?? []),
+    );
+    const isListed = (feed: string | undefined) => feed !== undefined && (listed.has(feed) || added.has(feed));
+    const unknown = wishes.filter(({ feed }) => !isListed(feed));
+    const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
+    const feeds = wishes.flatMap(({ sent, feed }) => {
+      if (feed !== undefined && isListed(feed)) return (added.get(feed) ?? sent) === sent ? [feed] : [];
+      const found = decoded.get(looseFeed(sent) ?? "");
+      if (found === undefined && feed === undefined) rewritten.set(sent, "");
+      return found === undefined || added.has(found) ? [] : [found];
+    });
+    return [...new Set(feeds)];
+  }
+
+  /** The feeds of the list that an app may know by a percent-decoded URL. */
+  async #decodedFeeds(user: UserId): Promise<Map<string, string>> {
+    const feeds = new Map<string, string>();
+    for await (const items of everySubscription(this.#store, user)) {
+      for (const { feedUrl } of items) {
+        const [reading, loose] = [readFeedUrl(feedUrl), looseFeed(feedUrl)];
+        if (feedUrl.includes("%") && "feed" in reading && loose !== undefined) feeds.set(loose, reading.feed);
+      }
+    }
+    return feeds;
+  }
+
+  async #change(
+    caller: Caller,
+    changes: readonly Change[],
+    sequence: number,
+    at: Date,
+  ): Promise<{ readonly refused: ReadonlySet<string>; readonly progress: { before: number; after: number } }> {
+    const refused = new Set<string>();
+    let progress: { before: number; after: number } | undefined;
+    for (let start = 0; start < changes.length; start += BATCH) {
+      const batch = changes.slice(start, start + BATCH);
+      const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
+      for (const [index, outcome] of outcomes.entries()) {
+        if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
+          refused.add((batch[index] as Draft).feed);
+      }
+      // Others have written between two batches: then it is not known that the client has seen everything before.
+      const isUnbroken = progress === undefined || progress.after === sequenceBefore;
+      progress = { before: isUnbroken ? (progress?.before ?? sequenceBefore) : UNSEEN, after };
+    }
+    return { refused, progress: progress ?? { before: sequence, after: sequence } };
+  }
+
+  /** Actions that were uploaded since that timestamp; of one podcast, if a feed URL is given. */
+  async actionsSince(
+    caller: Caller,
+    client: Client,
+    since: number,
+    podcast: string | undefined,
+    at: Date,
+  ): Promise<ActionChanges> {
+    const { user } = caller;
+    const state = await this.#store.apps.state(user, "actions", client, since);
+    const actions: StoredAction[] = [];
+    const feed = podcast === undefined ? undefined : looseFeed(podcast);
+    const { from } = startOf(state, since);
+    const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
+    for await (const some of this.#actions(user, from, upTo, feed)) actions.push(...some);
+    // With a filter the client has not been sent everything.
+    const progress =
+      podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
+    return { actions, timestamp: await this.#settle(caller, { kind: "actions", client, progress }, state, at) };
+  }
+
+  /** All actions of a user, in the order in which they were uploaded. */
+  async *everyAction(user: UserId): AsyncGenerator<readonly StoredAction[]> {
+    const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
+    yield* this.#actions(user, 0, sequence, undefined);
+  }
+
+  async *#actions(
+    user: UserId,
+    from: number,
+    upTo: number,
+    feed: string | undefined,
+  ): AsyncGenerator<readonly StoredAction[]> {
+    for (let after = from; after < upTo; ) {
+      const some = await this.#store.apps.actions(user, { after, upTo, limit: BATCH, feed });
+      const last = some.at(-1);
+      if (last === undefined) return;
+      yield some;
+      after = last.sequence;
+      // A store that answers at once must not keep other requests waiting.
+      await setImmediate();
+    }
+  }
+
+  /** Records the actions that can be used. They never change the list. */
+  async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
+    const rewritten = new Map<string, string>();
+    const actions: KeyedAction[] = [];
+    for (const upload of uploads) {
+      const action = readAction(upload, at);
+      for (const member of ["podcast", "episode"] as const) {
+        const sent = upload[member];
+        if (action !== undefined && action[member] !== sent) rewritten.set(sent, action[member]);
+        else if (action === undefined && !isWebUrl(sent)) rewritten.set(sent, "");
+      }
+      if (action !== undefined) actions.push(action);
+    }
+    const devices = [...new Set(actions.flatMap(({ device }) => device ?? []))]
+      .filter(isDeviceId)
+      .slice(0, MAX_DEVICES);
+    const state = await this.#store.apps.state(caller.user, "actions", client, 0);
+    const progress = { before: state.sequence, after: state.sequence };
+    let timestamp: number | undefined;
+    for (let start = 0; start < actions.length; start += BATCH) {
+      const batch = { actions: actions.slice(start, start + BATCH) };
+      const settlement = { kind: "actions", client, progress: batch, spellings: [], devices } as const;
+      timestamp = await this.#store.apps.settle(caller, settlement, at);
+    }
+    timestamp ??= await this.#settle(caller, { kind: "actions", client, progress }, state, at);
+    return { timestamp, rewritten: [...rewritten] };
+  }
+
+  devices(user: UserId): Promise<readonly Device[]> {
+    return this.#store.apps.devices(user);
+  }
+
+  /** Creates the device, or changes what is given. `id` must be one by `isDeviceId`. */
+  saveDevice(caller: Caller, id: string, { caption, type }: DeviceChanges, at: Date): Promise<void> {
+    const changes = {
+      ...(caption === undefined ? {} : { caption: caption.slice(0, MAX_CAPTION) }),
+      ...(type === undefined ? {} : { type }),
+    };
+    return this.#store.apps.saveDevice(caller, id, changes, at);
+  }
+
+  /** False if there is no such device. An app that still uses it creates it again. */
+  forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
+    return this.#store.apps.forgetDevice(caller, id, at);
+  }
+
+  /** The timestamp for the client. Most polls find nothing new, and then nothing is written. */
+  async #settle(
+    caller: Caller,
+    settlement: Pick<Settlement, "kind" | "client"> & Partial<Settlement> & { readonly progress: Progress },
+    state: SyncState,
+    at: Date,
+  ): Promise<number> {
+    const { timestamp, newMark, newSeen } = advance(state, settlement.progress, at);
+    const { spellings = [], devices = [], client } = settlement;
+    const age = at.getTime() - (state.deviceSyncedAt?.getTime() ?? Number.NEGATIVE_INFINITY);
+    const isDeviceFresh = client.device === undefined || age < TOUCH_MS;
+    if (newMark === undefined && newSeen === undefined && spellings.length === 0 && isDeviceFresh) return timestamp;
+    return this.#store.apps.settle(caller, { ...settlement, spellings, devices }, at);
+  }
+
+  async #find(user: UserId, feeds: readonly string[]): Promise<Map<string, Subscription>> {
+    const found = new Map<string, Subscription>();
+    for (let start = 0; start < feeds.length; start += BATCH) {
+      const batch = feeds.slice(start, start + BATCH);
+      const subscriptions = await this.#store.find(
+        user,
+        batch.map((feed) => ({ feed })),
+      );
+      for (const [index, subscription] of subscriptions.entries())
+        if (subscription !== undefined) found.set(batch[index] ?? "", subscription);
+    }
+    return found;
+  }
+
+  async #spellings(user: UserId, feeds: readonly string[]): Promise<Map<string, Spelling[]>> {
+    const all: Spelling[] = [];
+    for (let start = 0; start < feeds.length; start += BATCH)
+      all.push(...(await this.#store.apps.spellings(user, feeds.slice(start, start + BATCH))));
+    return Map.groupBy(all, ({ feed }) => feed);
+  }
+
+  /** The spellings that are not recorded yet. */
+  async #unrecorded(user: UserId, spellings: readonly Spelling[]): Promise<readonly Spelling[]> {
+    const recorded = await this.#spellings(user, [...new Set(spellings.map(({ feed }) => feed))]);
+    return spellings.filter(({ feed, url, client }) => {
+      const of = recorded.get(feed) ?? [];
+      return of.length < MAX_SPELLINGS_PER_FEED && !of.some((one) => one.url === url && one.client === client);
+    });
+  }
+}
+
+type Removed = ChangeRows["removals"][number];
+
+/** A number that no client has seen. */
+const UNSEEN = -1;
+const NO_CLIENT: Client = { key: "", device: undefined };
+
+/** A feed URL that an app has sent; without a feed if it is invalid. */
+interface FeedUpload {
+  readonly sent: string;
+  readonly url: string;
+  readonly feed: string | undefined;
+}
+
+function readUpload(sent: string): FeedUpload {
+  const url = sent.trim();
+  const reading = readFeedUrl(url);
+  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
+}

@@ -1,0 +1,47 @@
+import type { SharedLimits } from "./account-store.ts";
+import { type Rate, RateLimiter, spendShared } from "./limits.ts";
+
+/** The networks of a client's address, narrow to wide. */
+export type Networks = readonly string[];
+
+/** Sign-in attempts per network and name, so that nobody can lock the right person out from elsewhere. */
+const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
+/** Attempts at any name, and new accounts, per network, which may be a household, an office or a school. */
+const ATTEMPTS_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
+/** How many times as much a wider network may do, by its prefix length. */
+const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
+
+/** Limits attempts to sign in or to create an account. */
+export class Attempts {
+  readonly #limiter = new RateLimiter();
+  readonly #shared: SharedLimits | undefined;
+
+  constructor(shared: SharedLimits | undefined) {
+    this.#shared = shared;
+  }
+
+  /**
+   * Counts an attempt for each of the networks and, if it is a guess at a password, for the name. Returns how many
+   * milliseconds to wait if there were too many. Narrow networks come first, so that one above its limit uses up
+   * nothing of its neighbours' allowance.
+   */
+  async count(networks: Networks, name: string | undefined, at: Date): Promise<number> {
+    for (const network of networks) {
+      const wait =
+        (await this.#spend(`network ${network}`, widen(ATTEMPTS_OF_NETWORK, network), at)) ||
+        (name === undefined ? 0 : await this.#spend(`guess ${network} ${name}`, widen(ATTEMPTS, network), at));
+      if (wait > 0) return wait;
+    }
+    return 0;
+  }
+
+  async #spend(key: string, rate: Rate, at: Date): Promise<number> {
+    if (this.#shared === undefined) return this.#limiter.spend(key, 1, rate, at.getTime());
+    return spendShared(this.#shared, key, 1, rate, at.getTime());
+  }
+}
+
+function widen({ burst, perMinute }: Rate, network: string): Rate {
+  const times = WIDE[network.slice(network.lastIndexOf("/"))] ?? 1;
+  return { burst: burst * times, perMinute: perMinute * times };
+}

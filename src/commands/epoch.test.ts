@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { run } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
+import { openStore } from "../store/engines.ts";
+
+const postgres = await startPostgres();
+const newFile = async () => `file:${join(temporaryFolder(), "earmark.db")}`;
+
+async function epochOf(url: string): Promise<string> {
+  const store = await openStore(url, { connections: 1 });
+  await store.close();
+  return Buffer.from(store.epoch).toString("hex");
+}
+
+async function succeed(args: readonly string[], DATABASE_URL: string): Promise<string> {
+  const { code, stderr } = await run([...args], { DATABASE_URL });
+  assert.equal(code, 0, stderr);
+  return stderr;
+}
+
+for (const [engine, newUrl] of [
+  ["SQLite", newFile],
+  ["PostgreSQL", () => postgres.database()],
+] as const) {
+  test(`epoch on ${engine}: the same database opened again → the same; another database → another`, async () => {
+    const url = await newUrl();
+    const epoch = await epochOf(url);
+    assert.match(epoch, /^[0-9a-f]{16}$/);
+    await succeed(["migrate"], url);
+    assert.equal(await epochOf(url), epoch);
+    assert.notEqual(await epochOf(await newUrl()), epoch);
+  });
+
+  test(`epoch on ${engine}: restore, copy, migrate --new-epoch → a new one each time`, async () => {
+    const [url, target] = [await newUrl(), await newUrl()];
+    const backup = join(temporaryFolder(), "backup.db");
+    await succeed(["add", "https://a.example/1"], url);
+    await succeed(["backup", backup], url);
+    const epochs = [await epochOf(url), await epochOf(target)];
+    await succeed(["restore", backup, "--yes"], target);
+    epochs.push(await epochOf(target));
+    if (engine === "SQLite") {
+      await succeed(["restore", backup, "--yes"], url);
+      epochs.push(await epochOf(url));
+    }
+    const copy = await newUrl();
+    epochs.push(await epochOf(copy));
+    await succeed(["copy", "--from", url, "--to", copy], url);
+    epochs.push(await epochOf(copy));
+    assert.match(await succeed(["migrate", "--new-epoch"], copy), /has a new epoch/);
+    epochs.push(await epochOf(copy));
+    assert.equal(new Set(epochs).size, epochs.length, epochs.join(", "));
+  });
+}

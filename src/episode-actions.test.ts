@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type KeyedAction,
+  looseFeed,
+  mergeActions,
+  readAction,
+  type StoredAction,
+  type UploadedAction,
+} from "./episode-actions.ts";
+
+const AT = new Date("2026-01-02T03:04:05.678Z");
+
+const UPLOAD: UploadedAction = {
+  ...{ podcast: "https://feeds.example/a", episode: "https://media.example/1", guid: undefined, device: undefined },
+  ...{ kind: "play", actedAt: undefined, position: 10, started: 0, total: 100 },
+};
+const read = (more: Partial<UploadedAction> = {}) => readAction({ ...UPLOAD, ...more }, AT);
+const seconds = (time: string) => new Date(`2026-01-02T03:${time}Z`);
+
+test("action: no time, a time far ahead or none at all → the time of the upload, in whole seconds", () => {
+  for (const actedAt of [undefined, seconds("09:06"), new Date(Number.NaN), new Date(-1)])
+    assert.deepEqual([read({ actedAt })?.actedAt, read({ actedAt })?.isUndated], [seconds("04:05"), true]);
+  assert.deepEqual(read({ actedAt: seconds("09:05.678") })?.actedAt, seconds("09:05"));
+});
+
+test("action: started and total → only together and with a position, only of a play", () => {
+  const progress = (more: Partial<UploadedAction>) => {
+    const { position, started, total } = read(more) ?? {};
+    return [position, started, total];
+  };
+  assert.deepEqual(progress({ position: 9.9, started: 1.2 }), [9, 1, 100]);
+  assert.deepEqual(progress({ total: -1 }), [10, undefined, undefined]);
+  assert.deepEqual(progress({ kind: "new" }), [undefined, undefined, undefined]);
+  assert.deepEqual(progress({ position: 0 }), [0, 0, 100]);
+});
+
+test("action: a play without a usable position, bad URLs, a NUL → undefined", () => {
+  for (const position of [undefined, -1, Number.NaN, 2 ** 31]) assert.equal(read({ position }), undefined);
+  for (const episode of ["", "x", "file:///x", `https://x.example/${"x".repeat(2_048)}`, "https://x.example/\0"])
+    assert.equal(read({ episode }), undefined);
+  assert.equal(read({ podcast: "antennapod_local:1" }), undefined);
+  assert.equal(read({ guid: "\ud800" }), undefined);
+});
+
+test("loose feed: percent-decoded in full or in part → the same feed", () => {
+  const spellings = [
+    "https://x.example/a%3Ab%20c%2Fd%ff",
+    "http://X.example/a:b%20c%2Fd%ff/",
+    "https://x.example/a:b c/d%ff",
+  ];
+  assert.equal(new Set(spellings.map(looseFeed)).size, 1);
+  assert.equal(looseFeed("x y"), undefined);
+});
+
+const action = (position: number, time: string): KeyedAction =>
+  read({ position, actedAt: seconds(time) }) ?? assert.fail();
+const stored = (position: number, time: string, more: Partial<StoredAction> = {}): StoredAction => ({
+  ...action(position, time),
+  ...{ sequence: 3, beaten: undefined },
+  ...more,
+});
+
+test("merge: a new action, a later one, an equal time with other values → written", () => {
+  for (const present of [undefined, stored(10, "02:00"), stored(11, "03:00")]) {
+    const { written, replaced, last, isBeaten } = mergeActions([action(10, "03:00")], [present], 7);
+    assert.deepEqual(
+      written.map(({ sequence, position }) => [sequence, position]),
+      [[8, 10]],
+    );
+    assert.deepEqual([replaced, last, isBeaten], [present === undefined ? [] : [3], 8, false]);
+  }
+});
+
+test("merge: the same action again, in storage or in the batch → nothing", () => {
+  const same = action(10, "03:00");
+  assert.deepEqual(mergeActions([same], [stored(10, "03:00")], 7).written, []);
+  assert.deepEqual(
+    mergeActions([same, same], [undefined, undefined], 7).written.map(({ sequence }) => sequence),
+    [8],
+  );
+});
+
+test("merge: a play that loses → the winner again under a new number; repeated or older → nothing", () => {
+  const first = mergeActions([action(5, "02:00")], [stored(10, "03:00")], 7);
+  assert.deepEqual([first.replaced, first.last, first.isBeaten], [[3], 8, true]);
+  const [winner = assert.fail()] = first.written;
+  assert.deepEqual([winner.position, winner.beaten?.position], [10, 5]);
+  for (const older of [action(5, "02:00"), action(4, "01:00")])
+    assert.deepEqual(mergeActions([older], [winner], 8).written, []);
+  assert.equal(mergeActions([action(6, "02:30")], [winner], 8).isBeaten, true);
+  // What the winner itself has replaced is known to have lost.
+  const [later = assert.fail()] = mergeActions([action(7, "04:00")], [winner], 8).written;
+  assert.deepEqual(mergeActions([action(10, "03:00")], [later], 9).written, []);
+});
+
+test("merge: an undated action → wins over one that a clock slightly ahead has dated later", () => {
+  const undated = read() ?? assert.fail();
+  const { written, isBeaten } = mergeActions([undated], [stored(99, "08:00")], 7);
+  assert.deepEqual([written[0]?.position, written[0]?.actedAt, isBeaten], [10, seconds("08:00"), false]);
+});
+
+test("merge: other kinds that lose → nothing", () => {
+  const kind = { kind: "download", position: undefined, started: undefined, total: undefined } as const;
+  const older = { ...action(1, "02:00"), ...kind };
+  assert.deepEqual(mergeActions([older], [stored(1, "03:00", kind)], 7).written, []);
+});

@@ -1,0 +1,170 @@
+import { readFeedUrl } from "./feed-url.ts";
+
+export const ACTION_KINDS = ["play", "download", "delete", "new", "flattr"] as const;
+export type ActionKind = (typeof ACTION_KINDS)[number];
+
+/** What happened to an episode on some device. An episode has at most one action of each kind: the latest. */
+export interface EpisodeAction {
+  /** Feed URL, as the app spelled it. */
+  readonly podcast: string;
+  /** Media URL. */
+  readonly episode: string;
+  readonly guid: string | undefined;
+  /** Id of the device. */
+  readonly device: string | undefined;
+  readonly kind: ActionKind;
+  /** When it happened, in whole seconds. */
+  readonly actedAt: Date;
+  /** In seconds. Only a play has these: the position alone or all three. */
+  readonly position: number | undefined;
+  readonly started: number | undefined;
+  readonly total: number | undefined;
+}
+
+/** An action as an app sends it. Anything in it may be unusable. */
+export type UploadedAction = Omit<EpisodeAction, "actedAt"> & { readonly actedAt: Date | undefined };
+
+/** An action with the feed that it is looked up by. */
+export interface KeyedAction extends EpisodeAction {
+  readonly feed: string;
+  /** The app gave no usable time: `actedAt` is that of the upload, and no action that was uploaded earlier is later. */
+  readonly isUndated: boolean;
+}
+
+/** An action with the number under which it was uploaded. */
+export interface StoredAction extends EpisodeAction {
+  readonly sequence: number;
+  /** The latest of the uploads that this action has won against: its time, and its position. */
+  readonly beaten: Beaten | undefined;
+}
+
+export type Beaten = Pick<EpisodeAction, "actedAt" | "position">;
+
+export const MAX_ACTIONS = 200_000;
+/** How many more than necessary are evicted at a time, so that not every upload has to look for the oldest. */
+export const EVICTED_SPARE = 2_000;
+export const MAX_MEDIA_URL = 2_048;
+export const MAX_GUID = 1_024;
+/** Clocks of phones differ by this much. A later time is replaced by the server's, or it would win for ever. */
+const MAX_AHEAD_MS = 5 * 60_000;
+const MAX_SECONDS = 2 ** 31 - 1;
+
+/** The action as it is stored; undefined if it cannot be used. */
+export function readAction(upload: UploadedAction, at: Date): KeyedAction | undefined {
+  const { kind, device, guid } = upload;
+  const podcast = upload.podcast.trim();
+  const episode = upload.episode.trim();
+  const feed = looseFeed(podcast);
+  if (feed === undefined || !isMediaUrl(episode)) return undefined;
+  if (guid !== undefined && (guid.length > MAX_GUID || !isStorable(guid))) return undefined;
+  const progress = readProgress(upload);
+  // Apps take a play without a position for one at the very beginning.
+  if (kind === "play" && progress.position === undefined) return undefined;
+  return { podcast, episode, feed, guid: guid || undefined, device, kind, ...readTime(upload, at), ...progress };
+}
+
+function readTime({ actedAt }: UploadedAction, at: Date): Pick<KeyedAction, "actedAt" | "isUndated"> {
+  const time = actedAt?.getTime() ?? Number.NaN;
+  const isUndated = !(time >= 0 && time <= at.getTime() + MAX_AHEAD_MS);
+  return { actedAt: new Date(Math.floor((isUndated ? at.getTime() : time) / 1_000) * 1_000), isUndated };
+}
+
+function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, "position" | "started" | "total"> {
+  const [position, started, total] = [upload.position, upload.started, upload.total].map((seconds) => {
+    const whole = Math.floor(seconds ?? -1);
+    return kind === "play" && whole >= 0 && whole <= MAX_SECONDS ? whole : undefined;
+  });
+  const isComplete = position !== undefined && started !== undefined && total !== undefined;
+  return isComplete ? { position, started, total } : { position, started: undefined, total: undefined };
+}
+
+/**
+ * What is written under the numbers after `sequence`, and the numbers of what it replaces. `stored[N]` is the action of the
+ * same feed, episode and kind as upload N.
+ *
+ * A play that loses was made by a clock that is behind, and its client now has another position than everybody else. So
+ * the winner is written again under a new number, and the client has to be sent it: `isBeaten`. Repeating such an upload
+ * changes nothing.
+ */
+export function mergeActions(
+  uploads: readonly KeyedAction[],
+  stored: readonly (StoredAction | undefined)[],
+  sequence: number,
+): {
+  readonly written: readonly ActionToWrite[];
+  readonly replaced: readonly number[];
+  last: number;
+  isBeaten: boolean;
+} {
+  const winners = new Map<string, ActionToWrite>();
+  const replaced = new Set<number>();
+  let [last, isBeaten] = [sequence, false];
+  for (const [index, sent] of uploads.entries()) {
+    const key = `${sent.kind} ${sent.feed}\n${sent.episode}`;
+    const present = winners.get(key) ?? stored[index];
+    const upload = sent.isUndated && present !== undefined ? { ...sent, actedAt: later(sent, present) } : sent;
+    const isWinner = present === undefined || replaces(upload, present);
+    if (!isWinner && isRepeated(upload, present)) continue;
+    if (present !== undefined && present.sequence <= sequence) replaced.add(present.sequence);
+    last += 1;
+    const [winner, beaten] = isWinner ? [upload, present] : [present, upload];
+    isBeaten ||= !isWinner;
+    winners.set(key, { ...winner, feed: upload.feed, sequence: last, beaten });
+  }
+  return { written: [...winners.values()], replaced: [...replaced], last, isBeaten };
+}
+
+export type ActionToWrite = StoredAction & Pick<KeyedAction, "feed">;
+
+function isRepeated({ kind, actedAt, position }: EpisodeAction, present: StoredAction): boolean {
+  if (kind !== "play" || actedAt.getTime() === present.actedAt.getTime()) return true;
+  const difference = actedAt.getTime() - (present.beaten?.actedAt.getTime() ?? 0);
+  return difference < 0 || (difference === 0 && position === present.beaten?.position);
+}
+
+function later(one: EpisodeAction, other: EpisodeAction): Date {
+  return one.actedAt > other.actedAt ? one.actedAt : other.actedAt;
+}
+
+/** Whether an uploaded action replaces the stored one of its kind. A repeated upload does not. */
+function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
+  const difference = upload.actedAt.getTime() - stored.actedAt.getTime();
+  if (difference !== 0) return difference > 0;
+  return MEMBERS.some((member) => upload[member] !== stored[member]);
+}
+
+const MEMBERS = ["position", "started", "total", "device", "guid", "podcast"] as const;
+
+/**
+ * The feed of a URL that an app may have percent-decoded: Kasts decodes all of it, AntennaPod only colons. Used to look
+ * feeds up, never to add them.
+ */
+export function looseFeed(url: string): string | undefined {
+  const reading = readFeedUrl(url.trim().replaceAll(/\s/g, encodeURIComponent));
+  return "feed" in reading ? percentDecode(reading.feed) : undefined;
+}
+
+/** Leaves what is not valid UTF-8 as it is. */
+function percentDecode(text: string): string {
+  if (!text.includes("%")) return text;
+  return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      return encoded;
+    }
+  });
+}
+
+function isMediaUrl(url: string): boolean {
+  return url.length <= MAX_MEDIA_URL && isWebUrl(url) && isStorable(url);
+}
+
+export function isWebUrl(text: string): boolean {
+  return /^\s*https?:\/\/[^/?#]/i.test(text);
+}
+
+/** PostgreSQL stores neither NUL nor lone surrogates. */
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}

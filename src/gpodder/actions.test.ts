@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EpisodeAction } from "../episode-actions.ts";
+import { RequestFailure } from "../errors.ts";
+import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, writeActions } from "./actions.ts";
+
+const PLAY = { podcast: "https://a.example/feed", episode: "https://a.example/1.mp3", action: "play" };
+
+const readOne = (more: object) => readActions([{ ...PLAY, ...more }])[0];
+const write = (action: EpisodeAction) => JSON.parse([...writeActions([action], 1_800_000_000)].join(""));
+
+const STORED: EpisodeAction = {
+  podcast: PLAY.podcast,
+  episode: PLAY.episode,
+  guid: "g-1",
+  device: "phone",
+  kind: "play",
+  actedAt: new Date("2024-07-01T10:00:00Z"),
+  position: 20,
+  started: 10,
+  total: 30,
+};
+
+test("actions: every spelling of a kind → lower case", () => {
+  for (const kind of ["play", "download", "delete", "new", "flattr"])
+    for (const action of [kind, kind.toUpperCase(), `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`])
+      assert.equal(readOne({ action })?.kind, kind);
+});
+
+test("actions: items that cannot be read → left out, the others stay", () => {
+  const bad = [
+    null,
+    7,
+    "text",
+    [],
+    {},
+    { ...PLAY, podcast: null },
+    { ...PLAY, episode: 1 },
+    { ...PLAY, action: "listen" },
+    { ...PLAY, action: null },
+    { ...PLAY, timestamp: "yesterday" },
+    { ...PLAY, timestamp: "2024-02-30T10:00:00" },
+    { ...PLAY, timestamp: 5 },
+  ];
+  const read = readActions([...bad, PLAY, ...bad, { ...PLAY, action: "NEW" }]);
+  assert.deepEqual(
+    read.map(({ kind }) => kind),
+    ["play", "new"],
+  );
+  assert.deepEqual(readActions([]), []);
+});
+
+test("actions: numbers as integer, float or text → rounded down; anything else → none", () => {
+  for (const [sent, expected] of [
+    [12, 12],
+    [12.9, 12],
+    ["12", 12],
+    ["12.9", 12],
+    [0, 0],
+    [-1, undefined],
+    ["-1", undefined],
+    [null, undefined],
+    ["", undefined],
+    ["twelve", undefined],
+    [2 ** 31, undefined],
+    [[12], undefined],
+  ] as const)
+    assert.deepEqual(readOne({ position: sent, started: sent, total: sent })?.position, expected, String(sent));
+});
+
+test("actions: extra members, null guid, invalid device → ignored", () => {
+  const read = readOne({ id: 3, guid: null, device: "my phone!", playedDuration: 7 });
+  assert.equal(read?.guid, undefined);
+  assert.equal(read?.device, undefined);
+  assert.equal(readOne({ guid: " g ", device: "my-phone.2" })?.guid, " g ");
+  assert.equal(readOne({ device: "my-phone.2" })?.device, "my-phone.2");
+});
+
+test("actions: no timestamp → left to the server's clock", () => {
+  for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
+});
+
+test("actions: a body that is no array, or too long → refused", () => {
+  for (const document of [{}, null, "x", 1]) assert.throws(() => readActions(document), RequestFailure);
+  const one = {};
+  assert.throws(
+    () => readActions(new Array(MAX_UPLOADED_ACTIONS + 1).fill(one)),
+    (error: RequestFailure) => error.error.status === 413,
+  );
+  assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill(one)), []);
+});
+
+test("actions: a play → lower case, bare UTC time, all three numbers", () => {
+  assert.deepEqual(write(STORED), {
+    actions: [
+      {
+        podcast: PLAY.podcast,
+        episode: PLAY.episode,
+        guid: "g-1",
+        device: "phone",
+        action: "play",
+        timestamp: "2024-07-01T10:00:00",
+        started: 10,
+        position: 20,
+        total: 30,
+      },
+    ],
+    timestamp: 1_800_000_000,
+  });
+});
+
+test("actions: no guid, device or numbers → no such members", () => {
+  const { actions } = write({ ...STORED, guid: undefined, device: undefined, started: undefined, total: undefined });
+  assert.deepEqual(Object.keys(actions[0]), ["podcast", "episode", "action", "timestamp", "position"]);
+  for (const kind of ["download", "delete", "new", "flattr"] as const) {
+    const [written] = write({ ...STORED, kind }).actions;
+    assert.deepEqual(Object.keys(written), ["podcast", "episode", "guid", "device", "action", "timestamp"]);
+  }
+});
+
+test("actions: none → an empty array", () => {
+  assert.equal([...writeActions([], 5)].join(""), '{"actions":[],"timestamp":5}');
+});
+
+test("actions: query with a device or aggregated → ignored", () => {
+  assert.deepEqual(readActionsQuery("since=5&device=x&aggregated=true"), { since: 5, podcast: undefined });
+  assert.deepEqual(readActionsQuery("podcast=https%3A%2F%2Fa.example%2F"), { since: 0, podcast: "https://a.example/" });
+});

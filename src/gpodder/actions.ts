@@ -1,0 +1,78 @@
+import { isDeviceId } from "../app-store.ts";
+import { ACTION_KINDS, type ActionKind, type EpisodeAction, type UploadedAction } from "../episode-actions.ts";
+import { failure } from "../errors.ts";
+import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
+
+/** Maximum number of actions in a request. */
+export const MAX_UPLOADED_ACTIONS = 100_000;
+
+/**
+ * Reads uploaded actions, and leaves out those that it cannot read: an app repeats the whole upload until the server
+ * accepts it, so an action that is refused would block all others.
+ */
+export function readActions(document: unknown): UploadedAction[] {
+  if (!Array.isArray(document))
+    throw failure("malformed-document", { reason: "The body must be a JSON array of episode actions" });
+  const max = MAX_UPLOADED_ACTIONS;
+  if (document.length > max) throw failure("too-many-operations", { count: document.length, max, meta: { max } });
+  return document.flatMap((item) => readUpload(item) ?? []);
+}
+
+function readUpload(item: unknown): UploadedAction | undefined {
+  if (!isObject(item)) return undefined;
+  const { podcast, episode, guid, device } = item;
+  const kind = readKind(item["action"]);
+  const actedAt = readActionTime(item["timestamp"]);
+  if (typeof podcast !== "string" || typeof episode !== "string" || kind === undefined || actedAt === "unreadable")
+    return undefined;
+  return {
+    podcast,
+    episode,
+    guid: typeof guid === "string" && guid !== "" ? guid : undefined,
+    device: typeof device === "string" && isDeviceId(device) ? device : undefined,
+    kind,
+    actedAt,
+    position: readWholeNumber(item["position"]),
+    started: readWholeNumber(item["started"]),
+    total: readWholeNumber(item["total"]),
+  };
+}
+
+const KINDS: ReadonlySet<string> = new Set(ACTION_KINDS);
+
+function readKind(value: unknown): ActionKind | undefined {
+  const kind = typeof value === "string" ? value.toLowerCase() : "";
+  return KINDS.has(kind) ? (kind as ActionKind) : undefined;
+}
+
+function readActionTime(value: unknown): Date | "unreadable" | undefined {
+  if (value === undefined || value === null || value === "") return undefined;
+  return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
+}
+
+/** `device` and `aggregated` make no difference: apps need what other devices did, and only the latest is stored. */
+export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
+  return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
+}
+
+/** The pieces of a response with actions. */
+export function* writeActions(
+  actions: readonly EpisodeAction[],
+  timestamp: number,
+  write: (action: EpisodeAction) => object = toDocument,
+): Generator<string> {
+  yield '{"actions":[';
+  let separator = "";
+  for (const action of actions) {
+    yield separator + JSON.stringify(write(action));
+    separator = ",";
+  }
+  yield `],"timestamp":${timestamp}}`;
+}
+
+/** Members without a value are left out: gPodder and Music Assistant reject a response with null or -1 in it. */
+function toDocument({ kind, actedAt, ...action }: EpisodeAction): object {
+  const { podcast, episode, guid, device, started, position, total } = action;
+  const progress = kind === "play" ? { started, position, total } : {};
+  return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };
+}

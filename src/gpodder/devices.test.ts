@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { RequestFailure } from "../errors.ts";
+import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
+
+const device = (id: string) => ({ id, caption: "Phone", type: "mobile", syncedAt: new Date(0) }) as const;
+
+test("devices: given members → changed; missing or empty ones → left as they are", () => {
+  assert.deepEqual(readDevice({ caption: " My phone ", type: "Mobile" }), { caption: "My phone", type: "mobile" });
+  assert.deepEqual(readDevice({ caption: "", type: null }), {});
+  assert.deepEqual(readDevice({}), {});
+});
+
+test("devices: a type that gPodder does not know → other", () => {
+  for (const type of ["tablet", "", "watch"]) assert.deepEqual(readDevice({ type }), { type: "other" });
+});
+
+test("devices: a long caption → cut at 100 characters", () => {
+  assert.equal(Array.from(readDevice({ caption: "😀".repeat(200) }).caption ?? "").length, 100);
+});
+
+test("devices: no object → refused", () => {
+  for (const document of [null, [], "x"])
+    assert.throws(
+      () => readDevice(document),
+      (error: RequestFailure) => error.error.status === 400,
+    );
+});
+
+test("devices: listed → exactly the members of the API", () => {
+  assert.deepEqual(JSON.parse(writeDevices([device("a")], 7)), [
+    { id: "a", caption: "Phone", type: "mobile", subscriptions: 7 },
+  ]);
+});
+
+test("devices: fewer than two → not synchronized; more → one group", () => {
+  assert.deepEqual(JSON.parse(writeSyncGroups([])), { synchronized: [], "not-synchronized": [] });
+  assert.deepEqual(JSON.parse(writeSyncGroups([device("a")])), { synchronized: [], "not-synchronized": ["a"] });
+  assert.deepEqual(JSON.parse(writeSyncGroups([device("a"), device("b")])), {
+    synchronized: [["a", "b"]],
+    "not-synchronized": [],
+  });
+});

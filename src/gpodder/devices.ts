@@ -1,0 +1,42 @@
+import { DEVICE_TYPES, type Device, type DeviceChanges, type DeviceType, MAX_CAPTION } from "../app-store.ts";
+import { failure } from "../errors.ts";
+import { isObject } from "./values.ts";
+
+/** Reads the name and the type of a device. What is left out or empty stays as it is. */
+export function readDevice(document: unknown): DeviceChanges {
+  if (!isObject(document))
+    throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });
+  const { caption, type } = document;
+  const text = typeof caption === "string" ? cut(caption.trim()) : "";
+  return { ...(text === "" ? {} : { caption: text }), ...(typeof type === "string" ? { type: readType(type) } : {}) };
+}
+
+const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
+
+/** Some apps have more types, but gPodder rejects a list of devices with one that it does not know. */
+function readType(type: string): DeviceType {
+  const lower = type.toLowerCase();
+  return TYPES.has(lower) ? (lower as DeviceType) : "other";
+}
+
+function cut(text: string): string {
+  const characters = Array.from(
+    text
+      .slice(0, 2 * MAX_CAPTION)
+      .toWellFormed()
+      .replaceAll("\0", ""),
+  );
+  return characters.slice(0, MAX_CAPTION).join("");
+}
+
+/** All devices share the account's list, so each has as many subscriptions as the account. */
+export function writeDevices(devices: readonly Device[], subscriptions: number): string {
+  return JSON.stringify(devices.map(({ id, caption, type }) => ({ id, caption, type, subscriptions })));
+}
+
+/** All devices are synchronized with each other, as soon as there are two. */
+export function writeSyncGroups(devices: readonly Device[]): string {
+  const ids = devices.map(({ id }) => id);
+  const isGroup = ids.length > 1;
+  return JSON.stringify({ synchronized: isGroup ? [ids] : [], "not-synchronized": isGroup ? [] : ids });
+}

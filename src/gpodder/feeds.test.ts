@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { RequestFailure } from "../errors.ts";
+import {
+  MAX_FEEDS,
+  readFeedChanges,
+  readFeedLines,
+  readFeedList,
+  requireNoContradiction,
+  writeFeedChanges,
+  writeFeedLines,
+  writeFeedList,
+  writeUploaded,
+} from "./feeds.ts";
+
+const hasStatus = (status: number) => (error: RequestFailure) => error.error.status === status;
+const A = "https://a.example/feed";
+const B = "https://b.example/feed";
+
+async function* lists() {
+  yield [A].map((feedUrl) => ({ id: "1", feedUrl, subscribedAt: new Date(0) }));
+  yield [B].map((feedUrl) => ({ id: "2", feedUrl, subscribedAt: new Date(0) }));
+}
+
+async function textOf(pieces: AsyncIterable<string>): Promise<string> {
+  let text = "";
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
+test("feeds: members missing, null, or with other things in them → what can be read", () => {
+  assert.deepEqual(readFeedChanges({}), { add: [], remove: [] });
+  assert.deepEqual(readFeedChanges({ add: null, remove: [A], timestamp: 5 }), { add: [], remove: [A] });
+  assert.deepEqual(readFeedChanges({ add: [A, "", null, 5, "antennapod_local:x"] }), {
+    add: [A, "antennapod_local:x"],
+    remove: [],
+  });
+});
+
+test("feeds: no object, or no arrays → refused", () => {
+  for (const document of [null, [], "x", 1, { add: A }, { remove: {} }])
+    assert.throws(() => readFeedChanges(document), hasStatus(400));
+  assert.throws(() => readFeedChanges({ add: new Array(MAX_FEEDS + 1).fill(A) }), hasStatus(413));
+});
+
+test("feeds: the same URL added and removed → refused", () => {
+  assert.throws(() => requireNoContradiction({ add: [B, A], remove: [A] }), hasStatus(400));
+  requireNoContradiction({ add: [A], remove: [B, `${A}/`] });
+});
+
+test("feeds: responses → every member is there", () => {
+  assert.equal(writeFeedChanges({ add: [], remove: [] }, 5), '{"add":[],"remove":[],"timestamp":5}');
+  assert.equal(writeUploaded(5, [["bad", ""]]), '{"timestamp":5,"update_urls":[["bad",""]]}');
+});
+
+test("feeds: whole lists → every format", async () => {
+  assert.deepEqual(readFeedList([A, { url: B }, { feed: B }, 5, ""]), [A, B]);
+  assert.throws(() => readFeedList({}), hasStatus(400));
+  assert.deepEqual(readFeedLines(`${A}\r\n\n  ${B}  \n`), [A, B]);
+  assert.deepEqual(JSON.parse(await textOf(writeFeedList(lists(), (url) => url))), [A, B]);
+  assert.equal(await textOf(writeFeedLines(lists())), `${A}\n${B}\n`);
+});

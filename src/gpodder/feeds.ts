@@ -1,0 +1,100 @@
+import { failure } from "../errors.ts";
+import type { Subscription } from "../subscriptions.ts";
+import { isObject } from "./values.ts";
+
+/** Most feeds in one request. */
+export const MAX_FEEDS = 50_000;
+
+/** URLs as the app wrote them. */
+export interface ChangedFeeds {
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
+/** Reads the feeds that an app has added and removed. What is not a string is left out. */
+export function readFeedChanges(document: unknown): ChangedFeeds {
+  if (!isObject(document))
+    throw failure("malformed-document", { reason: "The body must be a JSON object with `add` and `remove`" });
+  const changes = { add: readUrls(document["add"], "add"), remove: readUrls(document["remove"], "remove") };
+  const count = changes.add.length + changes.remove.length;
+  if (count > MAX_FEEDS) throw tooManyFeeds(count);
+  return changes;
+}
+
+function readUrls(value: unknown, member: string): string[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value))
+    throw failure("malformed-document", { reason: `\`${member}\` must be an array of feed URLs` });
+  return value.filter((url) => typeof url === "string" && url !== "");
+}
+
+/** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue. */
+export function requireNoContradiction({ add, remove }: ChangedFeeds): void {
+  const added = new Set(add);
+  if (remove.some((url) => added.has(url)))
+    throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
+}
+
+export function writeFeedChanges({ add, remove }: ChangedFeeds, timestamp: number): string {
+  return JSON.stringify({ add, remove, timestamp });
+}
+
+/** `rewritten` has pairs of a URL as it was sent and as it is stored, which is empty if it was ignored. */
+export function writeUploaded(timestamp: number, rewritten: readonly (readonly [string, string])[]): string {
+  return JSON.stringify({ timestamp, update_urls: rewritten });
+}
+
+/** Reads a whole list of feeds: a JSON array of URLs or of objects with a `url`. */
+export function readFeedList(document: unknown): string[] {
+  if (!Array.isArray(document))
+    throw failure("malformed-document", { reason: "The body must be a JSON array of feed URLs" });
+  if (document.length > MAX_FEEDS) throw tooManyFeeds(document.length);
+  return document
+    .map((item) => (isObject(item) ? item["url"] : item))
+    .filter((url) => typeof url === "string" && url !== "");
+}
+
+/** Reads a list of feeds with one URL per line. */
+export function readFeedLines(text: string): string[] {
+  const urls = text.split(/[\r\n]+/).flatMap((line) => line.trim() || []);
+  if (urls.length > MAX_FEEDS) throw tooManyFeeds(urls.length);
+  return urls;
+}
+
+function tooManyFeeds(count: number) {
+  return failure("too-many-operations", { count, max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
+}
+
+/** A podcast as the gPodder API describes it. The server does not read feeds, so all but the URL is empty. */
+export function toPodcast(url: string): object {
+  return {
+    url,
+    title: url,
+    author: "",
+    description: "",
+    subscribers: 0,
+    logo_url: null,
+    scaled_logo_url: null,
+    website: "",
+    mygpo_link: "",
+  };
+}
+
+type Lists = AsyncIterable<readonly Subscription[]>;
+
+/** The pieces of a JSON array with every feed. */
+export async function* writeFeedList(lists: Lists, write: (url: string) => unknown): AsyncGenerator<string> {
+  let separator = "[";
+  for await (const list of lists) {
+    for (const { feedUrl } of list) {
+      yield separator + JSON.stringify(write(feedUrl));
+      separator = ",\n";
+    }
+  }
+  yield separator === "[" ? "[]" : "]";
+}
+
+/** One feed URL per line. */
+export async function* writeFeedLines(lists: Lists): AsyncGenerator<string> {
+  for await (const list of lists) for (const { feedUrl } of list) yield `${feedUrl}\n`;
+}

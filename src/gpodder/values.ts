@@ -1,0 +1,47 @@
+import { failure } from "../errors.ts";
+
+/** The largest integer that every app can read. */
+const MAX_INTEGER = 2 ** 31 - 1;
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A whole number from 0, which apps also send as a float or a string; undefined for anything else. */
+export function readWholeNumber(value: unknown): number | undefined {
+  const number = typeof value === "string" && /^\s*\d{1,15}(\.\d*)?\s*$/.test(value) ? Number(value) : value;
+  if (typeof number !== "number" || !(number >= 0)) return undefined;
+  const whole = Math.floor(number);
+  return whole <= MAX_INTEGER ? whole : undefined;
+}
+
+const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?$/i;
+
+/** Reads a timestamp to the second. Without a zone it is UTC, never the zone of this machine. */
+export function readTimestamp(text: string): Date | undefined {
+  const [, date, time, zone = "Z"] = TIMESTAMP.exec(text.slice(0, 64).trim()) ?? [];
+  if (date === undefined || time === undefined) return undefined;
+  const [, hours, minutes = "00"] = /^([+-]\d{2}):?(\d{2})?$/.exec(zone) ?? [];
+  const read = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
+  // An impossible date such as 30 February would become another one.
+  return Number.isNaN(read.getTime()) || !isDate(date) ? undefined : read;
+}
+
+function isDate(date: string): boolean {
+  const read = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(read.getTime()) && read.toISOString().startsWith(date);
+}
+
+/** UTC without a zone: the only form that every app reads correctly. */
+export function writeTimestamp(at: Date): string {
+  return at.toISOString().slice(0, 19);
+}
+
+/** `since` of a query, in seconds; 0 means "from the beginning". Other parameters are ignored. */
+export function readSince(query: string): number {
+  const text = new URLSearchParams(query).get("since")?.trim() ?? "";
+  if (text === "") return 0;
+  if (!/^\d{1,15}(\.\d*)?$/.test(text))
+    throw failure("invalid-query", { parameter: "since", reason: "must be a timestamp in seconds, or 0" });
+  return Math.floor(Number(text));
+}

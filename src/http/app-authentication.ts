@@ -1,0 +1,158 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { isRefused } from "../accounts.ts";
+import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../app-sign-in.ts";
+import type { Client as AppClient } from "../app-store.ts";
+import { isDeviceId } from "../app-store.ts";
+import { failure, type RequestFailure } from "../errors.ts";
+import { type Authenticate, type Principal, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
+import type { ReadClient } from "./client-address.ts";
+import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
+import type { Request, Response } from "./exchange.ts";
+import type { Params, Route } from "./router.ts";
+
+/** The name that apps expect. */
+const COOKIE = "sessionid";
+const MAX_SESSION_COOKIES = 4;
+const MAX_USER_AGENT = 100;
+const DEVICE_IDS = "A device id has 1 to 64 characters: letters, digits, dots, hyphens and underscores";
+/** URL-safe base64 too, which the add-on of Kodi sends. */
+const BASIC = /^basic +([\w+/-]+=*) *$/i;
+
+export type AuthenticateApp = (
+  request: Request,
+  response: Response,
+  route: Pick<Route, "access" | "dialect">,
+  params: Params,
+) => Promise<Principal>;
+
+export function clearAppCookie(response: Response, basePath: string): void {
+  response.setHeader("set-cookie", `${COOKIE}=; Path=${basePath}/; Max-Age=0; HttpOnly; SameSite=Strict`);
+}
+
+interface AppAuthenticationOptions {
+  readonly authenticate: Authenticate;
+  /** Undefined on a server without accounts. */
+  readonly signIn: AppSignIn | undefined;
+  readonly readClient: ReadClient;
+  readonly basePath: string;
+  readonly clock: () => Date;
+}
+
+/**
+ * Finds out which user a podcast app acts for, and which installation it is. Every response to a request with a password
+ * or token opens a session. Apps may send an old session beside their credentials, so those are what counts.
+ */
+export function createAppAuthentication(options: AppAuthenticationOptions): AuthenticateApp {
+  const { authenticate, signIn, readClient, basePath, clock } = options;
+
+  const setCookie = ({ raw }: Request, response: Response, session: string) => {
+    const secure = readClient(raw).isHttps ? "; Secure" : "";
+    const age = Math.floor(APP_SESSION_MS / 1_000);
+    response.setHeader(
+      "set-cookie",
+      `${COOKIE}=${session}; Path=${basePath}/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`,
+    );
+  };
+
+  /** Without accounts a session only tells which device it is. */
+  const authenticateLocal = async (request: Request, response: Response, named: string | undefined) => {
+    const [session] = sessionsOf(request.raw);
+    const remembered = session?.slice("local.".length);
+    const device = named ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
+    if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
+    return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device) };
+  };
+
+  return async (request, response, { access, dialect }, params) => {
+    const { raw } = request;
+    if (access === "open") return authenticate(raw, access);
+    const { user: userName, device: named } = params;
+    if (named !== undefined && !isDeviceId(named)) throw badRequest(DEVICE_IDS);
+    if (signIn === undefined) return authenticateLocal(request, response, named);
+
+    let found: AppSession | undefined;
+    const principal = await authenticate(raw, access, async (at) => {
+      const session = await readSession(signIn, raw, at);
+      const user = await readUser(signIn, request, readClient, dialect.app?.acceptsBearer === true, at);
+      const isOwn = user === undefined || session?.user.account.user === user.account.user;
+      found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isStale: true };
+      return found && toVerified(found.user);
+    });
+    if (found === undefined) throw failure("invalid-credentials");
+    const { user, isStale } = found;
+    if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
+    const device = named ?? found.device;
+    if (isStale || device !== found.device) setCookie(request, response, signIn.writeSession(user, device, clock()));
+    return { ...principal, app: clientOf(raw, user, device) };
+  };
+}
+
+/** A session of another login is no better than none: the app can still send its credentials. */
+function wrongUser({ headers: { authorization } }: IncomingMessage): RequestFailure {
+  if (authorization === undefined) return failure("invalid-credentials");
+  return badRequest("The path names another user than the credentials");
+}
+
+function badRequest(reason: string): RequestFailure {
+  return failure("malformed-document", { reason });
+}
+
+function toVerified({ account: { user, createdAt }, token }: AppUser): VerifiedUser {
+  return token ?? { kind: "password", user, createdAt };
+}
+
+/** Undefined if the request has no credentials but perhaps a session. Throws if its credentials are invalid. */
+async function readUser(
+  signIn: AppSignIn,
+  request: Request,
+  readClient: ReadClient,
+  acceptsBearer: boolean,
+  at: Date,
+): Promise<AppUser | undefined> {
+  const { authorization } = request.headers;
+  if (authorization === undefined) {
+    if (sessionsOf(request.raw).length === 0) throw failure("unauthenticated");
+    return undefined;
+  }
+  const { address, networks } = readClient(request.raw);
+  const typed = readBasic(authorization);
+  if (typed !== undefined) {
+    const user = await signIn.withPassword({ ...typed, networks }, at);
+    if (!isRefused(user)) return user;
+    if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
+    request.log.warn({ client: address }, "failed sign-in");
+    throw failure("invalid-credentials");
+  }
+  const token = acceptsBearer ? readBearer(authorization) : undefined;
+  const user = token === undefined ? undefined : await signIn.withToken(token, at);
+  if (user === undefined) throw failure("invalid-credentials");
+  return user;
+}
+
+function readBasic(header: string): { readonly name: string; readonly password: string } | undefined {
+  const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? "", "base64");
+  const text = isUtf8(bytes) ? bytes.toString() : bytes.toString("latin1");
+  const colon = text.indexOf(":");
+  return colon === -1 ? undefined : { name: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+async function readSession(signIn: AppSignIn, raw: IncomingMessage, at: Date): Promise<AppSession | undefined> {
+  for (const text of sessionsOf(raw)) {
+    const session = await signIn.readSession(text, at);
+    if (session !== undefined) return session;
+  }
+  return undefined;
+}
+
+function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly string[] {
+  return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
+}
+
+/** What tells installations apart. An app without a token and a device shares its key with others of its version. */
+function clientOf({ headers }: IncomingMessage, user: AppUser | undefined, device: string | undefined): AppClient {
+  const agent = (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+  const token = user?.token;
+  const key = token !== undefined ? `token ${token.id}` : device !== undefined ? `device ${device}` : `agent ${agent}`;
+  return { key, device };
+}

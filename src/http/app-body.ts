@@ -1,0 +1,33 @@
+import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
+import { APP_READERS, type AppDocument, type Items } from "./app-documents.ts";
+import { readBody } from "./body.ts";
+import type { Parser } from "./parser.ts";
+import type { Call } from "./router.ts";
+
+/** The whole history of an app, which some send in one request. */
+export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
+/** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
+const SHORT_BYTES = 32 * 1024;
+
+/**
+ * Reads a document of an app and passes its items to `use`; long ones are parsed in a thread. The password of the account
+ * may have changed while the body arrived, which no write would notice.
+ */
+export async function readAppDocument<Kind extends AppDocument, Result>(
+  { request, response, caller, maxBytes }: Call<unknown>,
+  parser: Parser,
+  kind: Kind,
+  use: (items: Items<Kind>) => Promise<Result>,
+): Promise<Result> {
+  assertCapacity(request, Number(request.headers["content-length"] ?? 0));
+  const bytes = await readBody(request, response, maxBytes);
+  admitOperations(request, operationsIn(bytes.length));
+  await caller.requireAccess();
+  if (bytes.length <= SHORT_BYTES) {
+    const items = APP_READERS[kind](bytes) as Items<Kind>;
+    await caller.spend(items.length);
+    return use(items);
+  }
+  const isWanted = () => !response.destroyed;
+  return parser.parse({ kind, bytes }, request.owner, caller.spend, isWanted, (items) => use(items as Items<Kind>));
+}

@@ -1,0 +1,54 @@
+import { changesSince } from "../changes.ts";
+import { failure } from "../errors.ts";
+import { type WriteMeta, writeChanges, writeMetaOf } from "../jsonapi/changes.ts";
+import type { ChangesQuery } from "../jsonapi/query.ts";
+import { readState, stateAt } from "../list-state.ts";
+import { type SequenceRange, START, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import { JSON_API } from "./dialect.ts";
+import type { Request, Response } from "./exchange.ts";
+import { respond, respondUnchanged } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** `GET /v1/changes` */
+export function createChangesHandler({ config: { basePath }, store }: Services) {
+  const { epoch } = store;
+  return async ({ response, caller: { user }, query }: Call<ChangesQuery>): Promise<void> => {
+    const position = query.after === undefined ? START : readState(query.after, epoch, user);
+    const page = position && (await changesSince(store, user, position, query.size));
+    if (page === undefined) throw failure("state-expired", { source: { parameter: "page[after]" } });
+    respond(response, 200, JSON_API, writeChanges(page, query, { epoch, user, base: basePath }));
+  };
+}
+
+/** The `meta` of a response to a write. `written` is undefined if no change was valid. */
+export async function metaOfWrite(
+  store: SubscriptionStore,
+  user: UserId,
+  written: SequenceRange | undefined,
+): Promise<WriteMeta> {
+  if (written !== undefined) return writeMetaOf(store.epoch, user, written);
+  const [sequence = 0] = await store.sequences([user]);
+  return writeMetaOf(store.epoch, user, { sequenceBefore: sequence, sequence });
+}
+
+/** The ETag of everything that is a function of a user's list. */
+export function etagOf(state: string): { readonly etag: string } {
+  return { etag: `"${state}"` };
+}
+
+/** Responds with 304, without reading the list, if the client has it as it is. Returns false if it does not. */
+export async function respondIfUnchanged(
+  { headers: { "if-none-match": known } }: Request,
+  response: Response,
+  store: SubscriptionStore,
+  user: UserId,
+): Promise<boolean> {
+  if (known === undefined) return false;
+  const [sequence = 0] = await store.sequences([user]);
+  const headers = etagOf(stateAt(store.epoch, user, sequence));
+  // A proxy that compresses responses makes their tags weak.
+  const isKnown = known.split(",").some((tag) => ["*", headers.etag].includes(tag.trim().replace(/^W\//, "")));
+  if (isKnown) respondUnchanged(response, headers);
+  return isKnown;
+}

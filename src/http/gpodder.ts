@@ -1,0 +1,218 @@
+import type { Client } from "../app-store.ts";
+import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
+import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
+import {
+  requireNoContradiction,
+  toPodcast,
+  writeFeedChanges,
+  writeFeedLines,
+  writeFeedList,
+  writeUploaded,
+} from "../gpodder/feeds.ts";
+import { readSince } from "../gpodder/values.ts";
+import { writeOpml } from "../opml/write.ts";
+import { everySubscription } from "../subscriptions.ts";
+import { admitTransfer } from "./admission.ts";
+import { clearAppCookie } from "./app-authentication.ts";
+import { MAX_ACTIONS_BYTES, readAppDocument } from "./app-body.ts";
+import type { Principal } from "./authenticate.ts";
+import { readJson } from "./body.ts";
+import { originOf } from "./client-address.ts";
+import { type Dialect, GPODDER } from "./dialect.ts";
+import { OPML_TYPE, readOpmlFile } from "./imports.ts";
+import type { Parser } from "./parser.ts";
+import { respond, respondBlank, respondInPieces } from "./respond.ts";
+import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** A device has a name and a type. */
+const MAX_DEVICE_BYTES = 16 * 1024;
+const UPDATE_TIMEOUT_S = 7 * 24 * 60 * 60;
+const OPEN = { access: "open", dialect: GPODDER, query: anyQuery } as const;
+const JSON_TYPE = { "content-type": GPODDER.contentType };
+const OPML = { "content-type": OPML_TYPE };
+const TEXT = { "content-type": "text/plain; charset=utf-8" };
+
+/** The installation of the app. Routes of apps always have one. */
+export function appOf({ app }: Principal): Client {
+  if (app === undefined) throw new Error("the route is not one of an app");
+  return app;
+}
+
+/** The gPodder API, as far as apps use it with a server of their own. */
+export function gpodderRoutes(services: Services, parser: Parser): Route[] {
+  const { maxBodyBytes, maxImportBytes } = services.config.limits;
+  const sync = createSyncHandlers(services, parser, GPODDER);
+  const devices = createDeviceHandlers(services);
+  const lists = createListHandlers(services, parser);
+  const get = (path: string, run: (call: Call) => Promise<void>) =>
+    route("GET", path, { access: "read", dialect: GPODDER, query: anyQuery, run });
+  const write = (method: Method, path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
+    route(method, path, { access: "write", dialect: GPODDER, query: anyQuery, body: { maxBytes }, run });
+  const feeds = "/api/2/subscriptions/:user/:device.json";
+  const episodes = "/api/2/episodes/:user.json";
+  const list = "/subscriptions/:user/:device";
+
+  return [
+    route("POST", "/api/2/auth/:user/login.json", {
+      ...OPEN,
+      access: "read",
+      run: async ({ response }) => respond(response, 200, GPODDER, "{}"),
+    }),
+    route("POST", "/api/2/auth/:user/logout.json", {
+      ...OPEN,
+      run: async ({ response }) => {
+        clearAppCookie(response, services.config.basePath);
+        respond(response, 200, GPODDER, "{}");
+      },
+    }),
+
+    get("/api/2/devices/:user.json", devices.list),
+    write("POST", "/api/2/devices/:user/:device.json", MAX_DEVICE_BYTES, devices.save),
+    write("PUT", "/api/2/devices/:user/:device.json", MAX_DEVICE_BYTES, devices.save),
+    get("/api/2/sync-devices/:user.json", devices.listGroups),
+    write("POST", "/api/2/sync-devices/:user.json", MAX_DEVICE_BYTES, devices.listGroups),
+
+    route("GET", feeds, { access: "read", dialect: GPODDER, query: readSince, run: sync.feeds }),
+    write("POST", feeds, maxBodyBytes, sync.changeFeeds),
+    route("GET", episodes, { access: "read", dialect: GPODDER, query: readActionsQuery, run: sync.actions }),
+    write("POST", episodes, MAX_ACTIONS_BYTES, sync.addActions),
+
+    get("/subscriptions/:user.json", lists.sendPodcasts),
+    get("/subscriptions/:user.txt", lists.sendLines),
+    get("/subscriptions/:user.opml", lists.sendOpml),
+    get(`${list}.json`, lists.sendUrls),
+    get(`${list}.txt`, lists.sendLines),
+    get(`${list}.opml`, lists.sendOpml),
+    ...(["PUT", "POST"] as const).flatMap((method) => [
+      write(method, `${list}.json`, maxBodyBytes, lists.replace("feed-list")),
+      write(method, `${list}.txt`, maxBodyBytes, lists.replace("feed-lines")),
+      write(method, `${list}.opml`, maxImportBytes, lists.replaceWithOpml),
+    ]),
+
+    route("GET", "/clientconfig.json", { ...OPEN, run: sendClientConfig(services) }),
+    ...emptyRoutes(),
+  ];
+}
+
+/** Where apps find this API. */
+function sendClientConfig({ config, readClient }: Services): (call: Call) => Promise<void> {
+  return async ({ request, response }) => {
+    const baseurl = `${originOf(request.raw, readClient)}${config.basePath}/`;
+    const document = { mygpo: { baseurl }, "mygpo-feedservice": { baseurl }, update_timeout: UPDATE_TIMEOUT_S };
+    respond(response, 200, GPODDER, JSON.stringify(document));
+  };
+}
+
+/** What apps only ask of gpodder.net. The server does not read feeds, so it has no directory and no settings. */
+function emptyRoutes(): Route[] {
+  const answer = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
+  const own = { ...OPEN, access: "read" } as const;
+  return [
+    route("GET", "/api/2/favorites/:user.json", { ...own, run: answer("[]") }),
+    route("GET", "/api/2/lists/:user.json", { ...own, run: answer("[]") }),
+    route("GET", "/api/2/settings/:user/:scope.json", { ...own, run: answer("{}") }),
+    route("GET", "/suggestions/:count.json", { ...own, run: answer("[]") }),
+    route("GET", "/toplist/:count.json", { ...OPEN, run: answer("[]") }),
+    route("GET", "/search.json", { ...OPEN, run: answer("[]") }),
+    route("GET", "/api/2/tags/:count.json", { ...OPEN, run: answer("[]") }),
+    route("GET", "/api/2/tag/:tag/:count.json", { ...OPEN, run: answer("[]") }),
+  ];
+}
+
+/** Synchronization of feeds and episode actions, which both APIs have. */
+export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
+  return {
+    async feeds({ response, caller, query: since }: Call<number>): Promise<void> {
+      const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
+      respond(response, 200, dialect, writeFeedChanges(changes, timestamp));
+    },
+
+    async changeFeeds(call: Call): Promise<void> {
+      const { response, caller } = call;
+      const { timestamp, rewritten } = await readAppDocument(call, parser, "feed-changes", async (documents) => {
+        const [changes = { add: [], remove: [] }] = documents;
+        if (dialect === GPODDER) requireNoContradiction(changes);
+        await caller.spend(changes.add.length + changes.remove.length);
+        return apps.changeFeeds(caller, appOf(caller), changes, clock());
+      });
+      respond(response, 200, dialect, writeUploaded(timestamp, rewritten));
+    },
+
+    async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
+      const { request, response, caller, query } = call;
+      const { since, podcast } = query;
+      const { actions, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
+      await respondInPieces(request, response, write(actions, timestamp), JSON_TYPE);
+    },
+
+    async addActions(call: Call): Promise<void> {
+      const { response, caller } = call;
+      const { timestamp, rewritten } = await readAppDocument(call, parser, "actions", (actions) =>
+        apps.addActions(caller, appOf(caller), actions, clock()),
+      );
+      respond(response, 200, dialect, writeUploaded(timestamp, rewritten));
+    },
+  };
+}
+
+function createDeviceHandlers({ apps, store, clock }: Services) {
+  return {
+    async list({ response, caller: { user } }: Call): Promise<void> {
+      const [devices, { total }] = await Promise.all([apps.devices(user), store.page(user, { offset: 0, size: 1 })]);
+      respond(response, 200, GPODDER, writeDevices(devices, total));
+    },
+
+    async save({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+      const changes = readDevice(await readJson(request, response, maxBytes));
+      await caller.requireAccess();
+      await apps.saveDevice(caller, params["device"] ?? "", changes, clock());
+      respondBlank(response, GPODDER);
+    },
+
+    /** All devices share one list, so there is nothing that a request could change. */
+    async listGroups({ response, caller: { user } }: Call): Promise<void> {
+      respond(response, 200, GPODDER, writeSyncGroups(await apps.devices(user)));
+    },
+  };
+}
+
+/** The simple API: whole lists in several formats. */
+function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
+  const send = async (
+    { request, response, caller, params }: Call,
+    write: (lists: ReturnType<typeof everySubscription>) => AsyncGenerator<string>,
+    headers: Readonly<Record<string, string>>,
+  ) => {
+    admitTransfer(request);
+    const { device } = params;
+    if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
+      await apps.saveDevice(caller, device, {}, clock());
+    await respondInPieces(
+      request,
+      response,
+      write(everySubscription(store, caller.user, caller.requireAccess)),
+      headers,
+    );
+  };
+  const replaceWith = async ({ response, caller }: Call, urls: readonly string[]) => {
+    await apps.replaceFeeds(caller, appOf(caller), urls, clock());
+    respondBlank(response, GPODDER);
+  };
+  return {
+    sendUrls: (call: Call) => send(call, (lists) => writeFeedList(lists, (url) => url), JSON_TYPE),
+    sendPodcasts: (call: Call) => send(call, (lists) => writeFeedList(lists, toPodcast), JSON_TYPE),
+    sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
+    sendOpml: (call: Call) => send(call, (lists) => writeOpml(lists, clock()), OPML),
+    replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
+      readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
+    async replaceWithOpml(call: Call): Promise<void> {
+      const entries = await readOpmlFile(call, parser);
+      await call.caller.requireAccess();
+      await replaceWith(
+        call,
+        entries.map(({ feedUrl }) => feedUrl),
+      );
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { documentOf, elsewhere, JSONAPI, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
+import { APP_LOGIN_MS } from "../app-logins.ts";
+
+const basic = (name: string, password: string) => ({
+  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
+});
+
+describe("Nextcloud login flow", async () => {
+  const server = await start();
+  const ann = await newUser(server);
+  const startLogin = async () => {
+    const headers = { "User-Agent": "AntennaPod/3.9", "Content-Type": "application/x-www-form-urlencoded" };
+    const answer = await server.call("POST", "/index.php/login/v2", { headers });
+    assert.equal(answer.status, 200);
+    const { poll, login } = answer.json;
+    assert.equal(poll.endpoint, `${server.url}/index.php/login/v2/poll`);
+    const fragment = new URLSearchParams(new URL(login).hash.slice(1));
+    assert.equal(fragment.get("app"), "AntennaPod/3.9");
+    return { token: String(poll.token), id: fragment.get("app-login") ?? "" };
+  };
+  const poll = (token: string) =>
+    server.call("POST", "/index.php/login/v2/poll", { body: new URLSearchParams({ token }).toString() });
+  const approve = (
+    id: string,
+    headers: Readonly<Record<string, string>> = { Cookie: ann.Cookie },
+    label = "AntennaPod",
+  ) =>
+    server.call("POST", `/v1/app-logins/${id}`, {
+      headers: { ...JSONAPI, ...headers },
+      body: documentOf("app-login", { label }),
+    });
+
+  test("login flow: not approved → 404 after a while, in JSON", async () => {
+    const { token } = await startLogin();
+    const started = performance.now();
+    const answer = await poll(token);
+    assert.equal(answer.status, 404);
+    assert.equal(answer.headers["content-type"], "application/json");
+    assert.ok(performance.now() - started > 900);
+  });
+
+  test("login flow: approved → a token, which works as password and as bearer until it is revoked", async () => {
+    const { token, id } = await startLogin();
+    const approved = await approve(id);
+    assert.equal(approved.status, 201, approved.text);
+    assert.equal(approved.json.data.attributes.label, "AntennaPod");
+    const answer = await poll(token);
+    assert.equal(answer.status, 200);
+    const { server: url, loginName, appPassword } = answer.json;
+    assert.deepEqual([url, loginName], [server.url, ann.name]);
+    assert.ok(!approved.text.includes(appPassword));
+    const json = await server.call("POST", "/index.php/login/v2/poll", { body: JSON.stringify({ token }) });
+    assert.deepEqual(json.json, answer.json);
+    const path = "/ocs/v2.php/core/getapppassword";
+    for (const headers of [basic(loginName, appPassword), { Authorization: `Bearer ${appPassword}` }])
+      assert.equal((await server.call("GET", path, { headers })).status, 403, "it is an app password already");
+    const tokens = await server.call("GET", "/v1/tokens", { headers: { Cookie: ann.Cookie } });
+    assert.ok(tokens.json.data.some((each: { id: string }) => each.id === approved.json.data.id));
+    const revoked = await server.call("DELETE", approved.json.data.links.self, { headers: { Cookie: ann.Cookie } });
+    assert.equal(revoked.status, 204);
+    assert.equal((await server.call("GET", path, { headers: basic(loginName, appPassword) })).status, 401);
+    assert.equal((await poll(token)).status, 404);
+  });
+
+  test("login flow: approved twice → one token; by somebody else → refused", async () => {
+    const { id } = await startLogin();
+    const first = await approve(id);
+    const second = await approve(id);
+    assert.equal(second.status, 201);
+    assert.equal(second.json.data.id, first.json.data.id);
+    const bob = await newUser(server);
+    assert.equal((await approve(id, { Cookie: bob.Cookie })).status, 401);
+  });
+
+  test("login flow: approval without a session → 401; with a token → 403; from another site → 403", async () => {
+    const { token, id } = await startLogin();
+    assert.equal((await approve(id, {})).status, 401);
+    assert.equal((await approve(id, { Authorization: ann.Authorization })).status, 403);
+    assert.equal((await approve(id, { Cookie: ann.Cookie, Origin: "https://evil.example" })).status, 403);
+    assert.equal((await poll(token)).status, 404);
+  });
+
+  test("login flow: unknown or expired → 404", async () => {
+    const { token, id } = await startLogin();
+    for (const unknown of ["x", `${id}x`, token]) assert.equal((await approve(unknown)).status, 404);
+    server.wait(APP_LOGIN_MS);
+    assert.equal((await approve(id)).status, 404);
+    assert.equal((await poll(token)).status, 404);
+    assert.equal((await poll("")).status, 404);
+  });
+
+  test("app password: exchanged for the password of the account, then given back", async () => {
+    const { name } = await newUser(server);
+    const headers = { ...basic(name, PASSWORD), ...elsewhere(), "OCS-APIRequest": "true" };
+    const answer = await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers });
+    assert.equal(answer.status, 200);
+    const [, password = ""] = /<apppassword>(.+)<\/apppassword>/.exec(answer.text) ?? [];
+    const own = basic(name, password);
+    assert.equal((await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers: own })).status, 403);
+    assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers: own })).status, 200);
+    assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers: own })).status, 401);
+    assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers })).status, 400);
+  });
+
+  test("app password: HEAD → 405, and no token", async () => {
+    const { name, Cookie } = await newUser(server);
+    const headers = { ...basic(name, PASSWORD), ...elsewhere() };
+    const tokens = async () => (await server.call("GET", "/v1/tokens", { headers: { Cookie } })).json.data.length;
+    const before = await tokens();
+    const answer = await server.call("HEAD", "/ocs/v2.php/core/getapppassword", { headers });
+    assert.deepEqual([answer.status, answer.headers["allow"]], [405, "GET"]);
+    assert.equal(await tokens(), before);
+    assert.equal((await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers })).status, 200);
+    assert.equal(await tokens(), before + 1);
+  });
+});

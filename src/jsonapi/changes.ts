@@ -1,0 +1,29 @@
+import { stateAt, writeState } from "../list-state.ts";
+import type { ChangePage, SequenceRange, UserId } from "../subscriptions.ts";
+import { PLAIN } from "./media-type.ts";
+import type { ChangesQuery } from "./query.ts";
+import { writeResource } from "./resource.ts";
+
+const PATH = "/v1/changes";
+
+/** The `meta` of a response to a write. A client that is at `state_before` and applies the response is at `state`. */
+export interface WriteMeta {
+  readonly state: string;
+  readonly state_before: string;
+}
+
+export function writeMetaOf(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): WriteMeta {
+  return { state: stateAt(epoch, user, sequence), state_before: stateAt(epoch, user, sequenceBefore) };
+}
+
+export function writeChanges(
+  { changed, removed, next, hasMore }: ChangePage,
+  { size }: ChangesQuery,
+  { epoch, user, base }: { readonly epoch: Uint8Array; readonly user: UserId; readonly base: string },
+): string {
+  const state = writeState(epoch, user, next);
+  const link = hasMore ? JSON.stringify(`${base}${PATH}?page[after]=${state}&page[size]=${size}`) : "null";
+  const data = changed.map((item) => writeResource(item, base)).join(",");
+  const meta = JSON.stringify({ removed: removed.map(({ id }) => ({ id })), state, has_more: hasMore });
+  return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":{"next":${link}},"data":[${data}],"meta":${meta}}`;
+}

@@ -1,0 +1,43 @@
+import { hash } from "node:crypto";
+import { type ListPosition, positionAt, type UserId } from "./subscriptions.ts";
+
+const VERSION = 1;
+const EPOCH_BYTES = 8;
+const USER_BYTES = 6;
+const NUMBER_BYTES = 6;
+const NUMBERS_AT = 1 + EPOCH_BYTES + USER_BYTES;
+/** Divisible by three, so that every text of this length is the encoding of exactly one state. */
+const BYTES = NUMBERS_AT + 2 * NUMBER_BYTES;
+const STATE = /^[\w-]{36}$/;
+
+/**
+ * The state of a list, as clients get it: opaque, and different for every user and for every epoch of a database. A
+ * database gets a new epoch when its history may have been replaced.
+ */
+export function writeState(epoch: Uint8Array, user: UserId, { sequence, removalsAfter }: ListPosition): string {
+  const bytes = Buffer.allocUnsafe(BYTES);
+  bytes[0] = VERSION;
+  bytes.set(epoch, 1);
+  hash("sha256", `${user}`, "buffer").copy(bytes, 1 + EPOCH_BYTES, 0, USER_BYTES);
+  bytes.writeUIntBE(sequence, NUMBERS_AT, NUMBER_BYTES);
+  bytes.writeUIntBE(removalsAfter, NUMBERS_AT + NUMBER_BYTES, NUMBER_BYTES);
+  return bytes.toString("base64url");
+}
+
+/** The state of a list at this sequence number. */
+export function stateAt(epoch: Uint8Array, user: UserId, sequence: number): string {
+  return writeState(epoch, user, positionAt(sequence));
+}
+
+/** Whether the text has the form of a state. */
+export function isState(text: string): boolean {
+  return STATE.test(text);
+}
+
+/** The position in a state of this user's list; undefined if it belongs to another user or another epoch. */
+export function readState(text: string, epoch: Uint8Array, user: UserId): ListPosition | undefined {
+  const bytes = Buffer.from(text, "base64url");
+  const sequence = bytes.readUIntBE(NUMBERS_AT, NUMBER_BYTES);
+  const position = { sequence, removalsAfter: bytes.readUIntBE(NUMBERS_AT + NUMBER_BYTES, NUMBER_BYTES) };
+  return writeState(epoch, user, position) === text && sequence <= position.removalsAfter ? position : undefined;
+}

@@ -1,0 +1,25 @@
+import type { EpisodeAction } from "../episode-actions.ts";
+import { writeActions } from "../gpodder/actions.ts";
+import { writeTimestamp } from "../gpodder/values.ts";
+
+/** The pieces of the response to `GET …/episode_action`. */
+export function writeEpisodeActions(actions: readonly EpisodeAction[], timestamp: number): Generator<string> {
+  return writeActions(actions, timestamp, toDocument);
+}
+
+/** GNOME Podcasts needs all three numbers in every action, with -1 for none; Podcini.X needs `playedDuration`. */
+function toDocument(action: EpisodeAction): object {
+  const { podcast, episode, guid = null, kind, actedAt, started = -1, position = -1, total = -1 } = action;
+  const isPlay = kind === "play";
+  return {
+    podcast,
+    episode,
+    guid,
+    action: kind.toUpperCase(),
+    timestamp: writeTimestamp(actedAt),
+    started: isPlay ? started : -1,
+    position: isPlay ? position : -1,
+    total: isPlay ? total : -1,
+    ...(isPlay ? { playedDuration: Math.max(0, position - Math.max(0, started)) } : {}),
+  };
+}

@@ -1,0 +1,29 @@
+import { isObject } from "../gpodder/values.ts";
+
+/** The poll token of a form, or of a JSON document; empty if there is none. */
+export function readPollRequest(body: string): string {
+  if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";
+  try {
+    const document: unknown = JSON.parse(body);
+    const token = isObject(document) ? document["token"] : undefined;
+    return typeof token === "string" ? token : "";
+  } catch {
+    return "";
+  }
+}
+
+/** `server` is an absolute URL without a slash at its end. */
+export function writeLoginStarted(server: string, { pollToken, login }: { pollToken: string; login: string }): string {
+  return JSON.stringify({ poll: { token: pollToken, endpoint: `${server}/index.php/login/v2/poll` }, login });
+}
+
+export function writeLoginApproved(server: string, loginName: string, appPassword: string): string {
+  return JSON.stringify({ server, loginName, appPassword });
+}
+
+/** The response of the Open Collaboration Services API. Secrets have no characters that XML would escape. */
+export function writeOcs(appPassword?: string): string {
+  const data = appPassword === undefined ? "<data/>" : `<data><apppassword>${appPassword}</apppassword></data>`;
+  const meta = "<meta><status>ok</status><statuscode>200</statuscode><message>OK</message></meta>";
+  return `<?xml version="1.0"?>\n<ocs>${meta}${data}</ocs>\n`;
+}

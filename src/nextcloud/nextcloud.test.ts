@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EpisodeAction } from "../episode-actions.ts";
+import { writeEpisodeActions } from "./actions.ts";
+import { readPollRequest, writeLoginApproved, writeLoginStarted, writeOcs } from "./login.ts";
+
+const PLAY: EpisodeAction = {
+  podcast: "https://a.example/feed",
+  episode: "https://a.example/1.mp3",
+  guid: undefined,
+  device: "phone",
+  kind: "play",
+  actedAt: new Date("2024-07-01T10:00:00Z"),
+  position: 20,
+  started: 5,
+  total: 30,
+};
+const write = (action: EpisodeAction) => JSON.parse([...writeEpisodeActions([action], 5)].join(""));
+
+test("Nextcloud actions: a play → upper case, bare time, all numbers, null guid", () => {
+  assert.deepEqual(write(PLAY), {
+    actions: [
+      {
+        podcast: PLAY.podcast,
+        episode: PLAY.episode,
+        guid: null,
+        action: "PLAY",
+        timestamp: "2024-07-01T10:00:00",
+        started: 5,
+        position: 20,
+        total: 30,
+        playedDuration: 15,
+      },
+    ],
+    timestamp: 5,
+  });
+});
+
+test("Nextcloud actions: numbers that are missing → -1", () => {
+  const [play] = write({ ...PLAY, guid: "g", started: undefined, total: undefined }).actions;
+  assert.deepEqual([play.guid, play.started, play.position, play.total], ["g", -1, 20, -1]);
+  const [deleted] = write({ ...PLAY, kind: "delete" }).actions;
+  assert.deepEqual([deleted.action, deleted.started, deleted.position, deleted.total], ["DELETE", -1, -1, -1]);
+  assert.ok(!("playedDuration" in deleted));
+});
+
+test("Nextcloud login: poll token in a form or in JSON → the same", () => {
+  for (const body of ["token=abc~1", "token=abc%7E1&x=1", '{"token":"abc~1"}', ' {"token":"abc~1"}'])
+    assert.equal(readPollRequest(body), "abc~1");
+  for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(readPollRequest(body), "");
+});
+
+test("Nextcloud login: documents → absolute URLs", () => {
+  const started = { pollToken: "p", login: "https://x.example/sub/#app-login=i" };
+  assert.deepEqual(JSON.parse(writeLoginStarted("https://x.example/sub", started)), {
+    poll: { token: "p", endpoint: "https://x.example/sub/index.php/login/v2/poll" },
+    login: started.login,
+  });
+  assert.deepEqual(JSON.parse(writeLoginApproved("https://x.example/sub", "ann", "emk_x")), {
+    server: "https://x.example/sub",
+    loginName: "ann",
+    appPassword: "emk_x",
+  });
+});
+
+test("OCS: an app password → in its element", () => {
+  assert.match(writeOcs("emk_x"), /<apppassword>emk_x<\/apppassword>/);
+  assert.match(writeOcs(), /<statuscode>200<\/statuscode>/);
+});

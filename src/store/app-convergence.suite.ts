@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../test/support/app-clients.ts";
+import type { Store } from "../account-store.ts";
+import type { Client } from "../app-store.ts";
+import { AppSync } from "../app-sync.ts";
+import { readDraft } from "../imports.ts";
+import { asUser, type Draft, everySubscription, positionAt, type UserId } from "../subscriptions.ts";
+
+const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
+const START = Date.parse("2026-01-02T03:04:05.678Z");
+const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
+/** Interleavings that run at once and share transactions; each has a user of its own. */
+const AT_ONCE = 50;
+/** How many interleavings may miss a planted fault. The worst of them is found once in some thirty. */
+const MAX_MISSES = 2_000;
+
+/** Numbers from 0 to below 1, the same for the same seed. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A server with a fault. `now` is the time of the interleaving. */
+type Plant = (store: Store, user: UserId, now: () => number) => SyncServer;
+
+const sound: Plant = (store) => new AppSync(store);
+
+/** The list and the positions as the requests that reached the server make them. */
+class Oracle {
+  readonly feeds = new Set<number>();
+  readonly #plays = new Map<number, { position: number; actedAt: number }>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  added(feed: number): void {
+    this.feeds.add(feed);
+  }
+
+  removed(feed: number): void {
+    this.feeds.delete(feed);
+  }
+
+  played(episode: number, position: number, actedAt: number): void {
+    const stored = this.#plays.get(episode);
+    const isAhead = actedAt > this.#now() + 300_000;
+    const time = isAhead ? Math.max(Math.floor(this.#now() / 1_000) * 1_000, stored?.actedAt ?? 0) : actedAt;
+    if (stored === undefined || time >= stored.actedAt) this.#plays.set(episode, { position, actedAt: time });
+  }
+
+  get positions(): Map<number, number> {
+    return new Map([...this.#plays].map(([episode, { position }]) => [episode, position]));
+  }
+}
+
+/** Returns what does not agree at the end. */
+async function interleave(store: Store, user: UserId, seed: number, plant: Plant): Promise<string[]> {
+  const random = createRandom(seed);
+  const pick = (count: number) => Math.floor(random() * count);
+  let now = START;
+  const clock = () => now;
+  const oracle = new Oracle(clock);
+  const server = plant(store, user, clock);
+  const clients = Array.from({ length: 2 + pick(2) }, (_, index) => {
+    const kind = CLIENT_KINDS[pick(CLIENT_KINDS.length)] ?? assert.fail();
+    return new AppClient(kind, `client-${index}`, user, server, { requests: oracle, now: clock });
+  });
+  for (const client of clients) {
+    const feed = pick(FEEDS);
+    client.subscribe(feed, spell(feed, pick(3)));
+  }
+  // One may connect later, when others have already removed what it has.
+  const late = pick(2) === 0 ? clients[0] : undefined;
+  const running = new Map<AppClient, AsyncGenerator<void>>();
+  const isLost = () => random() < 0.03;
+  const step = async (client: AppClient, lost: () => boolean) => {
+    const sync = running.get(client) ?? client.sync(lost);
+    running.set(client, sync);
+    if ((await sync.next()).done === true) running.delete(client);
+  };
+  for (let index = 0; index < STEPS; index += 1) {
+    const client = clients[pick(clients.length)] ?? assert.fail();
+    const chance = random();
+    now += chance < 0.02 ? pick(7_200_000) : random() < 0.3 ? pick(5_000) : pick(400);
+    const feed = pick(FEEDS);
+    if (chance < 0.12) client.subscribe(feed, spell(feed, pick(3)));
+    else if (chance < 0.22) client.unsubscribe(feed);
+    else if (chance < 0.34) client.play(pick(EPISODES), 1 + index);
+    else if (chance < 0.42) await changeByPage(store, user, oracle, pick(2) === 0, feed, now);
+    else if (client !== late || index > STEPS / 2) await step(client, isLost);
+  }
+  for (let round = 0; round < 3; round += 1) {
+    for (const client of clients) {
+      do {
+        now += 1_500;
+        await step(client, () => false);
+      } while (running.has(client));
+    }
+  }
+  return compare(store, user, clients, oracle);
+}
+
+async function changeByPage(
+  store: Store,
+  user: UserId,
+  oracle: Oracle,
+  isAdding: boolean,
+  feed: number,
+  now: number,
+): Promise<void> {
+  const draft = readDraft(spell(feed, now)) as Draft;
+  if (isAdding) oracle.added(feed);
+  else oracle.removed(feed);
+  const change = isAdding ? draft : ({ kind: "remove", feed: draft.feed } as const);
+  await store.change(asUser(user), [change], new Date(now));
+}
+
+async function compare(store: Store, user: UserId, clients: readonly AppClient[], oracle: Oracle): Promise<string[]> {
+  const listed: number[] = [];
+  for await (const items of everySubscription(store, user)) listed.push(...items.map(({ feedUrl }) => feedOf(feedUrl)));
+  const show = (values: Iterable<unknown>) => JSON.stringify([...values].sort());
+  const [feeds, positions] = [show(oracle.feeds), show(oracle.positions)];
+  const differences = show(listed) === feeds ? [] : [`the server has ${show(listed)} instead of ${feeds}`];
+  for (const { kind, ...client } of clients) {
+    if (show(client.feeds.keys()) !== feeds)
+      differences.push(`${kind.name} has ${show(client.feeds.keys())} instead of ${feeds}`);
+    if (show(client.positions) !== positions)
+      differences.push(`${kind.name} has positions ${show(client.positions)} instead of ${positions}`);
+  }
+  return differences;
+}
+
+/** The first differences of `runs` interleavings. */
+async function findDifferences(store: Store, runs: number, plant: Plant): Promise<string | undefined> {
+  for (let start = 0; start < runs; start += AT_ONCE) {
+    const seeds = Array.from({ length: Math.min(AT_ONCE, runs - start) }, (_, index) => SEED + start + index);
+    const results = await Promise.all(
+      seeds.map(async (seed) => {
+        users.next += 1;
+        return { seed, differences: await interleave(store, users.next, seed, plant) };
+      }),
+    );
+    const found = results.find(({ differences }) => differences.length > 0);
+    if (found !== undefined) return `SEED=${found.seed}: ${found.differences.join("; ")}`;
+  }
+  return undefined;
+}
+
+const users = { next: 5_000_000 };
+
+/** Apps of different kinds end up with the same list and the same positions, whatever the order of their requests. */
+export function describeConvergence(engine: string, store: Store, runs: number): void {
+  test(`apps on ${engine}: ${runs} interleavings of clients (SEED=${SEED}) → same list and positions everywhere`, async () => {
+    assert.equal(await findDifferences(store, runs, sound), undefined);
+  });
+}
+
+export function describePlantedFaults(store: Store): void {
+  for (const [name, plant] of Object.entries(FAULTS)) {
+    test(`apps: ${name} (SEED=${SEED}) → the oracle finds it`, async () => {
+      assert.notEqual(await findDifferences(store, MAX_MISSES, plant), undefined);
+    });
+  }
+}
+
+const CLIENT: Client = { key: "fault", device: undefined };
+
+const FAULTS: Readonly<Record<string, Plant>> = {
+  "a POST that answers now": (store, user) => {
+    const sync = new AppSync(store);
+    const answerNow = async (kind: "feeds" | "actions", client: Client, at: Date) => {
+      const { sequence } = await store.apps.state(user, kind, client, 0);
+      const settlement = {
+        kind,
+        client,
+        progress: { since: 0, from: 0, covered: sequence },
+        spellings: [],
+        devices: [],
+      };
+      return { timestamp: await store.apps.settle(asUser(user), settlement, at), rewritten: [] };
+    };
+    return {
+      feedsSince: sync.feedsSince.bind(sync),
+      actionsSince: sync.actionsSince.bind(sync),
+      async changeFeeds(caller, client, changes, at) {
+        await sync.changeFeeds(caller, client, changes, at);
+        return answerNow("feeds", client, at);
+      },
+      async addActions(caller, client, actions, at) {
+        await sync.addActions(caller, client, actions, at);
+        return answerNow("actions", client, at);
+      },
+    };
+  },
+
+  "changes compared by seconds with a strict >": (store, user, now) => {
+    const sequences = { feeds: new Map<number, number>(), actions: new Map<number, number>() };
+    const seconds = () => Math.floor(now() / 1_000);
+    const record = async () => {
+      for (const kind of ["feeds", "actions"] as const)
+        sequences[kind].set(seconds(), (await store.apps.state(user, kind, CLIENT, 0)).sequence);
+    };
+    const apps: Store["apps"] = {
+      ...bindApps(store),
+      async state(_user, kind, client, since) {
+        const state = await store.apps.state(user, kind, client, 0);
+        await record();
+        // What was written in the second that was answered counts as sent.
+        const marks = [...sequences[kind]].map(([stamp, sequence]) => ({ stamp, sequence }));
+        return { ...state, seen: undefined, marks: since === 0 ? [] : marks, deviceSyncedAt: new Date(now()) };
+      },
+      async settle(caller, settlement, at) {
+        await store.apps.settle(caller, settlement, at);
+        await record();
+        return seconds();
+      },
+    };
+    const faulty: Pick<Store, "apps" | "change" | "find" | "itemsAfter" | "changeRows"> = {
+      apps,
+      async change(...given) {
+        const done = await store.change(...given);
+        await record();
+        return done;
+      },
+      find: store.find.bind(store),
+      itemsAfter: store.itemsAfter.bind(store),
+      changeRows: store.changeRows.bind(store),
+    };
+    return new AppSync(faulty as Store);
+  },
+
+  "removals at since=0": (store) => {
+    const sync = new AppSync(store);
+    return {
+      changeFeeds: sync.changeFeeds.bind(sync),
+      actionsSince: sync.actionsSince.bind(sync),
+      addActions: sync.addActions.bind(sync),
+      async feedsSince(caller, client, since, at) {
+        const changes = await sync.feedsSince(caller, client, since, at);
+        if (since > 0) return changes;
+        const { removals } = await store.changeRows(caller.user, positionAt(0), 1_000);
+        return { ...changes, remove: removals.map(({ feedUrl }) => feedUrl) };
+      },
+    };
+  },
+};
+
+function bindApps({ apps }: Store): Store["apps"] {
+  return {
+    state: apps.state.bind(apps),
+    settle: apps.settle.bind(apps),
+    spellings: apps.spellings.bind(apps),
+    actions: apps.actions.bind(apps),
+    devices: apps.devices.bind(apps),
+    saveDevice: apps.saveDevice.bind(apps),
+    forgetDevice: apps.forgetDevice.bind(apps),
+  };
+}

@@ -1,0 +1,389 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Store } from "../account-store.ts";
+import { type Client, MAX_DEVICES } from "../app-store.ts";
+import { AppSync } from "../app-sync.ts";
+import type { UploadedAction } from "../episode-actions.ts";
+import { readDraft } from "../imports.ts";
+import { AccessRevoked, asUser, type Draft, type UserId } from "../subscriptions.ts";
+
+const START = Date.parse("2026-01-02T03:04:05.678Z");
+const HOUR = 3_600;
+
+const A: Client = { key: "a", device: "phone" };
+const B: Client = { key: "b", device: "desk" };
+const url = (name: string) => `https://feeds.example/${name}`;
+
+function play(episode: string, position: number | undefined, more: Partial<UploadedAction> = {}): UploadedAction {
+  return {
+    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
+    ...{ kind: "play", actedAt: new Date(START), position, started: 0, total: 100 },
+    ...more,
+  };
+}
+
+/** What apps synchronize: what any engine must do. `store` is a new one, without data. */
+export function describeApps(engine: string, store: Store): void {
+  const sync = new AppSync(store);
+  let users = 3_000_000;
+  const newUser = (): UserId => {
+    users += 1;
+    return users;
+  };
+  let now = START;
+  const at = () => new Date(now);
+  const pass = (ms: number) => {
+    now += ms;
+  };
+  const add = (user: UserId, client: Client, ...urls: string[]) =>
+    sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
+  const remove = (user: UserId, client: Client, ...urls: string[]) =>
+    sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
+  const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
+  const actions = async (user: UserId, client: Client, since: number, podcast?: string) =>
+    sync.actionsSince(asUser(user), client, since, podcast, at());
+  const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
+    sync.addActions(asUser(user), client, some, at());
+  const listed = async (user: UserId) =>
+    (await store.page(user, { offset: 0, size: 1_000 })).items.map(({ feedUrl }) => feedUrl);
+  const positions = async (user: UserId, client: Client, since: number) =>
+    (await actions(user, client, since)).actions.map(({ episode, position }) => [episode.split("/").at(-1), position]);
+
+  describe(`apps on ${engine}`, () => {
+    test("feeds: added by an app → the id that an import gives, and the list of everybody", async () => {
+      const user = newUser();
+      const { rewritten } = await add(user, A, url("a"), ` ${url("b")} `, "antennapod_local:x", "", url("a"));
+      assert.deepEqual(rewritten, [
+        [` ${url("b")} `, url("b")],
+        ["antennapod_local:x", ""],
+      ]);
+      const { items } = await store.page(user, { offset: 0, size: 10 });
+      const ids = [url("a"), url("b")].map((one) => (readDraft(one) as Draft).id);
+      assert.deepEqual(
+        items.map(({ id }) => id),
+        ids,
+      );
+      assert.deepEqual((await feeds(user, B, 0)).add, [url("a"), url("b")]);
+    });
+
+    test("feeds: no change → the same timestamp for all, on an empty account too", async () => {
+      const user = newUser();
+      const first = await feeds(user, A, 0);
+      assert.ok(first.timestamp >= 2 && first.timestamp < 2 ** 31);
+      pass(5_000);
+      assert.deepEqual(await feeds(user, B, 0), first);
+      assert.deepEqual(await feeds(user, A, first.timestamp), first);
+    });
+
+    test("feeds: changes within one second → each timestamp and the next second after it give what follows", async () => {
+      const user = newUser();
+      const { timestamp } = await feeds(user, A, 0);
+      await add(user, B, url("a"));
+      assert.deepEqual((await feeds(user, A, timestamp)).add, [url("a")]);
+      assert.deepEqual((await feeds(user, A, timestamp + 1)).add, [url("a")]);
+      const second = (await feeds(user, A, timestamp)).timestamp;
+      assert.ok(second >= timestamp + 2);
+      for (const since of [second, second + 1]) assert.deepEqual((await feeds(user, A, since)).add, []);
+      await add(user, B, url("b"));
+      assert.deepEqual((await feeds(user, A, second + 1)).add, [url("b")]);
+    });
+
+    test("feeds: written by others between GET and POST → the POST's timestamp does not skip it", async () => {
+      const user = newUser();
+      await feeds(user, A, 0);
+      await add(user, B, url("b"));
+      const { timestamp } = await add(user, A, url("a"));
+      assert.deepEqual((await feeds(user, A, timestamp)).add, [url("b"), url("a")]);
+    });
+
+    test("feeds: nobody else has written → the POST's timestamp covers the client's own upload", async () => {
+      const user = newUser();
+      await feeds(user, A, 0);
+      const { timestamp } = await add(user, A, url("a"));
+      assert.deepEqual((await feeds(user, A, timestamp)).add, []);
+    });
+
+    test("feeds: uploaded before the first GET → the timestamp skips nothing", async () => {
+      const user = newUser();
+      await add(user, B, url("b"));
+      const { timestamp } = await add(user, A, url("a"));
+      assert.ok(timestamp >= 2);
+      assert.deepEqual((await feeds(user, A, timestamp)).add, [url("b"), url("a")]);
+    });
+
+    test("feeds: a clock an hour ahead or behind → nothing is skipped", async () => {
+      for (const offset of [-HOUR, HOUR]) {
+        const user = newUser();
+        await feeds(user, A, 0);
+        await add(user, B, url("b"));
+        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).add, [url("b")]);
+        await remove(user, B, url("b"));
+        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).remove, [url("b")]);
+      }
+    });
+
+    test("feeds: a clock ahead, and a lost response → the repeated request gets it again", async () => {
+      const user = newUser();
+      await feeds(user, A, 0);
+      await add(user, B, url("b"));
+      const since = Math.floor(now / 1_000) + HOUR;
+      for (let times = 0; times < 3; times += 1) assert.deepEqual((await feeds(user, A, since)).add, [url("b")]);
+      assert.deepEqual((await feeds(user, A, since + 9)).add, []);
+    });
+
+    test("feeds: a first sync → no removals; later → only of feeds that the client can know", async () => {
+      const user = newUser();
+      await add(user, B, url("a"), url("b"));
+      await remove(user, B, url("a"));
+      const first = await feeds(user, A, 0);
+      assert.deepEqual([first.add, first.remove], [[url("b")], []]);
+      await add(user, B, url("c"));
+      await remove(user, B, url("c"), url("b"));
+      assert.deepEqual((await feeds(user, A, first.timestamp)).remove, [url("b")]);
+    });
+
+    test("feeds: uploaded by the client though it was there → its removal is due", async () => {
+      const user = newUser();
+      const { timestamp } = await feeds(user, A, 0);
+      await add(user, B, url("a"));
+      await add(user, A, url("a"));
+      await remove(user, B, url("a"));
+      assert.deepEqual((await feeds(user, A, timestamp)).remove, [url("a")]);
+    });
+
+    test("feeds: removed → in every spelling that was uploaded or sent", async () => {
+      const user = newUser();
+      await add(user, B, "https://feeds.example/a");
+      const { timestamp } = await feeds(user, A, 0);
+      await remove(user, B, url("a"));
+      await add(user, B, "http://feeds.example/a/");
+      const again = await feeds(user, A, timestamp);
+      assert.deepEqual([again.add, again.remove], [["http://feeds.example/a/"], []]);
+      await store.change(asUser(user), [{ kind: "remove", feed: "feeds.example/a" }], at());
+      const { remove: removed } = await feeds(user, A, again.timestamp);
+      assert.deepEqual([...removed].sort(), ["http://feeds.example/a/", "https://feeds.example/a"]);
+    });
+
+    test("feeds: removed by a percent-decoded URL → found", async () => {
+      const user = newUser();
+      await add(user, A, "https://feeds.example/a%3Ab%20c%2Fd", "https://feeds.example/%41");
+      assert.deepEqual(
+        (await remove(user, A, "https://feeds.example/a:b c/d", "https://feeds.example/x y")).rewritten,
+        [["https://feeds.example/x y", ""]],
+      );
+      assert.deepEqual(await listed(user), ["https://feeds.example/%41"]);
+    });
+
+    test("feeds: same string in add and remove → removed; another spelling → stays", async () => {
+      const user = newUser();
+      const both = { add: [url("a"), url("b")], remove: [url("a"), "http://feeds.example/b"] };
+      await sync.changeFeeds(asUser(user), A, both, at());
+      assert.deepEqual(await listed(user), [url("b")]);
+    });
+
+    test("feeds: the whole list is uploaded → replaced", async () => {
+      const user = newUser();
+      await add(user, A, url("a"), url("b"));
+      await sync.replaceFeeds(asUser(user), B, [url("b"), url("c")], at());
+      assert.deepEqual(await listed(user), [url("b"), url("c")]);
+    });
+
+    test("feeds: the list is full → what does not fit is not accepted", async () => {
+      const caller = { ...asUser(newUser()), maxSubscriptions: 1 };
+      const { rewritten } = await sync.changeFeeds(caller, A, { add: [url("a"), url("b")], remove: [] }, at());
+      assert.deepEqual(rewritten, [[url("b"), ""]]);
+    });
+
+    test("feeds: more than a batch → all of them", async () => {
+      const user = newUser();
+      const many = Array.from({ length: 2_500 }, (_, index) => url(String(index)));
+      const { timestamp } = await add(user, A, ...many);
+      assert.deepEqual((await feeds(user, B, 0)).add, many);
+      assert.deepEqual((await feeds(user, A, timestamp)).add, []);
+    });
+
+    test("actions: later time wins, whatever the order of uploads; of equal times the later upload", async () => {
+      const user = newUser();
+      const time = (seconds: number) => ({ actedAt: new Date(START - 100_000 + 1_000 * seconds) });
+      await upload(user, A, play("x", 10, time(5)), play("y", 1, time(5)));
+      await upload(user, B, play("x", 20, time(4)), play("y", 2, time(5)), play("z", 3, time(1)));
+      assert.deepEqual(await positions(user, A, 0), [
+        ["x", 10],
+        ["y", 2],
+        ["z", 3],
+      ]);
+    });
+
+    test("actions: a losing play → its client gets the winner again; repeated → nothing changes", async () => {
+      const user = newUser();
+      const behind = play("x", 9, { actedAt: new Date(START - HOUR * 1_000) });
+      await upload(user, B, play("x", 5));
+      const first = await actions(user, A, 0);
+      const { timestamp } = await upload(user, A, behind);
+      assert.equal(timestamp, first.timestamp);
+      const again = await actions(user, A, timestamp);
+      assert.deepEqual(
+        again.actions.map(({ position }) => position),
+        [5],
+      );
+      assert.equal((await upload(user, A, behind)).timestamp, again.timestamp);
+      assert.deepEqual(await positions(user, A, again.timestamp), []);
+    });
+
+    test("actions: uploaded again → no change, same timestamp; same values later → sent again", async () => {
+      const user = newUser();
+      const { timestamp } = await upload(user, A, play("x", 10));
+      pass(10_000);
+      assert.equal((await upload(user, A, play("x", 10))).timestamp, timestamp);
+      await upload(user, B, play("x", 10, { actedAt: new Date(START + 1_000) }));
+      assert.deepEqual(await positions(user, A, timestamp), [["x", 10]]);
+    });
+
+    test("actions: a late upload of an old action → sent, whatever its time", async () => {
+      const user = newUser();
+      const { timestamp } = await actions(user, A, 0);
+      await upload(user, B, play("x", 10, { actedAt: new Date(START - 40 * 24 * HOUR * 1_000) }));
+      assert.deepEqual(await positions(user, A, timestamp), [["x", 10]]);
+    });
+
+    test("actions: other kinds → kept beside the play, which they do not replace", async () => {
+      const user = newUser();
+      await upload(
+        user,
+        A,
+        play("x", 10),
+        ...(["new", "delete", "download"] as const).map((kind) => play("x", 9, { kind })),
+      );
+      const { actions: all } = await actions(user, B, 0);
+      assert.deepEqual(
+        all.map(({ kind, position }) => [kind, position]),
+        [
+          ["play", 10],
+          ["new", undefined],
+          ["delete", undefined],
+          ["download", undefined],
+        ],
+      );
+      assert.deepEqual(await listed(user), []);
+    });
+
+    test("actions: unusable ones → skipped, the others stored with all their members", async () => {
+      const user = newUser();
+      const whole = play("x", 10.9, { guid: "g", device: "tablet", total: 99, actedAt: new Date(START - 400) });
+      const { rewritten } = await upload(
+        user,
+        A,
+        play("a", undefined),
+        play("b", -1),
+        { ...play("c", 1), episode: "file:///c" },
+        { ...play("d", 1), podcast: "" },
+        { ...play("e", 1), guid: "g".repeat(1_025) },
+        whole,
+      );
+      assert.deepEqual(rewritten, [
+        ["file:///c", ""],
+        ["", ""],
+      ]);
+      const all = [];
+      for await (const some of sync.everyAction(user)) all.push(...some);
+      const [{ sequence: _, beaten: __, ...stored } = assert.fail()] = all;
+      assert.equal(all.length, 1);
+      assert.deepEqual(stored, { ...whole, position: 10, actedAt: new Date(Math.floor(START / 1_000) * 1_000) });
+      assert.ok((await sync.devices(user)).some(({ id }) => id === "tablet"));
+    });
+
+    test("actions: of one podcast, also percent-decoded → those of that feed", async () => {
+      const user = newUser();
+      await upload(user, A, play("x", 1, { podcast: url("a%20b") }), play("y", 2));
+      const found = (await actions(user, A, 0, url("a b"))).actions;
+      assert.deepEqual(
+        found.map(({ position }) => position),
+        [1],
+      );
+      assert.deepEqual((await actions(user, A, 0, "nothing")).actions, []);
+      // What was left out has not been sent.
+      assert.deepEqual(await positions(user, B, (await actions(user, B, 0, url("a"))).timestamp), [
+        ["x", 1],
+        ["y", 2],
+      ]);
+    });
+
+    test("actions: a time in the future → the time of the upload", async () => {
+      const user = newUser();
+      await upload(user, A, play("x", 1, { actedAt: new Date("2040-01-01") }));
+      pass(2_000);
+      await upload(user, B, play("x", 2, { actedAt: at() }));
+      assert.deepEqual(await positions(user, A, 0), [["x", 2]]);
+    });
+
+    test("devices: created on first sight, saved, renamed, forgotten", async () => {
+      const user = newUser();
+      await feeds(user, A, 0);
+      await sync.saveDevice(asUser(user), "desk", { caption: "Desk", type: "desktop" }, at());
+      await sync.saveDevice(asUser(user), "desk", { caption: "My desk" }, at());
+      const [desk, phone] = await sync.devices(user);
+      assert.deepEqual([desk?.id, desk?.caption, desk?.type], ["desk", "My desk", "desktop"]);
+      assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", syncedAt: at() });
+      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), true);
+      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), false);
+      pass(10 * 60_000);
+      await feeds(user, A, 0);
+      assert.deepEqual(
+        (await sync.devices(user)).map(({ syncedAt }) => syncedAt),
+        [at()],
+      );
+    });
+
+    test("devices: more than the limit → the one that synchronized longest ago is forgotten", async () => {
+      const user = newUser();
+      for (let number = 0; number < MAX_DEVICES; number += 1) {
+        pass(1_000);
+        await sync.saveDevice(asUser(user), `d${number}`, {}, at());
+      }
+      await upload(user, { key: "x", device: undefined }, play("x", 1, { device: "named" }));
+      pass(1_000);
+      await feeds(user, A, 0);
+      const ids = (await sync.devices(user)).map(({ id }) => id);
+      assert.equal(ids.length, MAX_DEVICES);
+      assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
+    });
+
+    test("access: credential revoked or account deleted → refused, nothing written", async () => {
+      const user = newUser();
+      const caller = { ...asUser(user), credentialHash: Buffer.alloc(32, 7).toString("base64url") };
+      await assert.rejects(sync.addActions(caller, A, [play("x", 1)], at()), AccessRevoked);
+      await assert.rejects(sync.saveDevice(caller, "d", {}, at()), AccessRevoked);
+      await assert.rejects(sync.changeFeeds(caller, A, { add: [url("a")], remove: [] }, at()), AccessRevoked);
+      assert.deepEqual([await sync.devices(user), await positions(user, A, 0), await listed(user)], [[], [], []]);
+    });
+
+    test("account deleted → everything is erased, and nothing can be written", async () => {
+      const user = newUser();
+      const account = { name: `apps-${user}`, issuer: "", password: "", isOwner: false, invitation: undefined };
+      assert.equal(await store.accounts.create(user, account, at()), user);
+      await add(user, A, url("a"));
+      await upload(user, A, ...Array.from({ length: 2_500 }, (_, index) => play(String(index), 1)));
+      assert.equal((await actions(user, A, 0)).actions.length, 2_500);
+      assert.equal(await store.accounts.delete(asUser(user), at()), true);
+      await assert.rejects(upload(user, A, play("x", 1)), AccessRevoked);
+      await assert.rejects(feeds(user, A, 0), AccessRevoked);
+      const range = { after: 0, upTo: 2_500, limit: 10, feed: undefined };
+      assert.deepEqual(await store.apps.actions(user, range), []);
+      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
+      assert.deepEqual(await sync.devices(user), []);
+    });
+
+    test("removals are forgotten → so are the spellings of feeds that are not subscribed", async () => {
+      const user = newUser();
+      await add(user, A, url("a"), url("b"));
+      await remove(user, A, url("a"));
+      pass(60_000);
+      await store.forgetRemovals(at());
+      const kept = await store.apps.spellings(user, ["feeds.example/a", "feeds.example/b"]);
+      assert.deepEqual(
+        kept.map(({ url: spelling }) => spelling),
+        [url("b")],
+      );
+    });
+  });
+}

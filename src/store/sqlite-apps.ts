@@ -1,0 +1,354 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import {
+  type ActionRange,
+  type AppStore,
+  type Client,
+  type Device,
+  type DeviceChanges,
+  type DeviceType,
+  MAX_CLIENTS,
+  MAX_DEVICES,
+  MAX_SPELLINGS,
+  type Settlement,
+  type Spelling,
+} from "../app-store.ts";
+import {
+  type ActionKind,
+  EVICTED_SPARE,
+  type KeyedAction,
+  MAX_ACTIONS,
+  mergeActions,
+  type StoredAction,
+} from "../episode-actions.ts";
+import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
+import {
+  advance,
+  isDropped,
+  KEPT_MARKS,
+  type Mark,
+  type Progress,
+  type Seen,
+  type SyncKind,
+  type SyncState,
+} from "../sync-marks.ts";
+import { DELETED, episodeKey, feedKey } from "./keys.ts";
+import { reading } from "./sqlite-file.ts";
+
+/** A change of what apps synchronize, as sent to the writer thread, which answers with a number. */
+export type AppChange =
+  | { readonly kind: "settle"; readonly settlement: Settlement }
+  | { readonly kind: "save-device"; readonly id: string; readonly changes: DeviceChanges }
+  | { readonly kind: "forget-device"; readonly id: string };
+
+type Row = readonly SQLInputValue[];
+
+/** Prepares each statement once. */
+class Statements {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  all<T extends Row>(sql: string, ...values: SQLInputValue[]): T[] {
+    return this.#prepare(sql).all(...values) as unknown as T[];
+  }
+
+  get<T extends Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
+    return this.#prepare(sql).get(...values) as unknown as T | undefined;
+  }
+
+  /** The number of rows that were changed. */
+  run(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.#prepare(sql).run(...values).changes);
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      statement.setReturnArrays(true);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
+const ACTION = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
+    beaten_at, beaten_position from episode_actions where user_id = ?`;
+/** Stored when a number of seconds is not known. */
+const NONE = -1;
+
+type ActionRow = [
+  ...[sequence: number, podcast: string, mediaUrl: string, guid: string, device: string, kind: ActionKind],
+  ...[position: number, started: number, total: number, actedAt: number, beatenAt: number, beatenPosition: number],
+];
+
+/** Marks oldest first, without repetition. */
+function readMarks(
+  statements: Statements,
+  user: UserId,
+  kind: SyncKind,
+  { stamp, sequences }: { readonly stamp: number; readonly sequences: readonly number[] },
+): Mark[] {
+  const find = (rest: string, ...values: number[]) =>
+    statements.all<[number, number]>(`${MARK} ${rest} limit 1`, user, kind, ...values);
+  const rows = [
+    ...find("order by stamp"),
+    ...find("order by stamp desc"),
+    ...find("and stamp <= ? order by stamp desc", stamp),
+    ...sequences.flatMap((sequence) => find("and sequence <= ? order by sequence desc", sequence)),
+  ];
+  return [...new Map(rows)]
+    .map(([at, sequence]) => ({ stamp: at, sequence }))
+    .sort((one, other) => one.stamp - other.stamp);
+}
+
+function readSeen(statements: Statements, user: UserId, kind: SyncKind, client: Client): Seen | undefined {
+  const sql = "select sequence, since, start_sequence from sync_clients where user_id = ? and kind = ? and client = ?";
+  const row = statements.get<[number, number, number]>(sql, user, kind, client.key);
+  return row && { sequence: row[0], since: row[1], from: row[2] };
+}
+
+function lastAction(statements: Statements, user: UserId): number {
+  return statements.get<[number | null]>("select max(sequence) from episode_actions where user_id = ?", user)?.[0] ?? 0;
+}
+
+/** Applies changes inside the transaction of the writer thread. */
+export class AppWriter {
+  readonly #statements: Statements;
+
+  constructor(database: DatabaseSync) {
+    this.#statements = new Statements(database);
+  }
+
+  apply(user: UserId, change: AppChange, at: number): number {
+    if (change.kind === "settle") return this.#settle(user, change.settlement, at);
+    if (change.kind === "forget-device")
+      return this.#statements.run("delete from devices where user_id = ? and id = ?", user, change.id);
+    this.#touchDevice(user, change.id, at);
+    const { caption, type } = change.changes;
+    if (caption !== undefined)
+      this.#statements.run("update devices set caption = ? where user_id = ? and id = ?", caption, user, change.id);
+    if (type !== undefined)
+      this.#statements.run("update devices set type = ? where user_id = ? and id = ?", type, user, change.id);
+    return 1;
+  }
+
+  #settle(user: UserId, { kind, client, progress, spellings, devices }: Settlement, at: number): number {
+    const done = "actions" in progress ? this.#addActions(user, progress.actions) : progress;
+    const seen = readSeen(this.#statements, user, kind, client);
+    const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
+    const marks = readMarks(this.#statements, user, kind, { stamp: 0, sequences });
+    const { timestamp, newMark, newSeen } = advance({ marks, seen }, done, new Date(at));
+    if (newMark !== undefined) this.#addMark(user, kind, newMark);
+    if (newSeen !== undefined) this.#setSeen(user, kind, client, newSeen, at);
+    if (spellings.length > 0) this.#addSpellings(user, spellings, at);
+    for (const id of devices) this.#addDevice(user, id, at);
+    if (client.device !== undefined) this.#touchDevice(user, client.device, at);
+    return timestamp;
+  }
+
+  #addMark(user: UserId, kind: SyncKind, { stamp, sequence }: Mark): void {
+    const insert = "insert into sync_marks (user_id, kind, stamp, sequence) values (?, ?, ?, ?)";
+    this.#statements.run(insert, user, kind, stamp, sequence);
+    const old = this.#statements.all<[number, number]>(
+      `${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`,
+      user,
+      kind,
+    );
+    const [mark, older] = old.map(([at, number]) => ({ stamp: at, sequence: number }));
+    if (mark !== undefined && isDropped(mark, older))
+      this.#statements.run(
+        "delete from sync_marks where user_id = ? and kind = ? and stamp = ?",
+        user,
+        kind,
+        mark.stamp,
+      );
+  }
+
+  #setSeen(user: UserId, kind: SyncKind, client: Client, seen: Seen, at: number): void {
+    this.#statements.run(
+      `insert or replace into sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
+       values (?, ?, ?, ?, ?, ?, ?)`,
+      ...[user, kind, client.key, seen.sequence, seen.since, seen.from, at],
+    );
+    this.#statements.run(
+      `delete from sync_clients where user_id = ?1 and kind = ?2 and client in (
+         select client from sync_clients where user_id = ?1 and kind = ?2 and client <> ?3
+         order by seen_at desc limit -1 offset ${MAX_CLIENTS - 1})`,
+      ...[user, kind, client.key],
+    );
+  }
+
+  #addSpellings(user: UserId, spellings: readonly Spelling[], at: number): void {
+    const [last, count] = this.#statements.get<[number | null, number]>(
+      "select max(sequence), count(*) from feed_spellings where user_id = ?",
+      user,
+    ) ?? [0, 0];
+    for (const [index, { feed, url, client }] of spellings.slice(0, Math.max(0, MAX_SPELLINGS - count)).entries()) {
+      this.#statements.run(
+        `insert into feed_spellings (user_id, sequence, feed, client, url, recorded_at) values (?, ?, ?, ?, ?, ?)`,
+        ...[user, (last ?? 0) + index + 1, feedKey(feed), client, url, at],
+      );
+    }
+  }
+
+  #addActions(user: UserId, actions: readonly KeyedAction[]): Progress {
+    const before = lastAction(this.#statements, user);
+    const [feedKeys, episodeKeys] = [new Map<string, Buffer>(), new Map<string, Buffer>()];
+    for (const { feed, episode } of actions) {
+      if (!feedKeys.has(feed)) feedKeys.set(feed, feedKey(feed));
+      episodeKeys.set(episode, episodeKey(episode));
+    }
+    const keysOf = ({ feed, episode, kind }: Pick<KeyedAction, "feed" | "episode" | "kind">) =>
+      [feedKeys.get(feed) ?? null, episodeKeys.get(episode) ?? null, kind] as const;
+    const stored = actions.map((action) => {
+      const keys = keysOf(action);
+      const row = this.#statements.get<ActionRow>(`${ACTION} and feed = ? and episode = ? and kind = ?`, user, ...keys);
+      return row && toAction(row);
+    });
+    const { written, replaced, last, isBeaten } = mergeActions(actions, stored, before);
+    for (const sequence of replaced)
+      this.#statements.run("delete from episode_actions where user_id = ? and sequence = ?", user, sequence);
+    for (const action of written) {
+      this.#statements.run(
+        `insert into episode_actions (user_id, sequence, feed, episode, kind, podcast, media_url, guid, device,
+           position, started, total, acted_at, beaten_at, beaten_position)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        ...[user, action.sequence, ...keysOf(action), action.podcast, action.episode],
+        ...[action.guid ?? "", action.device ?? ""],
+        ...[action.position ?? NONE, action.started ?? NONE, action.total ?? NONE, action.actedAt.getTime()],
+        ...[action.beaten?.actedAt.getTime() ?? NONE, action.beaten?.position ?? NONE],
+      );
+    }
+    if (written.length > 0) this.#evictActions(user, last);
+    return { before, after: isBeaten ? before : last };
+  }
+
+  /** Counting takes long, so it is done only when there can be too many. */
+  #evictActions(user: UserId, last: number): void {
+    const find = (what: string) =>
+      this.#statements.get<[number]>(`select ${what} from episode_actions where user_id = ?`, user)?.[0] ?? 0;
+    if (last - find("min(sequence)") < MAX_ACTIONS) return;
+    const count = find("count(*)");
+    if (count <= MAX_ACTIONS) return;
+    this.#statements.run(
+      `delete from episode_actions where user_id = ?1 and sequence in (
+         select sequence from episode_actions where user_id = ?1 order by kind = 'play', sequence limit ?2)`,
+      user,
+      count - MAX_ACTIONS + EVICTED_SPARE,
+    );
+  }
+
+  /** Creates a device that is named by an action, unless there are too many. */
+  #addDevice(user: UserId, id: string, at: number): void {
+    this.#statements.run(
+      `insert into devices (user_id, id, caption, type, synced_at) select ?1, ?2, ?2, 'other', ?3
+       where (select count(*) from devices where user_id = ?1) < ${MAX_DEVICES} on conflict do nothing`,
+      ...[user, id, at],
+    );
+  }
+
+  #touchDevice(user: UserId, id: string, at: number): void {
+    this.#statements.run(
+      `insert into devices (user_id, id, caption, type, synced_at) values (?1, ?2, ?2, 'other', ?3)
+       on conflict (user_id, id) do update set synced_at = max(synced_at, excluded.synced_at)`,
+      ...[user, id, at],
+    );
+    this.#statements.run(
+      `delete from devices where user_id = ?1 and id in (
+         select id from devices where user_id = ?1 and id <> ?2
+         order by synced_at desc limit -1 offset ${MAX_DEVICES - 1})`,
+      ...[user, id],
+    );
+  }
+}
+
+/** What apps synchronize, in SQLite: read here, written by the writer thread. */
+export class SqliteApps implements AppStore {
+  readonly #statements: Statements;
+  readonly #snapshot: <T>(read: () => T) => T;
+  readonly #write: (caller: Caller, change: AppChange, at: Date) => Promise<number>;
+
+  constructor(
+    database: DatabaseSync,
+    snapshot: <T>(read: () => T) => T,
+    write: (caller: Caller, change: AppChange, at: Date) => Promise<number>,
+  ) {
+    this.#statements = new Statements(database);
+    this.#snapshot = snapshot;
+    this.#write = write;
+  }
+
+  async state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState> {
+    const state = reading(() => this.#snapshot(() => this.#readState(user, kind, client, since)));
+    if (state.sequence === DELETED) throw new AccessRevoked();
+    return state;
+  }
+
+  #readState(user: UserId, kind: SyncKind, client: Client, since: number): SyncState {
+    const list = this.#statements.get<[number]>("select sequence from lists where user_id = ?", user)?.[0] ?? 0;
+    const sequence = kind === "feeds" || list === DELETED ? list : lastAction(this.#statements, user);
+    const seen = readSeen(this.#statements, user, kind, client);
+    const marks = readMarks(this.#statements, user, kind, {
+      stamp: since,
+      sequences: seen === undefined ? [] : [seen.sequence],
+    });
+    const device =
+      client.device === undefined
+        ? undefined
+        : this.#statements.get<[number]>(
+            "select synced_at from devices where user_id = ? and id = ?",
+            user,
+            client.device,
+          );
+    return { sequence, seen, marks, deviceSyncedAt: device && new Date(device[0]) };
+  }
+
+  settle(caller: Caller, settlement: Settlement, at: Date): Promise<number> {
+    return this.#write(caller, { kind: "settle", settlement }, at);
+  }
+
+  async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
+    const sql = "select url, client from feed_spellings where user_id = ? and feed = ? order by sequence";
+    const read = (feed: string) => this.#statements.all<[string, string]>(sql, user, feedKey(feed));
+    return reading(() =>
+      this.#snapshot(() => feeds.flatMap((feed) => read(feed).map(([url, client]) => ({ feed, url, client })))),
+    );
+  }
+
+  async actions(user: UserId, { after, upTo, limit, feed }: ActionRange): Promise<readonly StoredAction[]> {
+    const sql = `${ACTION} and sequence > ? and sequence <= ?${feed === undefined ? "" : " and feed = ?"} order by sequence limit ?`;
+    const filter = feed === undefined ? [] : [feedKey(feed)];
+    return reading(() => this.#statements.all<ActionRow>(sql, user, after, upTo, ...filter, limit).map(toAction));
+  }
+
+  async devices(user: UserId): Promise<readonly Device[]> {
+    const sql = "select id, caption, type, synced_at from devices where user_id = ? order by id";
+    const rows = reading(() => this.#statements.all<[string, string, DeviceType, number]>(sql, user));
+    return rows.map(([id, caption, type, syncedAt]) => ({ id, caption, type, syncedAt: new Date(syncedAt) }));
+  }
+
+  async saveDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<void> {
+    await this.#write(caller, { kind: "save-device", id, changes }, at);
+  }
+
+  async forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
+    return (await this.#write(caller, { kind: "forget-device", id }, at)) > 0;
+  }
+}
+
+function toAction(row: ActionRow): StoredAction {
+  const [sequence, podcast, episode, guid, device, kind, position, started, total, actedAt, beatenAt, beatenPosition] =
+    row;
+  const known = (seconds: number) => (seconds === NONE ? undefined : seconds);
+  return {
+    ...{ sequence, podcast, episode, kind, actedAt: new Date(actedAt) },
+    ...{ guid: guid || undefined, device: device || undefined },
+    ...{ position: known(position), started: known(started), total: known(total) },
+    beaten: beatenAt === NONE ? undefined : { actedAt: new Date(beatenAt), position: known(beatenPosition) },
+  };
+}

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { documentOf, JSONAPI, newUser, start } from "../support/http-accounts.ts";
+import { type Answer, ATOMIC, add, callServer, newId, PLAIN } from "../support/server.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: readers check the shape of a response
+export type Json = any;
+export type Headers = Readonly<Record<string, string>>;
+
+export const FEEDS = "/index.php/apps/gpoddersync/subscriptions";
+export const CHANGE_FEEDS = "/index.php/apps/gpoddersync/subscription_change/create";
+export const ACTIONS = "/index.php/apps/gpoddersync/episode_action";
+export const ADD_ACTIONS = "/index.php/apps/gpoddersync/episode_action/create";
+export const FORM = "application/x-www-form-urlencoded";
+
+/** A server with a user, and what the user does elsewhere: on the web page, or with other apps of the JSON:API. */
+export async function startWorld(settings: Headers = {}) {
+  const server = await start(settings);
+  const user = await newUser(server);
+  const headers = { Authorization: user.Authorization };
+  return {
+    server,
+    port: server.port,
+    name: user.name,
+    token: user.Authorization.slice("Bearer ".length),
+    /** The clock of the server, in seconds. */
+    now: () => Math.floor(server.now().getTime() / 1_000),
+    wait: (seconds: number) => server.wait(seconds * 1_000),
+    async subscribe(...urls: string[]): Promise<void> {
+      const body = JSON.stringify({ "atomic:operations": urls.map((url) => add(newId(), url)) });
+      const answer = await server.call("POST", "/v1/operations", {
+        headers: { ...headers, "Content-Type": ATOMIC },
+        body,
+      });
+      assert.equal(answer.status, 200, answer.text);
+    },
+    async unsubscribe(url: string): Promise<void> {
+      const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
+      const found = json.data.find((item: Json) => item.attributes.feed_url === url);
+      assert.ok(found, `${url} is not in the list`);
+      assert.equal((await server.call("DELETE", `/v1/subscriptions/${found.id}`, { headers })).status, 200);
+    },
+    async list(): Promise<string[]> {
+      const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
+      return json.data.map((item: Json) => item.attributes.feed_url).sort();
+    },
+    /** What the person does in the browser when an app asks for access. */
+    async approve(login: string): Promise<void> {
+      const id = new URLSearchParams(new URL(login).hash.slice(1)).get("app-login");
+      const approved = await server.call("POST", `/v1/app-logins/${id}`, {
+        headers: { ...JSONAPI, Cookie: user.Cookie },
+        body: documentOf("app-login", { label: "an app" }),
+      });
+      assert.equal(approved.status, 201, approved.text);
+    },
+  };
+}
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
+
+/** Sends requests as an app does: with its headers each time, and with or without a cookie jar. */
+export class AppHttp {
+  readonly #port: number;
+  readonly #headers: Headers;
+  readonly #cookies: Map<string, string> | undefined;
+
+  constructor(port: number, headers: Headers = {}, keepsCookies = true) {
+    this.#port = port;
+    this.#headers = headers;
+    this.#cookies = keepsCookies ? new Map() : undefined;
+  }
+
+  async send(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Answer> {
+    const cookie = [...(this.#cookies ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
+    const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+    const answer = await callServer(this.#port, method, path, {
+      headers: { ...this.#headers, ...(cookie === "" ? {} : { Cookie: cookie }), ...headers },
+      ...(text === undefined ? {} : { body: text }),
+    });
+    for (const each of [answer.headers["set-cookie"] ?? []].flat()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
+      if (/max-age=0\b/i.test(each)) this.#cookies?.delete(name);
+      else this.#cookies?.set(name, value);
+    }
+    return answer;
+  }
+
+  /** Fails unless the status is exactly 200, and returns the document. */
+  async ok(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Json> {
+    const answer = await this.send(method, path, body, headers);
+    assert.equal(answer.status, 200, `${method} ${path}: ${answer.status} ${answer.text}`);
+    assert.match(String(answer.headers["content-type"]), /^application\/json\b/);
+    assert.match(String(answer.headers["cache-control"]), /no-store/);
+    return answer.json;
+  }
+}
+
+export function basic(name: string, password: string, encoding: "base64" | "base64url" = "base64"): Headers {
+  return { Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString(encoding)}` };
+}
+
+/** A timestamp that every app can store. */
+export function readTimestamp(document: Json): number {
+  assert.ok(Number.isSafeInteger(document.timestamp), JSON.stringify(document));
+  assert.ok(document.timestamp >= 2 && document.timestamp < 2 ** 31, String(document.timestamp));
+  return document.timestamp;
+}
+
+export function readStrings(value: unknown): string[] {
+  assert.ok(Array.isArray(value) && value.every((item) => typeof item === "string"), JSON.stringify(value));
+  return value;
+}
+
+export function readFeeds(document: Json): { add: string[]; remove: string[]; timestamp: number } {
+  return { add: readStrings(document.add), remove: readStrings(document.remove), timestamp: readTimestamp(document) };
+}
+
+export function readUploaded(document: Json): number {
+  assert.ok(Array.isArray(document.update_urls), JSON.stringify(document));
+  for (const pair of document.update_urls) assert.equal(readStrings(pair).length, 2);
+  return readTimestamp(document);
+}
+
+export const feedUrl = (name: string) => `https://feeds.example/${name}`;
+export const mediaUrl = (name: string) => `https://media.example/${name}.mp3`;
+export { PLAIN };

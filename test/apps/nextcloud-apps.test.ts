@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PASSWORD } from "../support/http-accounts.ts";
+import { readChanges, uploadActions } from "./antennapod.ts";
+import {
+  ACTIONS,
+  ADD_ACTIONS,
+  AppHttp,
+  basic,
+  CHANGE_FEEDS,
+  FEEDS,
+  FORM,
+  feedUrl,
+  type Json,
+  mediaUrl,
+  readFeeds,
+  readTimestamp,
+  startWorld,
+} from "./app.ts";
+
+const play = (name: string, position: number) => ({
+  podcast: feedUrl("a"),
+  episode: mediaUrl(name),
+  guid: name,
+  action: "play",
+  timestamp: "2026-01-01T10:00:00",
+  started: 10,
+  position,
+  total: 600,
+});
+
+test("Podcini.X: never a needless removal, since it deletes its last feed for each", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, basic(world.name, world.token), false);
+  await world.subscribe(feedUrl("a"), feedUrl("b"));
+  await world.unsubscribe(feedUrl("b"));
+  const first = readChanges(await http.ok("GET", `${FEEDS}?since=0`));
+  assert.deepEqual([first.add, first.remove], [[feedUrl("a")], []]);
+
+  // Added and removed again before the app has seen it.
+  await world.subscribe(feedUrl("c"));
+  await world.unsubscribe(feedUrl("c"));
+  const second = readChanges(await http.ok("GET", `${FEEDS}?since=${first.timestamp}`));
+  assert.deepEqual([second.add, second.remove], [[], []]);
+
+  await world.unsubscribe(feedUrl("a"));
+  const third = readChanges(await http.ok("GET", `${FEEDS}?since=${second.timestamp}`));
+  assert.deepEqual(third.remove, [feedUrl("a")]);
+  const fourth = readChanges(await http.ok("GET", `${FEEDS}?since=${third.timestamp}`));
+  assert.deepEqual(fourth.remove, []);
+});
+
+test("Podcini.X: takes a position only with playedDuration → it is there", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, basic(world.name, world.token), false);
+  await uploadActions(http, ADD_ACTIONS, [play("1", 40)]);
+  const { actions } = await http.ok("GET", `${ACTIONS}?since=0`);
+  assert.deepEqual([actions[0].position, actions[0].playedDuration], [40, 30]);
+});
+
+test("YourPods: real password, extra parameters, integers only → synchronized", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, { ...basic(world.name, PASSWORD), "Content-Type": "application/json" }, false);
+  const first = readFeeds(await http.ok("GET", `${FEEDS}?since=0&deviceid=dart&device=dart`));
+  await http.ok("POST", `${CHANGE_FEEDS}?deviceid=dart`, { add: [feedUrl("a")], remove: [] });
+  await http.ok("POST", `${ADD_ACTIONS}?deviceid=dart`, [
+    { ...play("1", 12), guid: null, timestamp: "2026-01-01T10:00:00.000Z", action: "PLAY", position: 12.0 },
+  ]);
+  const text = (await http.send("GET", `${ACTIONS}?since=0&device=dart`)).text;
+  for (const [, number = ""] of text.matchAll(/"(?:position|started|total|timestamp)":(-?[\d.]+)/g))
+    assert.match(number, /^-?\d+$/);
+  await world.subscribe(feedUrl("page"));
+  const second = readFeeds(await http.ok("GET", `${FEEDS}?since=${first.timestamp}&deviceid=dart`));
+  assert.ok(second.add.includes(feedUrl("page")));
+});
+
+test("YourPods: gPodder API in Swift → the text before the first semicolon is the session", async () => {
+  const world = await startWorld();
+  const guest = new AppHttp(world.port, {}, false);
+  const body = { username: world.name, password: PASSWORD };
+  const answer = await guest.send("POST", `/api/2/auth/${world.name}/login.json`, body, basic(world.name, PASSWORD));
+  assert.equal(answer.status, 200);
+  const [Cookie = ""] = String(answer.headers["set-cookie"]).split(";");
+  const http = new AppHttp(world.port, { Cookie }, false);
+  readFeeds(await http.ok("GET", `/api/2/subscriptions/${world.name}/ios.json?since=0`));
+  assert.deepEqual(
+    (await http.ok("GET", `/api/2/devices/${world.name}.json`)).map(({ id }: Json) => id),
+    ["ios"],
+  );
+});
+
+test("Kodi, gPodder: URL-safe Basic, a cookie named sessionid → the OPML file", async () => {
+  const world = await startWorld();
+  await world.subscribe(feedUrl("a"));
+  const guest = new AppHttp(world.port, basic(world.name, PASSWORD, "base64url"), false);
+  const answer = await guest.send("POST", `/api/2/auth/${world.name}/login.json`);
+  const [, session = ""] = /^sessionid=([^;]+)/.exec(String(answer.headers["set-cookie"])) ?? [];
+  const http = new AppHttp(world.port, { Cookie: `sessionid=${session}` }, false);
+  const { status, text } = await http.send("GET", `/subscriptions/${world.name}.opml`);
+  assert.equal(status, 200);
+  assert.match(text, /<outline type="rss" [^>]*xmlUrl="https:\/\/feeds\.example\/a"/);
+});
+
+test("Kodi, Nextcloud: its own clock, an extra member, a JSON answer → synchronized", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, basic(world.name, world.token, "base64url"), false);
+  await world.subscribe(feedUrl("a"));
+  assert.deepEqual(readFeeds(await http.ok("GET", `${FEEDS}?since=0`)).add, [feedUrl("a")]);
+  const since = world.now();
+  await world.subscribe(feedUrl("same-second"));
+  const answer = await http.ok("POST", CHANGE_FEEDS, { add: [feedUrl("kodi")], remove: [], timestamp: since });
+  readTimestamp(answer);
+  assert.ok(readFeeds(await http.ok("GET", `${FEEDS}?since=${since}`)).add.includes(feedUrl("same-second")));
+});
+
+test("Music Assistant, Nextcloud: login flow, then the app password as bearer without a name", async () => {
+  const world = await startWorld();
+  const guest = new AppHttp(world.port, {}, false);
+  const { login, poll } = await guest.ok("POST", "/index.php/login/v2");
+  const ask = () =>
+    guest.send("POST", new URL(poll.endpoint).pathname, `token=${poll.token}`, { "Content-Type": FORM });
+  assert.equal((await ask()).status, 404);
+  await world.approve(login);
+  const { appPassword } = (await ask()).json;
+  const http = new AppHttp(world.port, { Authorization: `Bearer ${appPassword}` }, false);
+  await world.subscribe(feedUrl("a"));
+  assert.deepEqual(readFeeds(await http.ok("GET", `${FEEDS}?since=0`)).add, [feedUrl("a")]);
+  readTimestamp(await http.ok("POST", ADD_ACTIONS, [play("1", 12)]));
+  assert.equal((await http.ok("GET", `${ACTIONS}?since=0`)).actions[0].position, 12);
+});
