@@ -10,27 +10,24 @@ import { createInterface } from "node:readline";
 import { createClient, openReplica } from "../client/dist/index.js";
 import { fileStorage } from "../client/dist/node.js";
 
-const {
-  EARMARK_URL: url = "http://127.0.0.1:8080",
-  EARMARK_TOKEN: token,
-  EARMARK_FOLDER: folder = "earmark-list",
-} = process.env;
-
+const { EARMARK_URL: url = "http://127.0.0.1:8080", EARMARK_TOKEN: token, EARMARK_FOLDER = "list" } = process.env;
 let shown = new Map();
 
 /** Prints what is new, changed or gone. */
 function show(list) {
   const lines = new Map(
-    list.map(({ id, feedUrl, title, folders }) => [id, [feedUrl, title, folders].join(" ").trim()]),
+    list.map(({ id, feedUrl, title = "", folders = "" }) => [id, `${feedUrl} ${title} ${folders}`]),
   );
-  for (const [id, line] of shown) if (!lines.has(id)) console.log(`- ${line}`);
-  for (const [id, line] of lines) if (shown.get(id) !== line) console.log(`${shown.has(id) ? "~" : "+"} ${line}`);
+  for (const [id, line] of shown) if (!lines.has(id)) console.log(`- ${line.trim()}`);
+  for (const [id, line] of lines)
+    if (shown.get(id) !== line) console.log(`${shown.has(id) ? "~" : "+"} ${line.trim()}`);
   shown = lines;
 }
 
 const replica = await openReplica({
-  client: createClient({ url, token }),
-  storage: fileStorage(folder),
+  // The replica retries by itself.
+  client: createClient({ url, token, retries: 0 }),
+  storage: fileStorage(EARMARK_FOLDER),
   onChange: show,
   onRefused: ({ operation, error }) =>
     console.log(`refused: ${operation.op} ${operation.feedUrl ?? ""} ${error.detail}`),

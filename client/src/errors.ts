@@ -17,7 +17,6 @@ export type ErrorCode =
   | "id-in-use"
   | "invalid-title"
   | "invalid-folders"
-  | "state-expired"
   | "quota-exceeded"
   | "not-found"
   | "body-missing"

@@ -23,7 +23,7 @@ import type { CallOptions, Client, EventsOptions, Feed, Operation, Subscription,
 const BATCH_SIZE = 100;
 const PAGE_SIZE = 1_000;
 /** More pages of changes than this are taken for endless. */
-const MAX_PAGES = 10_000;
+const MAX_PAGES = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const FOREVER_MS = 2_147_483_647;
 

@@ -40,7 +40,7 @@ export class MemoryStorage implements ReplicaStorage {
 }
 
 /** A storage whose process may be killed before or after each write. */
-class MortalStorage extends MemoryStorage {
+export class MortalStorage extends MemoryStorage {
   /** Whether the process dies now. */
   dies: () => boolean = () => false;
 
