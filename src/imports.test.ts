@@ -19,7 +19,7 @@ function newCaller(maxSubscriptions = 1_000): Caller {
 
 /** Different feeds with the same GUID, which leaves out trailing slashes, also those of a query. */
 const [ONE, TWIN] = ["https://feeds.example/?show=1", "https://feeds.example/?show=1/"];
-const feeds = (...urls: string[]) => urls.map((feedUrl) => ({ feedUrl, title: undefined }));
+const feeds = (...urls: string[]) => urls.map((feedUrl) => ({ feedUrl }));
 
 async function subscribe(caller: Caller, id: string, feedUrl: string): Promise<void> {
   const draft = readDraft(feedUrl);

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import { type Details, joinFolders } from "./details.ts";
 import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
@@ -13,9 +14,8 @@ import {
 } from "./subscriptions.ts";
 
 /** A feed to subscribe to, as a file or a person names it. */
-export interface FeedToImport {
+export interface FeedToImport extends Details {
   readonly feedUrl: string;
-  readonly title: string | undefined;
 }
 
 export interface ImportResult {
@@ -61,7 +61,7 @@ export async function importFeeds(
   const results: ImportResult[] = [];
   for (let start = 0; start < feeds.length && isWanted(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
-    const drafts = batch.map(({ feedUrl }) => readDraft(feedUrl));
+    const drafts = batch.map(({ feedUrl, ...details }) => readDraft(feedUrl, details));
     const outcomes = await answerInOrder(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
@@ -83,11 +83,11 @@ function isInvalid(draft: object): draft is InvalidFeed {
  * The draft of a feed that comes without an id: its podcast GUID. Two feeds can share a GUID, which leaves out the scheme;
  * if another feed of the list has it, the id is made from the whole URL.
  */
-export function readDraft(feedUrl: string): Draft | InvalidFeed {
+export function readDraft(feedUrl: string, details: Details = {}): Draft | InvalidFeed {
   const reading = readFeedUrl(feedUrl);
   if ("fault" in reading) return { error: createError(reading.fault) };
   const id = guidOf(feedUrl);
-  return { kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
+  return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
 }
 
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
@@ -115,10 +115,12 @@ async function createPreview(
     for (const [index, key] of keys.entries()) {
       const subscription = found[index];
       if (subscription === undefined) continue;
-      const { id, feedUrl, subscribedAt } = subscription;
+      const { id, feedUrl, subscribedAt, title = "" } = subscription;
+      const folders = joinFolders(subscription.folders);
       // Looked up by id, it is another feed; or it is this feed, and looked up by that as well.
       const feed = "feed" in key ? key.feed : "";
-      list.know({ sequence: 0, updateSequence: 0, id, feed, feedUrl, subscribedAt: subscribedAt.getTime() });
+      const time = subscribedAt.getTime();
+      list.know({ sequence: 0, updateSequence: 0, id, feed, feedUrl, subscribedAt: time, title, folders });
     }
     return drafts.map((draft) => toOutcome(draft, applyChange(list, draft, now.getTime(), max), now, max));
   };

@@ -1,10 +1,11 @@
+import { type Details, joinFolders, type StoredDetails, withDetails } from "./details.ts";
 import type { Change, Draft, Outcome } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
 
 /** A subscription as it is stored. Engines choose how to represent ids and feeds. */
-export interface Item<Key> {
+export interface Item<Key> extends StoredDetails {
   /** Sequence number under which it was added: its place in the list. */
   readonly sequence: number;
   /** Sequence number of its last update; 0 if it was never updated. */
@@ -31,15 +32,21 @@ export interface List<Key> {
 
 /** A change with its keys as the engine represents them. */
 export type KeyedChange<Key> =
-  | { readonly kind: "add"; readonly id: Key; readonly fallbackId?: Key; readonly feedUrl: string; readonly feed: Key }
-  | { readonly kind: "update"; readonly id: Key; readonly feedUrl: string; readonly feed: Key }
+  | (Details & {
+      readonly kind: "add";
+      readonly id: Key;
+      readonly fallbackId?: Key;
+      readonly feedUrl: string;
+      readonly feed: Key;
+    })
+  | (Details & { readonly kind: "update"; readonly id: Key; readonly feedUrl?: string; readonly feed?: Key })
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
 /** What an `Outcome` is made of. Additions are the bulk of all answers, and "added" is cheap to pass between threads. */
 export type Answer<Key> =
   | "added"
-  | { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number }
+  | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
   | { readonly refused: "already-subscribed" | "id-in-use"; readonly existingId: Key }
   | { readonly refused: "quota-exceeded" | "not-found" };
 
@@ -62,9 +69,10 @@ function add<Key>(
   at: number,
   maxTotal: number,
 ): Answer<Key> {
-  const { id, fallbackId, feedUrl, feed } = change;
+  const { id, fallbackId, feedUrl, feed, title = "" } = change;
   const isFull = list.total >= maxTotal;
-  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at };
+  const folders = joinFolders(change.folders);
+  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
   if (same !== undefined) return { refused: "already-subscribed", existingId: same.id };
@@ -82,29 +90,36 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
   return true;
 }
 
-function update<Key>(list: List<Key>, { id, feedUrl, feed }: KeyedChange<Key> & { kind: "update" }): Answer<Key> {
-  const old = list.findById(id);
+function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }): Answer<Key> {
+  const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
-  const same = list.findByFeed(feed);
+  const { feedUrl = old.feedUrl, feed = old.feed, title = old.title } = change;
+  const folders = change.folders === undefined ? old.folders : joinFolders(change.folders);
+  const same = change.feed === undefined ? undefined : list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { refused: "already-subscribed", existingId: same.id };
+  if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return describe(old);
   list.sequence += 1;
-  const item = { ...old, updateSequence: list.sequence, feed, feedUrl };
+  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, title, folders };
   list.replace(old, item);
   return describe(item);
 }
 
-function describe<Key>({ id, feedUrl, subscribedAt }: Item<Key>): Answer<Key> {
-  return { id, feedUrl, subscribedAt };
+function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): Answer<Key> {
+  return { id, feedUrl, subscribedAt, title, folders };
 }
 
 /** The outcome of a change, from the answer with its keys as text. */
 export function toOutcome(change: Change, answer: Answer<string>, at: Date, max: number): Outcome {
   if (answer === "added") {
-    const { id, feedUrl } = change as Draft;
-    return { id, feedUrl, subscribedAt: at };
+    const { id, feedUrl, title, folders } = change as Draft;
+    if (title === undefined && folders === undefined) return { id, feedUrl, subscribedAt: at };
+    return withDetails({ id, feedUrl, subscribedAt: at }, title ?? "", joinFolders(folders));
   }
-  if (!("refused" in answer)) return { ...answer, subscribedAt: new Date(answer.subscribedAt) };
+  if (!("refused" in answer)) {
+    const { id, feedUrl, subscribedAt, title, folders } = answer;
+    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
+  }
   if ("existingId" in answer) return answer;
   return answer.refused === "quota-exceeded" ? { refused: answer.refused, max } : { refused: answer.refused };
 }

@@ -1,3 +1,5 @@
+import type { Details } from "./details.ts";
+
 /** Whose list it is. Every key and every query of a store leads with it. */
 export type UserId = number;
 
@@ -21,7 +23,7 @@ export function asUser(user: UserId): Caller {
   return { user, credentialHash: undefined, maxSubscriptions: UNLIMITED };
 }
 
-export interface Subscription {
+export interface Subscription extends Details {
   /** Chosen by the client, unique within the user's list, always in lower case. */
   readonly id: string;
   /** Exactly as it was sent. */
@@ -30,7 +32,7 @@ export interface Subscription {
 }
 
 /** What a user asks for: a subscription without its timestamp, which the server sets. */
-export interface Draft {
+export interface Draft extends Details {
   readonly kind: "add";
   readonly id: string;
   /** Used instead of `id` when another feed of the list has that one. */
@@ -40,12 +42,20 @@ export interface Draft {
   readonly feed: string;
 }
 
-/** Changes what a subscription has, and keeps its id, its place in the list and its timestamp. */
+/**
+ * Changes what a subscription has, and keeps its id, its place in the list and its timestamp. What is undefined stays as it
+ * is. An update without effect is not a change.
+ */
 export interface Update {
   readonly kind: "update";
   readonly id: string;
-  readonly feedUrl: string;
-  readonly feed: string;
+  /** Given together with `feed`, or not at all. */
+  readonly feedUrl?: string;
+  readonly feed?: string;
+  /** Empty to clear it. */
+  readonly title?: string;
+  /** Empty to clear them. */
+  readonly folders?: readonly string[];
 }
 
 export type Removal =

@@ -226,7 +226,7 @@ test("import: the token is revoked after the first hundred → they stay, the re
     ...asUser(who.user),
     credentialHash: hashSecret((who.token.headers["Authorization"] ?? "").slice(7)),
   };
-  const feeds = Array.from({ length: 1_000 }, (_, n) => ({ feedUrl: `https://feeds.example/${n}`, title: undefined }));
+  const feeds = Array.from({ length: 1_000 }, (_, n) => ({ feedUrl: `https://feeds.example/${n}` }));
   let revoked: Promise<boolean> | undefined;
   const onProgress = () => {
     revoked ??= store.accounts.removeCredential(asUser(who.user), "token", who.token.id, clock.now);

@@ -100,7 +100,10 @@ function readClean(text: string): Entry[] | undefined {
     const address = named["xmlurl"] ?? (named["type"] === "rss" ? named["url"] : undefined);
     if (address === undefined) continue;
     const title = (named["title"] ?? named["text"])?.slice(0, MAX_TITLE);
-    entries.push({ feedUrl: toWebAddress(address).slice(0, MAX_FEED_URL + 1), title });
+    entries.push({
+      feedUrl: toWebAddress(address).slice(0, MAX_FEED_URL + 1),
+      ...(title === undefined ? {} : { title }),
+    });
   }
   return depth === 0 ? entries : undefined;
 }

@@ -77,10 +77,7 @@ async function openLocalList(
   });
   return {
     async subscribe(feeds, { onProgress } = {}) {
-      const wanted = [...feeds].map((feed) => ({
-        feedUrl: typeof feed === "string" ? feed : feed.url,
-        title: undefined,
-      }));
+      const wanted = [...feeds].map((feed) => ({ feedUrl: typeof feed === "string" ? feed : feed.url }));
       const at = now();
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });

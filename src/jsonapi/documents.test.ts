@@ -116,7 +116,7 @@ test("page: links → to the neighbours, null where there are none", () => {
 });
 
 test("import: results → one entry each, with counts", async () => {
-  const feed = { feedUrl: FEED, title: undefined };
+  const feed = { feedUrl: FEED };
   const error = createError("feed-url-not-http");
   const some: ImportResult[] = [
     { feed: { ...feed, title: "One" }, outcome: "added", error: undefined, id: ID },

@@ -1,7 +1,8 @@
+import type { Details } from "../details.ts";
+
 /** A feed as a file names it. */
-export interface Entry {
+export interface Entry extends Details {
   readonly feedUrl: string;
-  readonly title: string | undefined;
 }
 
 /** The bytes are no OPML file that can be read, with the reason in words. */

@@ -108,7 +108,7 @@ class OutlineReader implements TokenizerCallbacks {
     this.#entries.push({
       // The importer rejects the URL as too long even if it is cut here.
       feedUrl: cut(toWebAddress(feedUrl), MAX_FEED_URL + 1),
-      title: title === undefined ? undefined : cut(title, MAX_TITLE),
+      ...(title === undefined ? {} : { title: cut(title, MAX_TITLE) }),
     });
   }
 

@@ -128,7 +128,9 @@ test("backup: deleted content in the file → only live content in the backup", 
   const database = new DatabaseSync(file);
   database.exec("pragma secure_delete = off; pragma journal_mode = wal");
   const url = (index: number) => `https://u:secret-${index}@private.example/`;
-  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0, 0)");
+  const insert = database.prepare(
+    "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (7, ?, ?, ?, ?, 0)",
+  );
   for (let index = 0; index < 1_000; index += 1)
     insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), url(index));
   database.exec("delete from subscriptions where user_id = 7");

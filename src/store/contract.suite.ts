@@ -4,6 +4,7 @@ import { addTo, findOne, removeFrom, wordOf } from "../../test/support/lists.ts"
 import { fc } from "../../test/support/properties.ts";
 import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./changes.suite.ts";
+import { describeDetails } from "./details.suite.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
@@ -20,6 +21,7 @@ function draft(id: number, feed: number | string): Draft {
 /** The contract of every engine. `store` is empty. */
 export function describeStore(engine: string, store: SubscriptionStore): void {
   describeChanges(engine, store);
+  describeDetails(engine, store);
   describe(`store on ${engine}`, () => {
     let users = 100;
     const newUser = (): UserId => {

@@ -155,6 +155,10 @@ const MIGRATIONS: readonly string[] = [
   );
   `,
   `
+  alter table earmark.subscriptions add column title text not null default '';
+  alter table earmark.subscriptions add column folders text not null default '';
+  `,
+  `
   create table earmark.epoch (
     one boolean primary key,
     value bytea not null

@@ -11,7 +11,6 @@ import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
 import { engineFor, inspectDatabase } from "./engines.ts";
-
 import { NEWEST_VERSION } from "./postgres-schema.ts";
 import { TABLES } from "./tables.ts";
 

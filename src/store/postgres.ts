@@ -1,5 +1,6 @@
 import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
+import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import {
   AccessRevoked,
@@ -113,7 +114,7 @@ class PostgresStore implements Store {
   async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { list_sequence: string }>(
-        `select s.sequence, id, feed_url, subscribed_at, l.sequence as list_sequence
+        `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
          from earmark.subscriptions as s join earmark.lists as l using (user_id)
          where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
         [user, after, size],
@@ -189,12 +190,14 @@ interface ItemRow {
   readonly id: string;
   readonly feed_url: string;
   readonly subscribed_at: string;
+  readonly title: string;
+  readonly folders: string;
 }
 
-const ITEM = "select sequence, id, feed_url, subscribed_at from earmark.subscriptions";
+const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
 
-function toSubscription({ id, feed_url, subscribed_at }: ItemRow): Subscription {
-  return { id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) };
+function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow): Subscription {
+  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, title, folders);
 }
 
 /** One JSON text costs the driver much less than many rows. */
@@ -202,8 +205,9 @@ const PAGE = named(`
   select (select sequence from earmark.lists where user_id = $1) as sequence,
     (select total from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
-    (select json_agg(json_build_array(id, feed_url, subscribed_at) order by sequence) from (
-      select sequence, id, feed_url, subscribed_at from earmark.subscriptions
+    (select json_agg(case when title = '' and folders = '' then json_build_array(id, feed_url, subscribed_at)
+        else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
+      select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
 const GAPS = named("select counts from earmark.gaps where user_id = $1");
 
@@ -244,10 +248,10 @@ function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
   return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 }
 
-type ListedItem = readonly [id: string, feedUrl: string, subscribedAt: number];
+type ListedItem = readonly [id: string, feedUrl: string, subscribedAt: number, title?: string, folders?: string];
 
-function toListed([id, feedUrl, at]: ListedItem): Subscription {
-  return { id, feedUrl, subscribedAt: new Date(at) };
+function toListed([id, feedUrl, at, title = "", folders = ""]: ListedItem): Subscription {
+  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
 }
 
 const SEQUENCES = named("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
@@ -256,12 +260,12 @@ const SEQUENCES = named("select user_id, sequence from earmark.lists where user_
 const CHANGES = named(`
   with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
   select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
-    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at)) from (
-      select sequence, id, feed_url, subscribed_at from earmark.subscriptions
+    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, title, folders)) from (
+      ${ITEM}
       where user_id = $1 and sequence > $2 and update_sequence = 0 and exists (select 1 from list)
       order by sequence limit $4) as added) as added,
-    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at)) from (
-      select update_sequence, id, feed_url, subscribed_at from earmark.subscriptions
+    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, title, folders)) from (
+      select update_sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and update_sequence > $2 and update_sequence > 0 and exists (select 1 from list)
       order by update_sequence limit $4) as updated) as updated,
     (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (

@@ -1,3 +1,4 @@
+import type { Details } from "../details.ts";
 import type { Answer } from "../list.ts";
 import type { Change, Draft, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
@@ -35,11 +36,13 @@ export type GroupAnswer =
   | { readonly answers: readonly JobAnswer[] }
   | { readonly failure: Error; readonly unknown: boolean };
 
-/**
- * Changes as sent between threads, because strings are cloned four times as fast as objects: kind, id, fallback id, feed
- * URL and feed of each change, "" for a missing value.
- */
-export type PackedChanges = readonly string[];
+/** Changes as sent between threads, because strings are cloned four times as fast as objects. */
+export interface PackedChanges {
+  /** Kind, id, fallback id, feed URL and feed of each change, "" for a missing value. */
+  readonly texts: readonly string[];
+  /** Titles and folders by the index of the change, for those that have any. */
+  readonly details: ReadonlyMap<number, Details>;
+}
 
 const TEXTS = 5;
 
@@ -47,25 +50,31 @@ type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">>;
 
 export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
-  for (const change of changes) {
-    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "" }: Fields = change;
+  const details = new Map<number, Details>();
+  for (const [index, change] of changes.entries()) {
+    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, folders }: Fields = change;
     texts.push(kind, id, fallbackId, feedUrl, feed);
+    if (title !== undefined || folders !== undefined)
+      details.set(index, { ...(title === undefined ? {} : { title }), ...(folders === undefined ? {} : { folders }) });
   }
-  return texts;
+  return { texts, details };
 }
 
-export function unpackChanges(texts: PackedChanges): Change[] {
-  return Array.from({ length: texts.length / TEXTS }, (_, index) => {
+export function unpackChanges({ texts, details }: PackedChanges): Change[] {
+  return Array.from({ length: texts.length / TEXTS }, (_, index): Change => {
     const at = index * TEXTS;
     const [kind, id = "", fallbackId = ""] = [texts[at], texts[at + 1], texts[at + 2]];
     const [feedUrl = "", feed = ""] = [texts[at + 3], texts[at + 4]];
     if (kind === "remove") return id === "" ? { kind, feed } : { kind, id };
-    if (kind === "update") return { kind, id, feedUrl, feed };
-    return { kind: "add", id, feedUrl, feed, ...(fallbackId === "" ? {} : { fallbackId }) };
+    const given = details.get(index);
+    if (kind === "update") return { kind, id, ...(feed === "" ? {} : { feedUrl, feed }), ...given };
+    const draft = { kind: "add", id, feedUrl, feed } as const;
+    if (fallbackId === "" && given === undefined) return draft;
+    return { ...draft, ...(fallbackId === "" ? {} : { fallbackId }), ...given };
   });
 }
 
 /** Whether all of the changes are additions. */
-export function isAdding(texts: PackedChanges): boolean {
+export function isAdding({ texts }: PackedChanges): boolean {
   return texts.every((text, at) => at % TEXTS !== 0 || text === "add");
 }

@@ -14,9 +14,11 @@ type Row = [
   feed: Uint8Array,
   feedUrl: string,
   subscribedAt: number,
+  title: string,
+  folders: string,
 ];
 
-const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at from subscriptions";
+const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders from subscriptions";
 
 /** Reads and writes lists inside the writer's transaction. */
 export class ListWriter {
@@ -47,11 +49,12 @@ export class ListWriter {
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
     // Any other conflict is a bug.
     this.insert = prepare(`
-      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (?, ?, ?, ?, ?, ?)
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at, title, folders)
+      values (?, ?, ?, ?, ?, ?, ?, ?)
       on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
-    this.replace = prepare(
-      "update subscriptions set update_sequence = ?, feed = ?, feed_url = ? where user_id = ? and sequence = ?",
-    );
+    this.replace = prepare(`
+      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, title = ?, folders = ?
+      where user_id = ? and sequence = ?`);
     this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
     this.recordRemoval = prepare(
       "insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url) values (?, ?, ?, ?, ?, ?)",
@@ -150,12 +153,14 @@ export class SqliteList implements List<Uint8Array> {
     return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
   }
 
-  insert({ sequence, id, feed, feedUrl, subscribedAt }: Item<Uint8Array>): boolean {
-    return this.#writer.insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt).changes === 1;
+  insert({ sequence, id, feed, feedUrl, subscribedAt, title, folders }: Item<Uint8Array>): boolean {
+    const { insert } = this.#writer;
+    return insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt, title, folders).changes === 1;
   }
 
-  replace(_old: Item<Uint8Array>, { sequence, updateSequence, feed, feedUrl }: Item<Uint8Array>): void {
-    this.#writer.replace.run(updateSequence, feed, feedUrl, this.#user, sequence);
+  replace(_old: Item<Uint8Array>, item: Item<Uint8Array>): void {
+    const { sequence, updateSequence, feed, feedUrl, title, folders } = item;
+    this.#writer.replace.run(updateSequence, feed, feedUrl, title, folders, this.#user, sequence);
     this.unused.push(updateSequence);
   }
 
@@ -169,15 +174,17 @@ export class SqliteList implements List<Uint8Array> {
 function toKeys(change: Change): KeyedChange<Uint8Array> {
   if (change.kind === "remove")
     return "id" in change ? { kind: "remove", id: idKey(change.id) } : { kind: "remove", feed: feedKey(change.feed) };
-  const { kind, feedUrl } = change;
-  const keys = { kind, id: idKey(change.id), feedUrl, feed: feedKey(change.feed) };
-  if (change.kind === "add" && change.fallbackId !== undefined)
-    return { ...keys, kind: "add", fallbackId: idKey(change.fallbackId) };
-  return keys;
+  if (change.kind === "update") {
+    const { feed, ...rest } = change;
+    return { ...rest, id: idKey(change.id), ...(feed === undefined ? {} : { feed: feedKey(feed) }) };
+  }
+  const { id, fallbackId, feedUrl, feed, ...details } = change;
+  const keys = { ...details, id: idKey(id), feedUrl, feed: feedKey(feed) };
+  return fallbackId === undefined ? keys : { ...keys, fallbackId: idKey(fallbackId) };
 }
 
 function toItem(row: Row | undefined): Item<Uint8Array> | undefined {
   if (row === undefined) return undefined;
-  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt] = row;
-  return { sequence, updateSequence, id, feed, feedUrl, subscribedAt };
+  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders] = row;
+  return { sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders };
 }

@@ -3,6 +3,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
+import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
 import {
   AccessRevoked,
@@ -155,10 +156,17 @@ function operationsOf(change: AppChange): number {
   return "actions" in progress ? progress.actions.length : 1;
 }
 
-type ItemRow = [id: Uint8Array, feedUrl: string, subscribedAt: number, sequence: number];
+type ItemRow = [
+  id: Uint8Array,
+  feedUrl: string,
+  subscribedAt: number,
+  sequence: number,
+  title: string,
+  folders: string,
+];
 type RemovalRow = [id: Uint8Array, feedUrl: string, addedSequence: number, sequence: number];
 
-const ITEM = "select id, feed_url, subscribed_at, sequence from subscriptions";
+const ITEM = "select id, feed_url, subscribed_at, sequence, title, folders from subscriptions";
 
 class Reader {
   readonly database: DatabaseSync;
@@ -191,7 +199,7 @@ class Reader {
       `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
     );
     this.#updated = prepare(
-      `select id, feed_url, subscribed_at, update_sequence from subscriptions
+      `select id, feed_url, subscribed_at, update_sequence, title, folders from subscriptions
        where user_id = ? and update_sequence > ? and update_sequence > 0 order by update_sequence limit ?`,
     );
     this.#removed = prepare(
@@ -291,8 +299,8 @@ class Reader {
   }
 }
 
-function toSubscription([id, feedUrl, subscribedAt]: ItemRow): Subscription {
-  return { id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) };
+function toSubscription([id, feedUrl, subscribedAt, , title, folders]: ItemRow): Subscription {
+  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
 }
 
 /** The thread that writes. If it dies, the next group starts it again. */

@@ -39,6 +39,8 @@ export const TABLES: readonly Table[] = [
       ["feed_url", "text"],
       ["subscribed_at", "number"],
       ["update_sequence", "number"],
+      ["title", "text"],
+      ["folders", "text"],
     ],
     keyColumns: 2,
     deletion: "in-steps",

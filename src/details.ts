@@ -1,0 +1,104 @@
+/** What a user notes about a feed. Absent when not set. */
+export interface Details {
+  /** The user's own name for the podcast. */
+  readonly title?: string;
+  /** Paths such as `News/Tech`; never empty. */
+  readonly folders?: readonly string[];
+}
+
+/** The same as it is stored: empty when not set, folders with a line feed between them. */
+export interface StoredDetails {
+  readonly title: string;
+  readonly folders: string;
+}
+
+export const MAX_TITLE = 300;
+export const MAX_FOLDERS = 20;
+export const MAX_FOLDER_PATH = 300;
+export const MAX_FOLDER_LEVELS = 8;
+
+/** Control characters, line and paragraph separators, and what reorders text around it. */
+const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
+const BLANKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]+/gu;
+
+/** The title without surrounding whitespace; undefined if it is invalid. */
+export function readTitle(text: string): string | undefined {
+  return readText(text, MAX_TITLE);
+}
+
+/** The folders without duplicates and without whitespace around their names; undefined if one is invalid. */
+export function readFolders(paths: readonly unknown[]): readonly string[] | undefined {
+  if (paths.length > MAX_FOLDERS) return undefined;
+  const folders = new Set<string>();
+  for (const path of paths) {
+    const folder = typeof path === "string" ? readFolder(path) : undefined;
+    if (folder === undefined) return undefined;
+    folders.add(folder);
+  }
+  return [...folders];
+}
+
+export function readFolder(path: string): string | undefined {
+  if (path.length > 2 * MAX_FOLDER_PATH) return undefined;
+  const names = path.split("/").map((name) => name.trim());
+  if (names.length > MAX_FOLDER_LEVELS || names.includes("")) return undefined;
+  return readText(names.join("/"), MAX_FOLDER_PATH);
+}
+
+function readText(text: string, max: number): string | undefined {
+  if (text.length > 2 * max) return undefined;
+  const trimmed = text.trim();
+  if (trimmed === "" || isLonger(trimmed, max) || FORBIDDEN.test(trimmed) || !trimmed.isWellFormed()) return undefined;
+  return trimmed;
+}
+
+/** Counts code points. */
+function isLonger(text: string, max: number): boolean {
+  return text.length > max && Array.from(text).length > max;
+}
+
+/** A valid title as close as possible to what a file has. */
+export function cleanTitle(text: string): string | undefined {
+  return cleanText(text, MAX_TITLE) || undefined;
+}
+
+/** A valid path of folders with these names, from the outermost in. What exceeds the limits is left out. */
+export function cleanFolder(names: readonly string[]): string | undefined {
+  let path = "";
+  let levels = 0;
+  for (const name of names) {
+    // A slash in a name would be another level.
+    const clean = cleanText(name.replaceAll("/", "\uff0f"), MAX_FOLDER_PATH);
+    if (clean === "") continue;
+    const longer = path === "" ? clean : `${path}/${clean}`;
+    if (levels === MAX_FOLDER_LEVELS || isLonger(longer, MAX_FOLDER_PATH)) break;
+    path = longer;
+    levels += 1;
+  }
+  return path || undefined;
+}
+
+function cleanText(text: string, max: number): string {
+  const clean = text
+    .slice(0, 4 * max)
+    .toWellFormed()
+    .replaceAll(BLANKS, " ")
+    .replaceAll(OVERRIDES, "")
+    .trim();
+  return isLonger(clean, max) ? Array.from(clean).slice(0, max).join("").trimEnd() : clean;
+}
+
+/** Adds the details that are set. */
+export function withDetails<Value extends object>(value: Value, title: string, folders: string): Value & Details {
+  if (title === "" && folders === "") return value;
+  return {
+    ...value,
+    ...(title === "" ? {} : { title }),
+    ...(folders === "" ? {} : { folders: folders.split("\n") }),
+  };
+}
+
+export function joinFolders(folders: readonly string[] | undefined): string {
+  return folders === undefined ? "" : folders.join("\n");
+}
