@@ -94,19 +94,26 @@ def show(data):
         print(item["feed_url"], item.get("title", ""), *item.get("folders", []), flush=True)
 
 
+def refresh(data):
+    before = data["state"]
+    sync(data)
+    if data["state"] != before:
+        show(data)
+
+
 def watch(data):
-    """Prints the list after each change on any device."""
+    """Prints the list after each change on any device: at once by events, or every 5 seconds without."""
     while True:
         try:
+            refresh(data)
             with request("/v1/events", media="text/event-stream") as stream:
                 for line in stream:
                     if line.startswith(b"data:") and json.loads(line[5:])["subscriptions"] != data["state"]:
-                        sync(data)
-                        show(data)
-        except (urllib.error.URLError, OSError) as error:
+                        refresh(data)
+        except OSError as error:
             if isinstance(error, urllib.error.HTTPError) and error.code in (401, 403):
                 raise
-            time.sleep(5)
+        time.sleep(5)
 
 
 data = load()

@@ -9,7 +9,8 @@ import type { CallOptions, Client, ClientOptions, Operation, OperationResult } f
 
 export { EarmarkError, type ErrorCode, type ErrorObject, NetworkError } from "./errors.ts";
 export { guid } from "./guid.ts";
-export { openReplica, type Replica, type ReplicaOptions, type ReplicaStorage } from "./replica.ts";
+export { openReplica, type Replica, type ReplicaOptions, type ReplicaStorage, type RunOptions } from "./replica.ts";
+export type { Refusal } from "./replica-queue.ts";
 export type * from "./types.ts";
 
 export function createClient(options: ClientOptions): Client {

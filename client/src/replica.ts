@@ -57,7 +57,7 @@ export interface RunOptions extends EventsOptions {
 
 /** A copy of the list that can be read and edited offline. */
 export interface Replica {
-  /** The list with all edits, oldest first. */
+  /** The list with all edits, oldest first. Subscriptions that were added at the same time may be in any order. */
   list(): readonly Subscription[];
   /** Number of edits that the server has not confirmed yet. */
   readonly pending: number;
