@@ -59,6 +59,7 @@ export interface Limits {
   readonly maxBodyBytes: number;
   readonly maxImportBytes: number;
   readonly maxConnections: number;
+  readonly maxStreams: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
 }
@@ -233,6 +234,7 @@ function readLimits(reader: SettingsReader): Limits {
     maxBodyBytes: reader.number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),
     maxImportBytes: reader.number("EARMARK_MAX_IMPORT_BYTES", 1_024, 67_108_864),
     maxConnections: reader.number("EARMARK_MAX_CONNECTIONS", 1, 1_000_000),
+    maxStreams: reader.number("EARMARK_MAX_STREAMS", 0, 1_000_000),
     headersTimeoutMs: reader.number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
     requestTimeoutMs: reader.number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),
   };

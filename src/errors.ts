@@ -208,6 +208,12 @@ export const ERRORS = {
     title: "Too Many Requests",
     detail: "Rate limit exceeded: {limit} {unit} per minute. Try again in {seconds} s.",
   },
+  "too-many-streams": {
+    status: 429,
+    title: "Too Many Streams",
+    detail: "The account already has the maximum of {max} open event streams. Close one, or poll instead.",
+    headers: { "retry-after": "60" },
+  },
   "too-many-attempts": {
     status: 429,
     title: "Too Many Requests",
@@ -257,6 +263,11 @@ export const ERRORS = {
   "too-many-transfers": {
     ...unavailable,
     detail: "Too many exports and imports are running. Nothing was changed; try again.",
+  },
+  "streams-full": {
+    ...unavailable,
+    detail: "The server has the maximum number of open event streams. Try again later, or poll instead.",
+    headers: { "retry-after": "60" },
   },
   "too-many-sign-ins": {
     ...unavailable,

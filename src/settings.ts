@@ -57,6 +57,7 @@ export const SETTINGS = {
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an OPML file to import, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: ["50000", "Maximum operations in the write queue; beyond it the server returns 503."],
   EARMARK_MAX_CONNECTIONS: ["10000", "Maximum open connections, at most half of them from one network."],
+  EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond it the server returns 503."],
   EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],
   EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Timeout for receiving a whole request."],
 } as const satisfies Record<string, readonly [string, string]>;

@@ -78,7 +78,7 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
 }
 
 /** Handlers that exist only on a server with accounts. */
-export function createAccountHandlers(accounts: Accounts, { config: { basePath }, readClient, clock }: Services) {
+export function createAccountHandlers(accounts: Accounts, { config: { basePath }, hub, readClient, clock }: Services) {
   const setCookie = ({ raw }: Request, secret: string) => ({
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
   });
@@ -106,6 +106,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
         await caller.requireAccess();
         throw toFailure(refused, "current_password");
       }
+      hub.recheck(caller.user);
       respondEmpty(response);
     },
 
@@ -113,6 +114,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
         throw failure("recent-sign-in-required");
       if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
+      hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
 
@@ -168,6 +170,7 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       const { request, response, caller, params } = call;
       const id = idOf(params);
       if (!(await accounts.removeCredential(caller, kind, id, clock()))) throw notFound(kind);
+      hub.recheck(caller.user);
       respondEmpty(response, id === caller.credential?.id ? clearCookie(request) : {});
     },
   };

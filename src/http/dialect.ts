@@ -1,7 +1,7 @@
 import type { ErrorCode, ErrorObject } from "../errors.ts";
 import { writeFailure } from "../jsonapi/failure.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../jsonapi/media-type.ts";
-import { requireAccept, requireContentType } from "../jsonapi/negotiation.ts";
+import { requireAccept, requireAcceptEvents, requireContentType } from "../jsonapi/negotiation.ts";
 
 /** How the documents of an API look on the wire. */
 export interface Dialect {
@@ -45,6 +45,8 @@ const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
 export const JSON_API = createDialect(PLAIN);
 /** JSON:API with the Atomic Operations extension. */
 export const JSON_API_ATOMIC = createDialect(ATOMIC);
+/** A stream of events; errors are JSON:API. */
+export const EVENT_STREAM: Dialect = { ...JSON_API, requireAccept: requireAcceptEvents };
 
 /** The gPodder API, version 2, and the simple API. */
 export const GPODDER = createAppDialect(false);

@@ -12,6 +12,8 @@ export class Request {
   readonly log: Logger;
   /** The URL as the client sent it; `raw.url` is without the base path. */
   readonly originalUrl: string;
+  /** The response is a stream of events, which lasts as long as the client wants. */
+  isStream = false;
   readonly #admission: Admission;
   readonly #charges: Partial<Record<keyof Admission, Reservation>> = {};
   readonly #ownerOf: (raw: IncomingMessage) => Owner;

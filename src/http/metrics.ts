@@ -9,6 +9,8 @@ export interface Metrics {
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
+  /** Registers a gauge that reads the number of event streams, and a counter of events. */
+  watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -62,6 +64,18 @@ export function createMetrics(): Metrics {
           this.set(waiting());
         },
       });
+    },
+    watchStreams(open) {
+      new Gauge({
+        name: "earmark_event_streams",
+        help: "Open event streams.",
+        registers,
+        collect() {
+          this.set(open());
+        },
+      });
+      const events = new Counter({ name: "earmark_events_total", help: "Events sent to event streams.", registers });
+      return { onEvents: (count) => events.inc(count) };
     },
   };
 }

@@ -83,7 +83,7 @@ function createLoginHandlers({ accounts, config, readClient, clock }: Services) 
 }
 
 /** How an app exchanges the password of the account for a token, and gives the token back. */
-function appPasswordRoutes(accounts: Accounts, { clock }: Services): Route[] {
+function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[] {
   const ocs = (method: Method, path: string, run: (call: Call) => Promise<string>) =>
     route(method, path, {
       access: "write",
@@ -103,6 +103,7 @@ function appPasswordRoutes(accounts: Accounts, { clock }: Services): Route[] {
       if (caller.credential?.kind !== "token")
         throw failure("malformed-document", { reason: "This needs an app password" });
       await accounts.removeCredential(caller, "token", caller.credential.id, clock());
+      hub.recheck(caller.user);
       return writeOcs();
     }),
   ];

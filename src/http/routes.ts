@@ -2,8 +2,9 @@ import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, read
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { createChangesHandler } from "./changes.ts";
-import { JSON_API_ATOMIC } from "./dialect.ts";
+import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
+import { createEventsHandler } from "./events.ts";
 import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createOpmlHandlers, requireOpmlType } from "./imports.ts";
@@ -49,6 +50,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
     route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
+
+    route("GET", "/v1/events", { access: "read", dialect: EVENT_STREAM, run: createEventsHandler(services.hub) }),
 
     route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
     route("POST", "/v1/imports", {

@@ -16,6 +16,7 @@ import { createClientReader, createProxyCheck } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
+import { EventHub } from "./event-hub.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
@@ -66,6 +67,8 @@ export function createServer(options: ServerOptions): Server {
       "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients share one address, and cookies are not marked Secure.",
     ),
   );
+  const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
+  store.watch((user, sequence) => hub.tell(user, sequence));
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
@@ -88,7 +91,7 @@ export function createServer(options: ServerOptions): Server {
     basePath: config.basePath,
     clock,
   });
-  const services = { config, store, apps, accounts, metrics, readClient, clock };
+  const services = { config, store, apps, accounts, metrics, hub, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
@@ -153,7 +156,7 @@ export function createServer(options: ServerOptions): Server {
       const match = find(raw, relativeTo(request.originalUrl));
       response.on("close", () => {
         request.closed();
-        observe(request, response, match, performance.now() - started);
+        if (!request.isStream) observe(request, response, match, performance.now() - started);
       });
       answer(request, response, match).catch((error) => {
         log.error({ reqId: request.id, err: error }, "response aborted");
@@ -177,6 +180,7 @@ export function createServer(options: ServerOptions): Server {
     },
     async drain() {
       isDraining = true;
+      await hub.close();
       await drain();
       slowRequests.flush();
     },

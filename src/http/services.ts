@@ -3,6 +3,7 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import type { ReadClient } from "./client-address.ts";
+import type { EventHub } from "./event-hub.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Dependencies of the handlers. */
@@ -13,6 +14,7 @@ export interface Services {
   readonly metrics: Metrics | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
+  readonly hub: EventHub;
   readonly readClient: ReadClient;
   readonly clock: () => Date;
 }

@@ -16,8 +16,18 @@ export function requireContentType(header: string | undefined, media: MediaType)
 /** Throws 406 unless this Accept header admits a document of `media`. */
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
-  if (header.trim() === "" || admits(readMediaRanges(header), media)) return;
+  const isDocument = (range: MediaRange) => range.type === JSON_API && (speaks(range, media) || speaks(range, PLAIN));
+  if (header.trim() === "" || admits(readMediaRanges(header), isDocument, "application/*")) return;
   throw failure("not-acceptable", { contentType: media.contentType, source: { header: "Accept" } });
+}
+
+const EVENTS = "text/event-stream";
+
+/** Throws 406 unless this Accept header admits a stream of events. */
+export function requireAcceptEvents(header: string | undefined): void {
+  if (header === undefined || header === EVENTS || header === "*/*") return;
+  if (header.trim() === "" || admits(readMediaRanges(header), ({ type }) => type === EVENTS, "text/*")) return;
+  throw failure("not-acceptable", { contentType: EVENTS, source: { header: "Accept" } });
 }
 
 const NO_PARAMETERS: MediaRange["parameters"] = new Map();
@@ -30,11 +40,15 @@ interface MediaRange {
 }
 
 /** Of the ranges that match, the most specific one decides (RFC 9110, 12.5.1); a weight of 0 refuses. */
-function admits(ranges: readonly MediaRange[] | undefined, media: MediaType): boolean {
+function admits(
+  ranges: readonly MediaRange[] | undefined,
+  isExact: (range: MediaRange) => boolean,
+  family: string,
+): boolean {
   if (ranges === undefined) return false;
   for (const matches of [
-    (range: MediaRange) => range.type === JSON_API && (speaks(range, media) || speaks(range, PLAIN)),
-    (range: MediaRange) => range.type === "application/*",
+    isExact,
+    (range: MediaRange) => range.type === family,
     (range: MediaRange) => range.type === "*/*",
   ]) {
     const matching = ranges.filter(matches);

@@ -133,6 +133,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     GET: { access: "read", status: 200 },
     DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
   },
+  "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {

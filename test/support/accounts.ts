@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { type CallOptions, callServer, PLAIN } from "./server.ts";
+import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 
 /** Someone with an account who is signed in. */
 export interface SignedIn {
@@ -66,7 +66,10 @@ export function exchange(port: number, bytes: string | Uint8Array): Promise<stri
     const socket = connect(port, "127.0.0.1");
     // Longer than the server waits for anything.
     socket.setTimeout(20_000, () => socket.destroy(new Error(`no end of the answer to ${bytes}`)));
-    socket.on("data", (chunk) => chunks.push(chunk));
+    socket.on("data", (chunk) => {
+      chunks.push(chunk);
+      if (isStream(chunk.toString("latin1"))) socket.destroy();
+    });
     socket.on("close", () => resolve(Buffer.concat(chunks).toString()));
     socket.on("error", (error: NodeJS.ErrnoException) => {
       // A client that is refused while it is still sending may find the connection closed.

@@ -128,9 +128,12 @@ export function callServer(port: number, method: string, path: string, options: 
       { host: "127.0.0.1", port, method, path, headers: options.headers, agent: false },
       (incoming) => {
         const chunks: Buffer[] = [];
-        incoming.on("data", (chunk) => chunks.push(chunk));
         incoming.on("error", reject);
-        incoming.on("end", () => {
+        incoming.on("data", (chunk) => {
+          chunks.push(chunk);
+          if (isStream(incoming.headers["content-type"])) incoming.destroy();
+        });
+        incoming.on("close", () => {
           const text = Buffer.concat(chunks).toString();
           let json: Json;
           try {
@@ -152,6 +155,11 @@ export function callServer(port: number, method: string, path: string, options: 
     outgoing.on("error", reject);
     outgoing.end(options.body);
   });
+}
+
+/** A stream does not end by itself; what it begins with counts as the response. */
+export function isStream(text = ""): boolean {
+  return text.includes("text/event-stream");
 }
 
 let counter = 0;
