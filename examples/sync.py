@@ -126,4 +126,6 @@ except urllib.error.HTTPError as error:
     sys.exit(f"{error.code} {error.read().decode()}")
 except urllib.error.URLError as error:
     print(f"offline: {error.reason}. {len(data['queue'])} edits will be sent the next time.", file=sys.stderr)
-watch(data) if command == "watch" else show(data)
+show(data)
+if command == "watch":
+    watch(data)

@@ -176,7 +176,7 @@ export async function runDevices(
   }
 
   const expected: Expected = { kept: new Set(), removed: new Set(), titles: new Map() };
-  for (let step = 0; step < 40; step += 1) {
+  for (let step = 0; step < 30; step += 1) {
     const device = pick(devices);
     if (device) await takeStep(device, devices.indexOf(device), step, expected, random, pick);
   }
