@@ -6,7 +6,17 @@ import type { Access, Client } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
-  "subscribe" | "subscriptions" | "page" | "get" | "remove" | "importOpml" | "exportOpml"
+  | "subscribe"
+  | "subscriptions"
+  | "page"
+  | "get"
+  | "remove"
+  | "update"
+  | "apply"
+  | "changes"
+  | "events"
+  | "importOpml"
+  | "exportOpml"
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {

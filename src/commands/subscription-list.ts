@@ -10,7 +10,8 @@ import { openDatabase } from "./database.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A user's list, on a server or in a database. */
-export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "remove" | "importOpml" | "exportOpml"> & {
+export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "importOpml" | "exportOpml"> & {
+  readonly remove: (id: string) => Promise<boolean>;
   readonly close: () => Promise<void>;
 };
 
