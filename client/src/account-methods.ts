@@ -10,6 +10,7 @@ type AccountMethods = Omit<
   | "subscriptions"
   | "page"
   | "get"
+  | "find"
   | "remove"
   | "update"
   | "apply"

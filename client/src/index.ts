@@ -53,6 +53,11 @@ export function createClient(options: ClientOptions): Client {
       return readDocument(text, ({ data }: { readonly data: Resource }) => readSubscription(data));
     },
 
+    async find(feedUrl, { signal } = {}) {
+      const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
+      return (await fetchPart(send, path, readSubscription, signal)).items[0];
+    },
+
     apply,
     remove,
 

@@ -142,11 +142,15 @@ export interface ImportReport {
 export interface ImportEntry {
   readonly feedUrl: string;
   readonly title: string | null;
+  readonly folders: readonly string[];
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why the feed was refused. */
   readonly code: ErrorCode | null;
   readonly detail: string | null;
-  /** Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`. */
+  /**
+   * Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`, with title and
+   * folders.
+   */
   readonly subscriptionId: string | null;
 }
 
@@ -204,6 +208,8 @@ export interface Client {
   page(options?: PageOptions): Promise<Page>;
   /** Resolves to undefined if there is no subscription with this id. */
   get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
+  /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
+  find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
   /** Resolves to false if there is none with this id, which may be because an attempt without a response removed it. */
   remove(id: string, options?: CallOptions): Promise<boolean>;
   /** Removes any number of subscriptions. Result N is about id N. */
