@@ -1,5 +1,5 @@
-// Writes src/ as JavaScript to dist/ by erasing the types. It needs only a Node that can do that: this one, or the one
-// that `npm start` has installed.
+// Writes src/ as JavaScript to dist/ by erasing types and comments; the .d.ts files keep the comments. It needs only a
+// Node that can do that: this one, or the one that `npm start` has installed.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import module, { createRequire } from "node:module";
@@ -16,8 +16,11 @@ function build() {
   for (const name of readdirSync(source)) {
     const code = stripTypeScriptTypes(readFileSync(new URL(name, source), "utf8"))
       .replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.js"')
-      .replaceAll(/[ \t]+$/gm, "")
-      .replaceAll(/\n{3,}/g, "\n\n");
+      .replaceAll(/^ *(\/\/.*|\/\*\*(.|\n)*?\*\/)$/gm, "")
+      // Erased types leave their spaces behind. No string of the client contains a line break or several spaces.
+      .replaceAll(/^ +| +(?=[ ,;)\n])/gm, "")
+      .replaceAll(/\n{2,}/g, "\n")
+      .replaceAll(/,\n(?=[)\]}])|(?<=[([{,])\n/g, "");
     const isOnlyTypes = !/^export /m.test(code);
     if (!isOnlyTypes) writeFileSync(new URL(name.replace(/\.ts$/, ".js"), target), code);
   }

@@ -1,35 +1,22 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
-import { before, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { guid } from "../client/src/index.ts";
 import { newToken, signUp } from "./support/accounts.ts";
+import { buildExamples, has } from "./support/examples.ts";
 import { cleanEnvironment } from "./support/process.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const FEEDS = ["https://podnews.net/rss", "https://mp3s.nashownotes.com/pc20rss.xml"] as const;
 const ORIGIN = "http://localhost:8000";
 const run = promisify(execFile);
 
-const examples = join(temporaryFolder(), "examples");
+const examples = join(await buildExamples(), "examples");
 const example = (name: string) => join(examples, name);
-
-/**
- * Builds the client beside the examples as they tell readers to: after `npm start`, which installs no development
- * packages. The Node that runs this stands for the one that `npm start` brings.
- */
-before(async () => {
-  const client = join(examples, "..", "client");
-  cpSync(join(ROOT, "examples"), examples, { recursive: true });
-  cpSync(join(ROOT, "client"), client, { recursive: true, filter: (path) => !/[/\\](dist|node_modules)$/.test(path) });
-  assert.match(readFileSync(example("node.mjs"), "utf8"), /\(cd client && npm run build\)/);
-  const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
-  await run("npm", ["run", "build"], { cwd: client, env: { ...cleanEnvironment({}), PATH } });
-});
 
 const alone = await startServer();
 const shared = await startServer({
@@ -87,13 +74,6 @@ async function listOf(place: Place): Promise<string[]> {
 
 const environmentOf = ({ url, token }: Place) =>
   cleanEnvironment({ EARMARK_URL: url, ...(token === undefined ? {} : { EARMARK_TOKEN: token }) });
-
-/** Whether this machine has a program. */
-const has = (program: string) =>
-  run(program, ["--version"]).then(
-    () => true,
-    () => false,
-  );
 
 /** A stand-in for curl that understands the options of the example, and fails on any other. */
 const CURL = `#!${process.execPath}

@@ -52,6 +52,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "url", "util", "v8"),
   ],
   "client/src": [],
+  "client/src/node.ts": ["client/src", "node:fs/promises"],
   "web/src": ["client/src", "lean-qr", "lean-qr/nano", "preact", "preact/hooks"],
 };
 
@@ -61,7 +62,8 @@ function node(...modules: readonly string[]): string[] {
 
 function folderOf(file: string): string {
   const [top = "", second = "", ...rest] = file.split("/");
-  if (top === "src" && rest.length === 0) return second === "main.ts" ? file : "domain";
+  if (Object.hasOwn(ALLOWED, file)) return file;
+  if (top === "src" && rest.length === 0) return "domain";
   return `${top}/${second}`;
 }
 

@@ -6,7 +6,19 @@ import type { Access, AppMethods, Client } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
-  "subscribe" | "subscriptions" | "page" | "get" | "remove" | "importOpml" | "exportOpml" | keyof AppMethods
+  | "subscribe"
+  | "subscriptions"
+  | "page"
+  | "get"
+  | "find"
+  | "remove"
+  | "update"
+  | "apply"
+  | "changes"
+  | "events"
+  | "importOpml"
+  | "exportOpml"
+  | keyof AppMethods
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {

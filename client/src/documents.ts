@@ -1,19 +1,25 @@
-import { type EarmarkError, type ErrorObject, invalidResponse } from "./errors.ts";
+import { type ErrorObject, invalidResponse } from "./errors.ts";
 import type {
   Access,
   AppLogin,
+  Changes,
   Device,
   EpisodeAction,
   ImportReport,
   Me,
-  SubscribeResult,
+  Operation,
   Subscription,
 } from "./types.ts";
 
 // The parts of the server's documents that the client reads.
 export interface Resource {
   readonly id: string;
-  readonly attributes: { readonly feed_url: string; readonly user_subscribed_at: string };
+  readonly attributes: {
+    readonly feed_url: string;
+    readonly user_subscribed_at: string;
+    readonly title?: string;
+    readonly folders?: readonly string[];
+  };
 }
 export interface AccessResource {
   readonly type: Access["kind"];
@@ -55,7 +61,7 @@ interface ListDocument<Data> {
   readonly meta: { readonly total: number };
 }
 interface ResultsDocument {
-  readonly "atomic:results": readonly { readonly data?: Resource; readonly errors?: readonly ErrorResource[] }[];
+  readonly "atomic:results": readonly { readonly data?: Resource | null; readonly errors?: readonly ErrorResource[] }[];
 }
 interface ImportDocument {
   readonly data: readonly { readonly attributes: object }[];
@@ -63,7 +69,11 @@ interface ImportDocument {
 }
 interface MeDocument {
   readonly data: { readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null } };
-  readonly meta: Pick<Me, "credential" | "counts"> & { readonly limits: object };
+  readonly meta: Pick<Me, "credential" | "counts" | "state"> & { readonly limits: object };
+}
+interface ChangesDocument {
+  readonly data: readonly Resource[];
+  readonly meta: { readonly removed: readonly { readonly id: string }[]; readonly state: string; has_more: boolean };
 }
 
 /** One page of a list. `prev` and `next` are query strings. */
@@ -74,8 +84,8 @@ export interface Part<Item> {
   readonly next: string | undefined;
 }
 
-/** A feed in a request. */
-export type Draft = Pick<SubscribeResult, "feed" | "id">;
+/** What the server says about one operation; undefined if it says nothing. */
+export type Reply = Subscription | ErrorObject | null | undefined;
 
 /** Parses a document. Any failure means that the response is invalid. */
 export function readDocument<Document, Value>(text: string, reader: (document: Document) => Value): Value {
@@ -87,11 +97,27 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
 }
 
 export function readSubscription({ id, attributes }: Resource): Subscription {
-  const feedUrl = attributes.feed_url;
-  const subscribedAt = new Date(attributes.user_subscribed_at);
-  // `subscriptions` remembers every id it has read, so the length of an id must be limited.
-  if (typeof feedUrl !== "string" || !/^[\w-]{1,36}$/.test(id) || Number.isNaN(+subscribedAt)) throw Error();
-  return { id, feedUrl, subscribedAt };
+  const { feed_url: feedUrl, user_subscribed_at, title, folders } = attributes;
+  const subscribedAt = new Date(user_subscribed_at);
+  if (typeof feedUrl !== "string" || Number.isNaN(+subscribedAt)) throw Error();
+  return { id: readId(id), feedUrl, subscribedAt, ...(title && { title }), ...(folders && { folders }) };
+}
+
+/** The client remembers the ids it has read, so their length must be limited. */
+function readId(id: string): string {
+  if (!/^[\w-]{1,36}$/.test(id)) throw Error();
+  return id;
+}
+
+export function readChanges({ data, meta }: ChangesDocument): Changes {
+  const { removed, state, has_more } = meta;
+  if (typeof state !== "string") throw Error();
+  return {
+    changed: data.map(readSubscription),
+    removed: removed.map(({ id }) => readId(id)),
+    state,
+    hasMore: has_more,
+  };
 }
 
 export function readAccess({ type, id, attributes }: AccessResource): Access {
@@ -134,10 +160,9 @@ export function readPart<Data, Item>({ data, links, meta }: ListDocument<Data>, 
   return part;
 }
 
-/** A result without `data` and `errors` becomes undefined. */
-export function readResults(document: ResultsDocument): (Subscription | ErrorObject | undefined)[] {
+export function readResults(document: ResultsDocument): Reply[] {
   return document["atomic:results"].map(({ data, errors: [error] = [] }) =>
-    data ? readSubscription(data) : error && readError(error),
+    data ? readSubscription(data) : error ? readError(error) : data,
   );
 }
 
@@ -151,26 +176,24 @@ export function readImport({ data, meta }: ImportDocument): ImportReport {
 
 export function readMe({ data, meta }: MeDocument): Me {
   const { created_at, ...person } = data.attributes;
-  const { credential, counts, limits } = meta;
-  return { ...person, createdAt: readDate(created_at), credential, counts: { ...counts }, limits: toCamelCase(limits) };
+  return {
+    ...person,
+    ...meta,
+    createdAt: readDate(created_at),
+    counts: { ...meta.counts },
+    limits: toCamelCase(meta.limits),
+  };
 }
 
 export function readError(error: ErrorResource): ErrorObject {
   return { ...error, status: Number(error.status) };
 }
 
-export function toOperation({ feed, id }: Draft): object {
-  return { op: "add", data: { type: "subscription", id, attributes: { feed_url: feed } } };
-}
-
-export function toResult(
-  { feed, id }: Draft,
-  answer: Subscription | ErrorObject | EarmarkError = { status: 500, code: "invalid-response", title: "No Result" },
-): SubscribeResult {
-  if ("feedUrl" in answer) return { feed, id, outcome: "added", subscription: answer };
-  const { status, code, title, detail } = answer;
-  const outcome = code === "already-subscribed" ? "already-subscribed" : "refused";
-  return { feed, id, outcome, error: { status, code, title, detail } };
+export function writeOperation(operation: Operation): object {
+  const { op, id } = operation;
+  if (op === "remove") return { op, ref: { type: "subscription", id } };
+  const { feedUrl: feed_url, title, folders } = operation;
+  return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders } } };
 }
 
 function readDate(text: string | null): Date | null {

@@ -1,18 +1,35 @@
 import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
-import { type Resource, readDocument, readImport, readSubscription } from "./documents.ts";
+import { type Resource, readChanges, readDocument, readImport, readSubscription } from "./documents.ts";
+import { watchState } from "./events.ts";
 import { fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
-import { createSend, sendDelete } from "./requests.ts";
+import { applyOperations } from "./operations.ts";
+import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
-import type { Client, ClientOptions } from "./types.ts";
+import type { CallOptions, Client, ClientOptions, Operation, OperationResult } from "./types.ts";
 
 export { EarmarkError, type ErrorCode, type ErrorObject, NetworkError } from "./errors.ts";
 export { guid } from "./guid.ts";
+export { openReplica, type Replica, type ReplicaOptions, type ReplicaStorage, type RunOptions } from "./replica.ts";
+export type { Refusal } from "./replica-queue.ts";
 export type * from "./types.ts";
 
 export function createClient(options: ClientOptions): Client {
-  const send = createSend(options);
+  const request = createRequest(options);
+  const send = createSend(request, options);
   const account = createAccountMethods(send);
+  const apply = (operations: Iterable<Operation>, options: CallOptions = {}) =>
+    applyOperations(send, account.me, [...operations], options);
+
+  function remove(id: string, options?: CallOptions): Promise<boolean>;
+  function remove(ids: Iterable<string>, options?: CallOptions): Promise<OperationResult[]>;
+  async function remove(ids: string | Iterable<string>, options: CallOptions = {}) {
+    if (typeof ids === "string") return sendDelete(send, "/v1/subscriptions", ids, options);
+    return apply(
+      Array.from(ids, (id) => ({ op: "remove", id })),
+      options,
+    );
+  }
 
   return {
     ...account,
@@ -29,7 +46,7 @@ export function createClient(options: ClientOptions): Client {
     async page({ number = 1, size = MAX_PAGE_SIZE, signal } = {}) {
       const path = `/v1/subscriptions${writePage(number, size)}`;
       const { items, total, next } = await fetchPart(send, path, readSubscription, signal);
-      return { items, total, number, size, hasNext: next !== undefined };
+      return { items, total, number, size, hasNext: !!next };
     },
 
     async get(id, { signal } = {}) {
@@ -38,8 +55,30 @@ export function createClient(options: ClientOptions): Client {
       return readDocument(text, ({ data }: { readonly data: Resource }) => readSubscription(data));
     },
 
-    async remove(id, { signal } = {}) {
-      return sendDelete(send, "/v1/subscriptions", id, { signal });
+    async find(feedUrl, { signal } = {}) {
+      const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
+      const { items } = await fetchPart(send, path, readSubscription, signal);
+      return items[0];
+    },
+
+    apply,
+    remove,
+
+    update(updates, options) {
+      return apply(
+        Array.from(updates, (update) => ({ ...update, op: "update" })),
+        options,
+      );
+    },
+
+    async changes(state, { pageSize = 500, signal } = {}) {
+      const after = state === undefined ? "" : `page[after]=${encodeURIComponent(state)}&`;
+      const { text } = await send(`/v1/changes?${after}page[size]=${pageSize}`, { signal });
+      return readDocument(text, readChanges);
+    },
+
+    events(options = {}) {
+      return watchState(request, account.me, options);
     },
 
     async importOpml(opml, { dryRun = false, signal } = {}) {

@@ -30,18 +30,28 @@ export interface Answer {
 
 export type Send = (path: string, call: Call) => Promise<Answer>;
 
-export function createSend(options: ClientOptions): Send {
-  const { url, token, fetch: request = fetch, retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
+/** Sends a request once, and resolves when the headers of the response have arrived. */
+export type Request = (
+  path: string,
+  init: RequestInit & { readonly headers: Record<string, string> },
+) => Promise<Response>;
+
+export function createRequest({ url, token, fetch: request = fetch }: ClientOptions): Request {
   const base = trimSlashes(new URL(url).href);
+  const authorization = token ? { Authorization: `Bearer ${token}` } : {};
+  // Following a redirect would turn POST into GET and lose the token.
+  return (path, init) =>
+    request(base + path, { redirect: "manual", ...init, headers: { ...init.headers, ...authorization } });
+}
+
+export function createSend(request: Request, options: ClientOptions): Send {
+  const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {
     const { method = "GET", type, body = null, once, expected, isFile, signal } = call;
     // The wildcard is for OPML files.
     const headers: Record<string, string> = { Accept: `${PLAIN}, */*;q=0.1` };
     if (type) headers["Content-Type"] = type;
-    if (token) headers["Authorization"] = `Bearer ${token}`;
-    // Following a redirect would turn POST into GET and lose the token.
-    const init: RequestInit = { method, headers, body, redirect: "manual" };
     for (let attempt = 1; ; attempt += 1) {
       signal?.throwIfAborted();
       let error: EarmarkError | NetworkError;
@@ -49,8 +59,7 @@ export function createSend(options: ClientOptions): Send {
       let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
         const timeout = AbortSignal.timeout(timeoutMs ?? (isFile ? 300_000 : 60_000));
-        init.signal = AbortSignal.any(signal ? [signal, timeout] : [timeout]);
-        const response = await request(base + path, init);
+        const response = await request(path, { method, headers, body, signal: anyOf(timeout, signal) });
         const { status } = response;
         const text = await readText(response, maxResponseBytes ?? (isFile ? 64 : 8) * MIB);
         if (response.ok) return { text, attempt };
@@ -72,6 +81,10 @@ export function createSend(options: ClientOptions): Send {
   };
 }
 
+export function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((signal) => signal !== undefined));
+}
+
 /** Sends a document with one resource object. */
 export function sendResource(send: Send, path: string, type: string, attributes: object, call: Call): Promise<Answer> {
   return send(path, { method: "POST", type: PLAIN, body: JSON.stringify({ data: { type, attributes } }), ...call });
@@ -84,7 +97,7 @@ export async function sendDelete(send: Send, path: string, id: string, { signal 
 }
 
 /** Counts the bytes while reading: headers may lie about the length, and decompression adds to it. */
-async function readText(response: Response, maxBytes: number): Promise<string> {
+export async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for (let bytes = 0; reader; ) {
@@ -100,7 +113,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
   return response.text();
 }
 
-function readFailure({ status, statusText, headers }: Response, text: string): EarmarkError {
+export function readFailure({ status, statusText, headers }: Response, text: string): EarmarkError {
   const after = headers.get("Retry-After") ?? "";
   const seconds = Number(after) || (Date.parse(after) - Date.now()) / 1_000;
   const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
@@ -116,7 +129,7 @@ function readFailure({ status, statusText, headers }: Response, text: string): E
 }
 
 /** Ends early if the signal is aborted; the caller checks the signal. */
-function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);
@@ -124,6 +137,7 @@ function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
       resolve();
     };
     const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+    else signal?.addEventListener("abort", end);
   });
 }

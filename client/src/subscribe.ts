@@ -1,13 +1,11 @@
-import { type Draft, readDocument, readResults, readSubscription, toOperation, toResult } from "./documents.ts";
+import { type Reply, readSubscription } from "./documents.ts";
 import { guid } from "./guid.ts";
 import { fetchAll } from "./lists.ts";
-import { type Answer, PLAIN, type Send } from "./requests.ts";
-import type { Feed, Me, SubscribeOptions, SubscribeResult } from "./types.ts";
+import { NO_RESULT, sendOperations } from "./operations.ts";
+import type { Send } from "./requests.ts";
+import type { Feed, Me, Operation, SubscribeOptions, SubscribeResult } from "./types.ts";
 
-/** Small enough to show progress. */
-const MAX_OPERATIONS = 1_000;
-/** Small enough for the default settings of most proxies. */
-const MAX_BODY_BYTES = 1_000_000;
+export type Add = Operation & { readonly op: "add" };
 
 export async function subscribe(
   send: Send,
@@ -16,29 +14,16 @@ export async function subscribe(
   { onProgress, batchSize, signal }: SubscribeOptions,
 ): Promise<SubscribeResult[]> {
   // A string is iterable too, by characters.
-  const given = typeof feeds === "string" ? [feeds] : feeds;
-  const wanted = Array.from(given, (feed) => (typeof feed === "string" ? { url: feed } : feed));
+  const wanted = Array.from(typeof feeds === "string" ? [feeds] : feeds, toAdd);
   const all: SubscribeResult[] = [];
   if (wanted.length === 0) return all;
   const { counts, limits } = await me({ signal });
-  const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
-  const { operationsPerRequest, operationsPerMinute } = limits;
-  const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
-  const maxSize = Math.max(1, allowed || 1);
   const tally = { added: 0, alreadySubscribed: 0, refused: 0 };
-  let size = maxSize;
-
-  while (all.length < wanted.length) {
-    const drafts = takeDrafts(wanted.slice(all.length, all.length + size), maxBytes);
-    const answer = await sendOperations(send, drafts, signal);
-    if (answer.error && drafts.length > 1) {
-      size = drafts.length >> 1;
-      continue;
-    }
-    size = Math.min(maxSize, 2 * size);
-    let results = toResults(drafts, answer);
-    // An earlier attempt without a response may have added what this one found.
-    if (answer.attempt > 1 && results.some(({ outcome }) => outcome === "already-subscribed"))
+  for await (const { replies, isRetry } of sendOperations(send, wanted, limits, { batchSize, signal })) {
+    let results = wanted
+      .slice(all.length, all.length + replies.length)
+      .map(({ feedUrl, id }, index) => toResult(feedUrl, id, replies[index]));
+    if (isRetry && results.some(({ outcome }) => outcome === "already-subscribed"))
       results = await findAdded(send, counts.subscriptions + tally.added, all, results, signal);
     for (const { outcome } of results) tally[outcome === "already-subscribed" ? "alreadySubscribed" : outcome] += 1;
     all.push(...results);
@@ -47,20 +32,16 @@ export async function subscribe(
   return all;
 }
 
-function sendOperations(send: Send, drafts: readonly Draft[], signal: AbortSignal | undefined): Promise<Answer> {
-  return send("/v1/operations", {
-    method: "POST",
-    type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
-    body: JSON.stringify({ "atomic:operations": drafts.map(toOperation) }),
-    expected: 413,
-    signal,
-  });
+export function toAdd(feed: Feed): Add {
+  const { url, id = guid(url), ...attributes } = typeof feed === "string" ? { url: feed } : feed;
+  return { op: "add", id: id.toLowerCase(), feedUrl: url, ...attributes };
 }
 
-/** A request that is too large with a single feed refuses only that feed. */
-function toResults(drafts: readonly Draft[], { text, error }: Answer): SubscribeResult[] {
-  const answers = error ? [error] : readDocument(text, readResults);
-  return drafts.map((draft, index) => toResult(draft, answers[index]));
+function toResult(feed: string, id: string, reply: Reply): SubscribeResult {
+  if (reply && "feedUrl" in reply) return { feed, id, outcome: "added", subscription: reply };
+  const { status, code, title, detail } = reply ?? NO_RESULT;
+  const outcome = code === "already-subscribed" ? "already-subscribed" : "refused";
+  return { feed, id, outcome, error: { status, code, title, detail } };
 }
 
 /**
@@ -81,19 +62,6 @@ async function findAdded(
     if (found?.feedUrl !== result.feed) return result;
     // A feed that was given twice is added once.
     newer.delete(found.id);
-    return toResult(result, found);
+    return toResult(result.feed, result.id, found);
   });
-}
-
-/** The first feeds that fit into one request body; at least one. */
-function takeDrafts(feeds: readonly Exclude<Feed, string>[], maxBytes: number): Draft[] {
-  const drafts: Draft[] = [];
-  let bytes = 0;
-  for (const { url: feed, id = guid(feed) } of feeds) {
-    // A character takes at most three bytes, the rest of the operation less than 200.
-    bytes += 3 * feed.length + 200;
-    if (drafts.length > 0 && bytes > maxBytes) break;
-    drafts.push({ feed, id: id.toLowerCase() });
-  }
-  return drafts;
 }

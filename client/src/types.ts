@@ -34,10 +34,55 @@ export interface Subscription {
   /** Exactly as it was sent. */
   readonly feedUrl: string;
   readonly subscribedAt: Date;
+  /** The user's own name for it. */
+  readonly title?: string | undefined;
+  /** Paths such as `News/Tech`. */
+  readonly folders?: readonly string[] | undefined;
 }
 
 /** A feed to subscribe to. Without an id it gets `guid(url)`. */
-export type Feed = string | { readonly url: string; readonly id?: string | undefined };
+export type Feed =
+  | string
+  | {
+      readonly url: string;
+      readonly id?: string | undefined;
+      readonly title?: string | undefined;
+      readonly folders?: readonly string[] | undefined;
+    };
+
+/** New values for a subscription; null clears one. Everything else stays, also its place in the list and its date. */
+export interface Update {
+  readonly id: string;
+  readonly feedUrl?: string | undefined;
+  readonly title?: string | null | undefined;
+  readonly folders?: readonly string[] | null | undefined;
+}
+
+export type Operation =
+  | ({ readonly op: "add" } & Pick<Subscription, "id" | "feedUrl" | "title" | "folders">)
+  | ({ readonly op: "update" } & Update)
+  | { readonly op: "remove"; readonly id: string };
+
+/** The result of one operation. `subscription` is null after a removal. */
+export type OperationResult =
+  | { readonly outcome: "done"; readonly subscription: Subscription | null }
+  | { readonly outcome: "refused"; readonly error: ErrorObject };
+
+/** What changed after a state. Apply `removed` first. */
+export interface Changes {
+  /** Subscriptions that were added or updated, as they are now. */
+  readonly changed: readonly Subscription[];
+  /** Ids of subscriptions that existed at the given state and are gone. */
+  readonly removed: readonly string[];
+  /** Where the next call continues. */
+  readonly state: string;
+  readonly hasMore: boolean;
+}
+
+export interface EventsOptions extends CallOptions {
+  /** Maximum time between two polls in milliseconds, while there is no stream. Default: 60,000. */
+  readonly pollMs?: number | undefined;
+}
 
 /** The result for one feed. */
 export type SubscribeResult = {
@@ -97,11 +142,15 @@ export interface ImportReport {
 export interface ImportEntry {
   readonly feedUrl: string;
   readonly title: string | null;
+  readonly folders: readonly string[];
   readonly outcome: "added" | "already-subscribed" | "refused";
   /** Why the feed was refused. */
   readonly code: ErrorCode | null;
   readonly detail: string | null;
-  /** Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`. */
+  /**
+   * Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`, with title and
+   * folders.
+   */
   readonly subscriptionId: string | null;
 }
 
@@ -121,6 +170,8 @@ export interface Me {
     readonly operationsPerMinute: number | null;
     readonly subscriptions: number | null;
   };
+  /** The state of the list, for `changes`. */
+  readonly state: string;
 }
 
 export interface Credentials {
@@ -221,8 +272,26 @@ export interface Client extends AppMethods {
   page(options?: PageOptions): Promise<Page>;
   /** Resolves to undefined if there is no subscription with this id. */
   get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
+  /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
+  find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
   /** Resolves to false if there is none with this id, which may be because an attempt without a response removed it. */
   remove(id: string, options?: CallOptions): Promise<boolean>;
+  /** Removes any number of subscriptions. Result N is about id N. */
+  remove(ids: Iterable<string>, options?: CallOptions): Promise<OperationResult[]>;
+  /** Updates any number of subscriptions. Result N is about update N. */
+  update(updates: Iterable<Update>, options?: CallOptions): Promise<OperationResult[]>;
+  /** Applies any number of operations in order, each independently. Result N is about operation N. */
+  apply(operations: Iterable<Operation>, options?: CallOptions): Promise<OperationResult[]>;
+  /**
+   * What changed after `state`; without it, everything. Repeat with the new state while `hasMore`. Fails with
+   * `state-expired` if the server no longer knows the state: start without one.
+   */
+  changes(state?: string, options?: CallOptions & { readonly pageSize?: number | undefined }): Promise<Changes>;
+  /**
+   * Yields the state of the list at once and after each change, whichever way it came. Reconnects by itself, and polls
+   * while there is no stream. Throws only if the credentials are invalid or the signal is aborted.
+   */
+  events(options?: EventsOptions): AsyncIterableIterator<string>;
   /**
    * Subscribes to the feeds of an OPML file; with `dryRun`, only previews the result. After an error it is safe to send
    * the file again.

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cleanFolder, cleanTitle, readFolders, readTitle } from "../../src/details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { Parser } from "../../src/http/parser.ts";
 import { type Entry, NotOpml } from "../../src/opml/entry.ts";
-import { MAX_TITLE, readOpml } from "../../src/opml/read.ts";
-import { writeOpml } from "../../src/opml/write.ts";
-import type { Subscription } from "../../src/subscriptions.ts";
+import { readOpml } from "../../src/opml/read.ts";
+import { writeFile } from "../../test/support/opml.ts";
 import { OPML_FILES } from "./corpora.ts";
 import { fuzz } from "./fuzz.ts";
 import { inputs } from "./inputs.ts";
@@ -48,32 +48,34 @@ function checkEntries(entries: readonly Entry[], input: string): void {
   // In any supported encoding an outline element contains these letters, in UTF-16 with zero bytes between.
   const outlines = input.match(/o\0?u\0?t\0?l\0?i\0?n\0?e/gi)?.length ?? 0;
   assert.ok(entries.length <= outlines, `${entries.length} feeds in a file of ${outlines} outlines`);
-  for (const { feedUrl, title } of entries) {
+  for (const { feedUrl, title, folders } of entries) {
     assert.equal(typeof feedUrl, "string");
-    assert.ok(title === undefined || typeof title === "string", "a title that is no text");
-    assert.ok(Array.from(title ?? "").length <= MAX_TITLE, "a title that is too long");
+    if (title !== undefined) assert.equal(readTitle(title), title, "an invalid title");
+    if (folders !== undefined) assert.deepEqual(readFolders(folders), folders, "invalid folders");
+    assert.notEqual(folders?.length, 0);
     assert.ok(Array.from(feedUrl).length <= MAX_FEED_URL + 1, "a URL that is too long");
   }
 }
 
+/** Export, import and export again give the same file. */
 async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
-  const known = entries.map(({ feedUrl }) => feedUrl).filter((address) => "feed" in readFeedUrl(address));
-  async function* lists(): AsyncGenerator<readonly Subscription[]> {
-    yield known.map((feedUrl) => ({ id: "", feedUrl, subscribedAt: new Date(0) }));
-  }
-  let text = "";
-  for await (const piece of writeOpml(lists(), new Date(0))) text += piece;
+  const text = await writeFile(firstOfEach(entries));
   assert.match(text, WELL_FORMED);
-  const again = readOpml(Buffer.from(text)).map(({ feedUrl }) => feedUrl);
-  assert.deepEqual(
-    again,
-    known.map((address) => address.replaceAll(/[\ufffe\uffff]/g, "\ufffd")),
-    "another list after a round trip",
-  );
+  const again = firstOfEach(readOpml(Buffer.from(text)));
+  assert.equal(await writeFile(again), text, "another file after a round trip");
+}
+
+function firstOfEach(entries: readonly Entry[]): Entry[] {
+  const feeds = new Map<string, Entry>();
+  for (const entry of entries) {
+    const reading = readFeedUrl(entry.feedUrl);
+    if ("feed" in reading && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
+  }
+  return [...feeds.values()];
 }
 
 const WELL_FORMED =
-  /^[\s\S]*<body>\n( {4}<outline( [a-zA-Z]+="([^<>&"]|&(amp|lt|gt|quot);)*")+\/>\n)* {2}<\/body>\n<\/opml>\n$/;
+  /^[\s\S]*<body>\n( {4} *(<outline( [a-zA-Z]+="([^<>&"]|&(amp|lt|gt|quot);)*")+\/?>|<\/outline>)\n)* {2}<\/body>\n<\/opml>\n$/;
 const ENVELOPE = /^(?:<\?xml version="1.0"\?>)?<opml version="2.0">(?:<head\/>)?<body>(.*)<\/body><\/opml>$/s;
 const TAG = /<outline((?: [a-zA-Z]+="[!#-%'-;=-~]+")*) ?(\/?)>|(<\/outline>)/y;
 
@@ -81,31 +83,57 @@ const TAG = /<outline((?: [a-zA-Z]+="[!#-%'-;=-~]+")*) ?(\/?)>|(<\/outline>)/y;
 function readClean(text: string): Entry[] | undefined {
   const body = ENVELOPE.exec(text)?.[1];
   if (body === undefined) return undefined;
-  const entries: Entry[] = [];
-  let depth = 0;
+  const entries: (Entry & { readonly names: readonly string[] })[] = [];
+  // The names of the open outlines; empty for a feed and for one without a name.
+  const open: string[] = [];
   for (let at = 0; at < body.length; at = TAG.lastIndex) {
     TAG.lastIndex = at;
     const tag = TAG.exec(body);
     if (tag === null) return undefined;
     const [, attributes = "", slash, end] = tag;
-    depth += end !== undefined ? -1 : slash === "/" ? 0 : 1;
-    if (depth < 0 || depth > 20) return undefined;
+    if (end !== undefined && open.pop() === undefined) return undefined;
+    if (open.length > 8) return undefined;
     if (end !== undefined) continue;
     const pairs = [...attributes.matchAll(/([a-zA-Z]+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [
       name.toLowerCase(),
       value,
     ]);
     const named: Record<string, string | undefined> = Object.fromEntries(pairs);
-    if (Object.keys(named).length < pairs.length) return undefined;
+    if (Object.keys(named).length < pairs.length || "category" in named) return undefined;
     const address = named["xmlurl"] ?? (named["type"] === "rss" ? named["url"] : undefined);
-    if (address === undefined) continue;
-    const title = (named["title"] ?? named["text"])?.slice(0, MAX_TITLE);
-    entries.push({
-      feedUrl: toWebAddress(address).slice(0, MAX_FEED_URL + 1),
-      ...(title === undefined ? {} : { title }),
-    });
+    const name = named["title"] ?? named["text"] ?? "";
+    if (address !== undefined) {
+      const title = name === address ? undefined : cleanTitle(name);
+      const feedUrl = toWebAddress(address).slice(0, MAX_FEED_URL + 1);
+      entries.push({ feedUrl, ...(title === undefined ? {} : { title }), names: open.filter((one) => one !== "") });
+    }
+    if (slash !== "/") open.push(address === undefined ? name : "");
   }
-  return depth === 0 ? entries : undefined;
+  return open.length === 0 ? withFolders(entries) : undefined;
+}
+
+function withFolders(entries: readonly (Entry & { readonly names: readonly string[] })[]): Entry[] {
+  const isWrapped = entries.every(({ names }) => names[0]?.toLowerCase() === "feeds");
+  const own = entries.map(({ names, ...entry }) => {
+    const folder = cleanFolder(isWrapped ? names.slice(1) : names);
+    return { ...entry, ...(folder === undefined ? {} : { folders: [folder] }) };
+  });
+  const feedOf = ({ feedUrl }: Entry) => {
+    const reading = readFeedUrl(feedUrl);
+    return "feed" in reading ? reading.feed : undefined;
+  };
+  return own.map((entry, index) => {
+    const feed = feedOf(entry);
+    if (feed === undefined || own.slice(0, index).some((other) => feedOf(other) === feed)) return entry;
+    const all = own.filter((other) => feedOf(other) === feed);
+    const folders = [...new Set(all.flatMap((other) => other.folders ?? []))].slice(0, 20);
+    const title = all.find((other) => other.title !== undefined)?.title;
+    return {
+      ...entry,
+      ...(title === undefined ? {} : { title }),
+      ...(folders.length === 0 ? {} : { folders }),
+    };
+  });
 }
 
 function toWebAddress(address: string): string {

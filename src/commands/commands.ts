@@ -22,6 +22,7 @@ export const OPTIONS = {
   label: ["TEXT", "Name of the app that the token is for"],
   "read-only": ["", "Create a token that cannot change anything"],
   days: ["N", "Number of days until it expires"],
+  folder: ["PATH", "Folder to move to, such as News/Tech"],
   from: ["URL", "Database to copy"],
   to: ["URL", "Empty database to copy to"],
   distribute: ["", "Distribute the tables over a Citus cluster"],
@@ -87,10 +88,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   list: {
     operands: [],
     options: ["json", ...LOCATION],
-    summary: "List subscriptions with id, timestamp and feed URL, oldest first",
+    summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      ["earmark list --json | jq .feed_url", "Process them in a script"],
+      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders"],
     ],
     run: async (terminal, options) =>
       (await import("./subscriptions.ts")).list(terminal, locationOf(options), options.json === true),
@@ -102,6 +103,22 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     examples: [["earmark remove https://podnews.net/rss", "Ask for confirmation, unless --yes is given"]],
     run: async (terminal, options, wanted) =>
       (await import("./subscriptions.ts")).remove(terminal, locationOf(options), wanted, options.yes === true),
+  },
+  rename: {
+    operands: ["URL|ID", "TITLE"],
+    options: [...LOCATION],
+    summary: "Give a subscription a title; an empty one removes it",
+    examples: [['earmark rename https://podnews.net/rss "The news"', "Set the title"]],
+    run: async (terminal, options, [wanted = "", title = ""]) =>
+      (await import("./subscriptions.ts")).rename(terminal, locationOf(options), wanted, title),
+  },
+  move: {
+    operands: ["URL|ID..."],
+    options: ["folder", ...LOCATION],
+    summary: "Move subscriptions to a folder; without --folder, out of all folders",
+    examples: [["earmark move https://podnews.net/rss --folder News/Daily", "Move it to the folder Daily in News"]],
+    run: async (terminal, options, wanted) =>
+      (await import("./subscriptions.ts")).move(terminal, locationOf(options), wanted, text(options.folder)),
   },
   import: {
     operands: ["FILE|-"],

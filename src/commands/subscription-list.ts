@@ -1,16 +1,32 @@
-import { type Client, createClient } from "../../client/src/index.ts";
+import { type Client, createClient, type Feed, type OperationResult, type Update } from "../../client/src/index.ts";
 import { Accounts } from "../accounts.ts";
 import { createError } from "../errors.ts";
-import { importFeeds } from "../imports.ts";
+import { readFeedUrl } from "../feed-url.ts";
+import { type FeedToImport, importFeeds } from "../imports.ts";
+import { isUuidLike } from "../jsonapi/resource.ts";
 import { readOpml } from "../opml/read.ts";
-import { writeOpml } from "../opml/write.ts";
-import { asUser, everySubscription, isRefusal, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import { listOf, writeOpml } from "../opml/write.ts";
+import {
+  asUser,
+  type Change,
+  everySubscription,
+  isRefusal,
+  LOCAL_USER,
+  type Subscription,
+  type UserId,
+} from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A user's list, on a server or in a database. */
-export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "remove" | "importOpml" | "exportOpml"> & {
+export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "importOpml" | "exportOpml"> & {
+  /** The subscription with this id or feed URL. */
+  readonly find: (text: string) => Promise<Pick<Subscription, "id" | "feedUrl"> | undefined>;
+  /** Result N is about id N. */
+  readonly remove: (ids: readonly string[]) => Promise<OperationResult[]>;
+  /** Result N is about update N. Titles and folders must be valid. */
+  readonly update: (updates: readonly Update[]) => Promise<OperationResult[]>;
   readonly close: () => Promise<void>;
 };
 
@@ -19,6 +35,7 @@ const RETRIES = 3;
 
 const MAX_TOKEN_FILE = 64 * 1024;
 const MAX_SHOWN = 1_000;
+const SUBSCRIPTION = { resource: "Subscription" };
 
 export interface ListLocation {
   readonly server: string | undefined;
@@ -40,7 +57,19 @@ export async function openSubscriptionList(
   if (!URL.canParse(server)) throw new UserError("--server must be the URL of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
     terminal.say(`${shorten(error.message).replace(/\.$/, "")}; retrying in ${Math.ceil(delayMs / 1_000)} s…`);
-  return { ...createClient({ url: server, token, onRetry, retries: RETRIES }), close: async () => undefined };
+  const client = createClient({ url: server, token, onRetry, retries: RETRIES });
+  const find = async (text: string) => {
+    const key = readKey(text);
+    if (key === undefined) return undefined;
+    return "id" in key ? client.get(key.id) : client.find(text);
+  };
+  return { ...client, find, close: async () => undefined };
+}
+
+function readKey(text: string): { readonly id: string } | { readonly feed: string } | undefined {
+  if (isUuidLike(text)) return { id: text.toLowerCase() };
+  const reading = readFeedUrl(text);
+  return "feed" in reading ? { feed: reading.feed } : undefined;
 }
 
 /** Limits the length of a server's text in a message. */
@@ -74,9 +103,17 @@ async function openLocalList(
     await store.close();
     throw error;
   });
+  const change = async (changes: readonly Change[]): Promise<OperationResult[]> => {
+    const { outcomes } = await store.change(asUser(user), changes, now());
+    return outcomes.map((outcome, index) => {
+      // Changes of titles and folders, and removals, do not conflict with other subscriptions.
+      if (isRefusal(outcome)) return { outcome: "refused", error: createError("not-found", SUBSCRIPTION) };
+      return { outcome: "done", subscription: changes[index]?.kind === "remove" ? null : outcome };
+    });
+  };
   return {
     async subscribe(feeds, { onProgress } = {}) {
-      const wanted = [...feeds].map((feed) => ({ feedUrl: typeof feed === "string" ? feed : feed.url }));
+      const wanted = Array.from(feeds, toFeed);
       const at = now();
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
@@ -90,10 +127,12 @@ async function openLocalList(
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
     },
-    async remove(id) {
-      const { outcomes } = await store.change(asUser(user), [{ kind: "remove", id }], now());
-      return !outcomes.some(isRefusal);
+    async find(text) {
+      const key = readKey(text);
+      return key && (await store.find(user, [key]))[0];
     },
+    remove: (ids) => change(ids.map((id) => ({ kind: "remove", id }))),
+    update: (updates) => change(updates.map(toUpdate)),
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
       const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
@@ -106,9 +145,10 @@ async function openLocalList(
           alreadySubscribed: count("already-subscribed"),
           refused: count("refused"),
         },
-        entries: entries.map(({ feed: { feedUrl, title }, outcome, error, id }) => ({
+        entries: entries.map(({ feed: { feedUrl, title, folders }, outcome, error, id }) => ({
           feedUrl,
           title: title ?? null,
+          folders: folders ?? [],
           outcome,
           code: error?.code ?? null,
           detail: error?.detail ?? null,
@@ -118,9 +158,27 @@ async function openLocalList(
     },
     async exportOpml() {
       let text = "";
-      for await (const piece of writeOpml(everySubscription(store, user), now())) text += piece;
+      for await (const piece of writeOpml(listOf(store, user), now())) text += piece;
       return text;
     },
     close: () => store.close(),
+  };
+}
+
+function toFeed(feed: Feed): FeedToImport {
+  const { url, title, folders } = typeof feed === "string" ? { url: feed } : feed;
+  return {
+    feedUrl: url,
+    ...(title === undefined ? {} : { title }),
+    ...(folders === undefined ? {} : { folders }),
+  };
+}
+
+function toUpdate({ id, title, folders }: Update): Change {
+  return {
+    kind: "update",
+    id,
+    ...(title === undefined ? {} : { title: title ?? "" }),
+    ...(folders === undefined ? {} : { folders: folders ?? [] }),
   };
 }

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { lines, runHere } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { start } from "../../test/support/process.ts";
+import { type Ended, start } from "../../test/support/process.ts";
 import { callServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
-  <outline text="c" xmlUrl="http://A.example/1/"/><outline text="d" xmlUrl="feed://a.example/2"/></body></opml>`;
+  <outline text="c" xmlUrl="http://A.example/1/"/><outline text="F"><outline text="G"><outline text="d" xmlUrl="feed://a.example/2"/></outline></outline></body></opml>`;
 
 const postgres = await sharedPostgres();
 
@@ -55,6 +55,54 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.equal((await earmark("list")).stdout, "");
     });
 
+    test("rename, move: by feed URL or id → shown by list, cleared by empty values", async () => {
+      const url = "https://named.example/1";
+      await earmark("add", url, "https://named.example/2");
+      const said = ({ stderr }: Ended) => stderr.replace(/^Database: .*\n/, "");
+      const renamed = await earmark("rename", "http://named.example/1/", "My Show");
+      assert.deepEqual([renamed.code, renamed.stdout, said(renamed)], [0, "", `Renamed ${url}\n`]);
+      const [first = "", second = ""] = lines(await earmark("list"));
+      assert.match(first, /\thttps:\/\/named\.example\/1\tMy Show$/);
+      assert.match(second, /\thttps:\/\/named\.example\/2$/);
+      const id = first.split("\t")[0] ?? "";
+      const moved = await earmark(
+        "move",
+        id.toUpperCase(),
+        "https://named.example/2",
+        "nonsense",
+        "--folder",
+        "News/Tech",
+      );
+      assert.equal(moved.code, 1);
+      assert.equal(said(moved), `Not subscribed to "nonsense".\nMoved ${url}\nMoved https://named.example/2\n`);
+      const details = async () =>
+        lines(await earmark("list", "--json")).map((line) => {
+          const { title, folders } = JSON.parse(line);
+          return { title, folders };
+        });
+      assert.deepEqual(await details(), [
+        { title: "My Show", folders: ["News/Tech"] },
+        { title: null, folders: ["News/Tech"] },
+      ]);
+      assert.equal((await earmark("rename", id, "")).code, 0);
+      assert.equal((await earmark("move", id)).code, 0);
+      assert.deepEqual(await details(), [
+        { title: null, folders: [] },
+        { title: null, folders: ["News/Tech"] },
+      ]);
+      for (const [args, reason] of [
+        [["rename", id, "x".repeat(301)], /Invalid title/],
+        [["move", id, "--folder", "a//b"], /Invalid folders/],
+        [["rename", "https://nobody.example/", "x"], /Not subscribed/],
+      ] as const) {
+        const refused = await earmark(...args);
+        assert.equal(refused.code, 1);
+        assert.match(refused.stderr, reason);
+      }
+      const removed = await earmark("remove", url, id, "https://named.example/2", "--yes");
+      assert.deepEqual([removed.code, said(removed).split("\n").length], [0, 3], "each once");
+    });
+
     test("import: dry run, import, export → the same feeds", async () => {
       const look = await earmark("import", file, "--dry-run", "--json");
       assert.deepEqual(
@@ -68,7 +116,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.match(done.stdout, /^refused\tnonsense\t.* must start with http/m);
       const exported = await earmark("export");
       assert.equal(exported.code, 0);
-      assert.match(exported.stdout, /xmlUrl="http:\/\/a\.example\/2"/);
+      assert.match(exported.stdout, /text="d" title="d" xmlUrl="http:\/\/a\.example\/2" category="\/F\/G"/);
       const again = await runHere(["import", "-", "--quiet", ...place], settings, folder, exported.stdout);
       assert.deepEqual([again.code, again.stderr], [0, ""]);
       assert.deepEqual(

@@ -1,5 +1,13 @@
-import { EarmarkError, type ImportEntry, NetworkError } from "../../client/src/index.ts";
-import { readFeedUrl } from "../feed-url.ts";
+import {
+  EarmarkError,
+  type Feed,
+  type ImportEntry,
+  NetworkError,
+  type OperationResult,
+  type Update,
+} from "../../client/src/index.ts";
+import { readFolder, readTitle } from "../details.ts";
+import { ERRORS } from "../errors.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { UserError } from "../user-error.ts";
@@ -92,8 +100,10 @@ function summarize(terminal: Terminal, outcomes: readonly ImportEntry["outcome"]
 
 export async function list(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    for await (const { id, feedUrl, subscribedAt } of subscriptions.subscriptions())
-      await terminal.line({ id, subscribed_at: subscribedAt.toISOString(), feed_url: feedUrl }, asJson);
+    for await (const { id, feedUrl, subscribedAt, title = null, folders = [] } of subscriptions.subscriptions()) {
+      const shown = { id, subscribed_at: subscribedAt.toISOString(), feed_url: feedUrl, title };
+      await terminal.line(asJson ? { ...shown, folders } : shown, asJson);
+    }
     return SUCCESS;
   });
 }
@@ -106,29 +116,84 @@ export async function remove(
   isConfirmed: boolean,
 ): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const keys = new Map(wanted.map((text) => [keyOf(text), text]));
-    const found: { id: string; feedUrl: string }[] = [];
-    for await (const subscription of subscriptions.subscriptions()) {
-      for (const key of [subscription.id, keyOf(subscription.feedUrl)]) {
-        if (keys.delete(key)) found.push(subscription);
-      }
-    }
-    for (const text of keys.values()) terminal.say(`Not subscribed to "${text}".`);
-    if (found.length > 0) {
-      const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
-      await terminal.confirm(`Remove ${what}?`, isConfirmed);
-    }
-    for (const { id, feedUrl } of found) {
-      await subscriptions.remove(id);
-      terminal.say(`Removed ${feedUrl}`);
-    }
-    return keys.size === 0 ? SUCCESS : PARTIAL_FAILURE;
+    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    if (found.length === 0) return PARTIAL_FAILURE;
+    const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
+    await terminal.confirm(`Remove ${what}?`, isConfirmed);
+    const results = await subscriptions.remove(found.map(({ id }) => id));
+    const isDone = report(terminal, found, results, "Removed");
+    return isComplete && isDone ? SUCCESS : PARTIAL_FAILURE;
   });
 }
 
-function keyOf(text: string): string {
-  const reading = readFeedUrl(text);
-  return "feed" in reading ? `feed ${reading.feed}` : text.toLowerCase();
+/** Sets the title of a subscription; an empty one removes it. */
+export async function rename(
+  terminal: Terminal,
+  location: ListLocation,
+  wanted: string,
+  text: string,
+): Promise<number> {
+  const title = text === "" ? null : readTitle(text);
+  if (title === undefined) throw new UserError(ERRORS["invalid-title"].detail);
+  return updateAll(terminal, location, [wanted], { title }, "Renamed");
+}
+
+/** Puts subscriptions into a folder instead of those they are in; without one, into none. */
+export async function move(
+  terminal: Terminal,
+  location: ListLocation,
+  wanted: readonly string[],
+  path: string | undefined,
+): Promise<number> {
+  const folder = path === undefined || path === "" ? null : readFolder(path);
+  if (folder === undefined) throw new UserError(ERRORS["invalid-folders"].detail);
+  return updateAll(terminal, location, wanted, { folders: folder === null ? null : [folder] }, "Moved");
+}
+
+async function updateAll(
+  terminal: Terminal,
+  location: ListLocation,
+  wanted: readonly string[],
+  values: Omit<Update, "id">,
+  done: string,
+): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
+    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    const results = await subscriptions.update(found.map(({ id }) => ({ ...values, id })));
+    return report(terminal, found, results, done) && isComplete ? SUCCESS : PARTIAL_FAILURE;
+  });
+}
+
+type Found = NonNullable<Awaited<ReturnType<SubscriptionList["find"]>>>;
+
+/** The subscriptions with these ids or feed URLs, each once. */
+async function findAll(terminal: Terminal, list: SubscriptionList, wanted: readonly string[]) {
+  const found = new Map<string, Found>();
+  let isComplete = true;
+  for (const text of wanted) {
+    const subscription = await list.find(text);
+    if (subscription !== undefined) found.set(subscription.id, subscription);
+    else {
+      isComplete = false;
+      terminal.say(`Not subscribed to "${text}".`);
+    }
+  }
+  return { found: [...found.values()], isComplete };
+}
+
+/** Whether all of them succeeded. */
+function report(
+  terminal: Terminal,
+  found: readonly Found[],
+  results: readonly OperationResult[],
+  done: string,
+): boolean {
+  for (const [index, result] of results.entries()) {
+    const { feedUrl = "" } = found[index] ?? {};
+    if (result.outcome === "done") terminal.say(`${done} ${feedUrl}`);
+    else terminal.say(`${feedUrl}: ${shorten(result.error.detail ?? result.error.title)}`);
+  }
+  return results.every(({ outcome }) => outcome === "done");
 }
 
 /** Subscribes to every feed in an OPML file and prints the outcome of each. */
@@ -140,7 +205,7 @@ export async function importFile(
 ): Promise<number> {
   const bytes = await terminal.read(path, MAX_INPUT);
   try {
-    const feeds = readOpml(bytes).map(({ feedUrl }) => feedUrl);
+    const feeds = readOpml(bytes).map(({ feedUrl, ...details }) => ({ url: feedUrl, ...details }));
     return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptions) => {
       // A database chooses the ids itself. On a server, the dry run chooses them, so that preview and import agree.
       if (!dryRun && location.server === undefined) return subscribe(terminal, subscriptions, feeds, asJson);
@@ -160,8 +225,8 @@ export async function importFile(
   }
 }
 
-function feedOf({ feedUrl, subscriptionId }: ImportEntry): string | { readonly url: string; readonly id: string } {
-  return subscriptionId === null ? feedUrl : { url: feedUrl, id: subscriptionId };
+function feedOf({ feedUrl, title, folders, subscriptionId }: ImportEntry): Feed {
+  return { url: feedUrl, id: subscriptionId ?? undefined, title: title ?? undefined, folders };
 }
 
 export async function exportFile(terminal: Terminal, location: ListLocation): Promise<number> {

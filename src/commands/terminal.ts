@@ -72,7 +72,10 @@ export class Terminal {
   }
 
   /** Writes one record per line, as JSON or as columns. */
-  async line(value: Readonly<Record<string, string | number | null>>, asJson: boolean): Promise<void> {
+  async line(
+    value: Readonly<Record<string, string | number | readonly string[] | null>>,
+    asJson: boolean,
+  ): Promise<void> {
     if (asJson) return this.writeJson(`${JSON.stringify(value)}\n`);
     const columns = Object.values(value).map((cell) => stripControlCharacters(String(cell ?? "")));
     await this.write(`${columns.join("\t").trimEnd()}\n`);

@@ -59,6 +59,6 @@ test("feeds: whole lists → every format", async () => {
   assert.deepEqual(readFeedList([A, { url: B }, { feed: B }, 5, ""]), [A, B]);
   assert.throws(() => readFeedList({}), hasStatus(400));
   assert.deepEqual(readFeedLines(`${A}\r\n\n  ${B}  \n`), [A, B]);
-  assert.deepEqual(JSON.parse(await textOf(writeFeedList(lists(), (url) => url))), [A, B]);
+  assert.deepEqual(JSON.parse(await textOf(writeFeedList(lists(), ({ feedUrl }) => feedUrl))), [A, B]);
   assert.equal(await textOf(writeFeedLines(lists())), `${A}\n${B}\n`);
 });

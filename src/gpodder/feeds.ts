@@ -77,11 +77,11 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast as the gPodder API describes it. The server does not read feeds, so all but the URL is empty. */
-export function toPodcast(url: string): object {
+/** A podcast as the gPodder API describes it. The server does not read feeds, so it knows only what the user gave. */
+export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,
-    title: url,
+    title,
     author: "",
     description: "",
     subscribers: 0,
@@ -95,11 +95,14 @@ export function toPodcast(url: string): object {
 type Lists = AsyncIterable<readonly Subscription[]>;
 
 /** The pieces of a JSON array with every feed. */
-export async function* writeFeedList(lists: Lists, write: (url: string) => unknown): AsyncGenerator<string> {
+export async function* writeFeedList(
+  lists: Lists,
+  write: (subscription: Subscription) => unknown,
+): AsyncGenerator<string> {
   let separator = "[";
   for await (const list of lists) {
-    for (const { feedUrl } of list) {
-      yield separator + JSON.stringify(write(feedUrl));
+    for (const subscription of list) {
+      yield separator + JSON.stringify(write(subscription));
       separator = ",\n";
     }
   }

@@ -11,7 +11,7 @@ import {
   writeUploaded,
 } from "../gpodder/feeds.ts";
 import { readSince } from "../gpodder/values.ts";
-import { writeOpml } from "../opml/write.ts";
+import { listOf, writeOpml } from "../opml/write.ts";
 import { everySubscription } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { clearAppCookie } from "./app-authentication.ts";
@@ -221,10 +221,13 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     respondBlank(response, GPODDER);
   };
   return {
-    sendUrls: (call: Call) => send(call, (lists) => writeFeedList(lists, (url) => url), JSON_TYPE),
+    sendUrls: (call: Call) => send(call, (lists) => writeFeedList(lists, ({ feedUrl }) => feedUrl), JSON_TYPE),
     sendPodcasts: (call: Call) => send(call, (lists) => writeFeedList(lists, toPodcast), JSON_TYPE),
     sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
-    sendOpml: (call: Call) => send(call, (lists) => writeOpml(lists, clock()), OPML),
+    sendOpml: (call: Call) => {
+      const { user, requireAccess } = call.caller;
+      return send(call, () => writeOpml(listOf(store, user, requireAccess), clock()), OPML);
+    },
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
     async replaceWithOpml(call: Call): Promise<void> {

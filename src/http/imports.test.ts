@@ -68,6 +68,35 @@ test("import: dry run → changes nothing and predicts the import", async () => 
   assert.equal((await list()).length, 2);
 });
 
+test("import: titles and folders → previewed, imported and exported as they are", async () => {
+  const feed = (number: number, more = "") =>
+    `<outline title="T${number}" xmlUrl="https://a.example/${number}" ${more}/>`;
+  const opml = `<opml><body>${feed(1)}<outline text="News">${feed(2)}<outline text="Tech">${feed(3)}</outline></outline>
+    ${feed(4, 'category="/News/Tech,Daily"')}<outline text="Again">${feed(2)}</outline></body></opml>`;
+  const { send, call } = await start();
+  const preview = await send(opml, "?dryRun=true");
+  assert.deepEqual((await send(opml)).json.data, preview.json.data);
+  const details = async (path: string) => {
+    const { json } = await call("GET", path);
+    return json.data.map(({ attributes }: { attributes: object }) => attributes);
+  };
+  const [one, two, three, four] = await details("/v1/subscriptions?fields[subscription]=title,folders");
+  assert.deepEqual(one, { title: "T1" });
+  assert.deepEqual(two, { title: "T2", folders: ["News", "Again"] });
+  assert.deepEqual(three, { title: "T3", folders: ["News/Tech"] });
+  assert.deepEqual(four, { title: "T4", folders: ["News/Tech", "Daily"] });
+  const shown = preview.json.data.map(({ attributes }: { attributes: { title: string; folders: string[] } }) => [
+    attributes.title,
+    attributes.folders,
+  ]);
+  assert.deepEqual(shown[1], ["T2", ["News", "Again"]]);
+  const exported = (await call("GET", "/v1/subscriptions.opml")).text;
+  const other = await start();
+  await other.send(exported);
+  const body = (text: string) => text.slice(text.indexOf("<body>"));
+  assert.equal(body((await other.call("GET", "/v1/subscriptions.opml")).text), body(exported));
+});
+
 test("import: an empty body, repeatedly → 422 each time", async () => {
   const { send } = await start();
   for (let time = 0; time < 3; time += 1) assert.equal((await send("", "?dryRun=true")).status, 422);

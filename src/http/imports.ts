@@ -2,8 +2,8 @@ import { failure, type RequestFailure } from "../errors.ts";
 import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImported } from "../jsonapi/imports.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
-import { writeOpml } from "../opml/write.ts";
-import { everySubscription, type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
+import { listOf, writeOpml } from "../opml/write.ts";
+import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { metaOfWrite } from "./changes.ts";
@@ -31,7 +31,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   return {
     async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
       admitTransfer(request);
-      const file = writeOpml(everySubscription(store, user, requireAccess), clock());
+      const file = writeOpml(listOf(store, user, requireAccess), clock());
       await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
     },
 

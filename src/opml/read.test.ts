@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
+import { MAX_TITLE } from "../details.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { type Entry, NotOpml } from "./entry.ts";
-import { MAX_ENTRIES, MAX_TITLE, readOpml } from "./read.ts";
+import { MAX_ENTRIES, readOpml } from "./read.ts";
 
 const file = (body: string) =>
   `<?xml version="1.0"?><opml version="2.0"><head><title>x</title></head><body>${body}</body></opml>`;
@@ -170,9 +171,9 @@ const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string
 for (const [name, [body, ...expected]] of Object.entries(cases))
   test(`OPML: ${name} → read as intended`, () => assert.deepEqual(addresses(file(body)), expected));
 
-test("OPML: line breaks in an attribute → one space each, as XML says", () => {
+test("opml: line breaks in an attribute → one space each", () => {
   const [entry] = readOpml(Buffer.from(file('<outline text="\r\na\nb\r\nc\td&#10;e " xmlUrl="a"/>')));
-  assert.equal(entry?.title, "a b c d\ne");
+  assert.equal(entry?.title, "a b c d e");
 });
 
 test("OPML: text before and after the document → ignored", () => {
@@ -224,7 +225,7 @@ test("OPML: feed URL that is too long → cut, but still too long", () => {
   const read = (url: string) => addresses(file(outline(url)))[0] ?? "";
   const longest = "https://a.example/".padEnd(2 * 2048 - 18, "🎧");
   assert.equal(read(longest), longest);
-  for (const tail of ["a".repeat(3_000), "🎧".repeat(3_000), "&#0000000000000000000000000000097;".repeat(1_000)]) {
+  for (const tail of ["a".repeat(3_000), "🎧".repeat(3_000), "&#0000000000000000000000000000097;".repeat(1_300)]) {
     const url = read(`feed:https://a.example/${tail}`);
     assert.equal(Array.from(url).length, 2049);
     assert.ok("fault" in readFeedUrl(url));
@@ -296,5 +297,30 @@ test("OPML: random bytes → feeds or NotOpml", () => {
       },
     ),
     { numRuns: runs(1_000) },
+  );
+});
+
+test("opml: a wrapper called feeds → no folder; beside other feeds → a folder", () => {
+  const inside = `<outline text="Feeds">${outline("https://a.example/1")}</outline>`;
+  const foldersOf = (body: string) => readOpml(Buffer.from(file(body))).map(({ folders }) => folders);
+  assert.deepEqual(foldersOf(inside), [undefined]);
+  assert.deepEqual(foldersOf(`<outline text="feeds"><outline text="a">${inside}</outline></outline>`), [["a/Feeds"]]);
+  assert.deepEqual(foldersOf(inside + outline("https://a.example/2")), [["Feeds"], undefined]);
+});
+
+test("opml: folders beyond the limits → the outermost", () => {
+  const deep = Array.from({ length: 12 }, (_, index) => `<outline text="${index}">`).join("");
+  const [entry] = readOpml(Buffer.from(file(deep + outline("https://a.example/1"))));
+  assert.deepEqual(entry?.folders, ["0/1/2/3/4/5/6/7"]);
+  const many = Array.from({ length: 30 }, (_, index) => index).join(",");
+  const [tagged] = readOpml(Buffer.from(file(outline("https://a.example/1", `category="${many}"`))));
+  assert.equal(tagged?.folders?.length, 20);
+});
+
+test("opml: unclosed and stray tags → folders as far as they are clear", () => {
+  const body = `</outline><outline text="a">${outline("https://a.example/1")}<b></outline></outline>${outline("https://a.example/2")}`;
+  assert.deepEqual(
+    readOpml(Buffer.from(file(body))).map(({ folders }) => folders),
+    [["a"], undefined],
   );
 });

@@ -2,32 +2,34 @@ import { isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
 import { decodeHTMLStrict } from "entities/decode";
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
-import { MAX_FEED_URL } from "../feed-url.ts";
+import { cleanFolder, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../details.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
 import { type Entry, NotOpml } from "./entry.ts";
 
 /** Maximum number of feeds in one file. */
 export const MAX_ENTRIES = 50_000;
-
-/** Maximum length of a title in code points; longer titles are cut. */
-export const MAX_TITLE = 300;
 
 const PIECE_BYTES = 64 * 1024;
 
 /** The opml element must start within this many bytes. */
 const MAX_PREAMBLE = 64 * 1024;
 
-/** Maximum length of an attribute value before entities are decoded. */
-const MAX_RAW_VALUE = 32 * 1024;
+/** Maximum length of an attribute value before entities are decoded: enough for 20 folders of 300 quotation marks. */
+const MAX_RAW_VALUE = 40 * 1024;
 
-const ATTRIBUTES = new Set(["xmlurl", "url", "type", "title", "text"]);
-const LONGEST_NAME = "outline".length;
+const ATTRIBUTES = new Set(["xmlurl", "url", "type", "title", "text", "category"]);
+const LONGEST_NAME = "category".length;
+
+/** Several apps put all feeds into an outline of this name. */
+const WRAPPER = "feeds";
 
 /** Schemes that desktop programs registered to open feeds. */
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
- * Reads every feed of an OPML file in document order, whatever its folder. Entries whose URL is not a web address are
- * included, so that the caller can report them. Memory does not grow with the number of elements, attributes or levels;
+ * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; a feed
+ * that is in the file several times has the folders of all places at the first one. Entries whose URL is not a web address
+ * are included, so that the caller can report them. Memory does not grow with the number of elements, attributes or levels;
  * only the entries are kept.
  */
 export function readOpml(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Entry[] {
@@ -38,17 +40,31 @@ export function readOpml(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Entry[] {
     if (start + pieceBytes >= MAX_PREAMBLE) outlines.assertOpml();
   }
   outlines.write(decoder.decode());
-  return outlines.end();
+  return mergeFolders(toEntries(outlines.end()));
+}
+
+/** A feed with the names of the outlines around it. */
+interface Outline {
+  readonly feedUrl: string;
+  readonly title: string | undefined;
+  readonly parents: readonly string[];
+  readonly categories: readonly string[];
+}
+
+interface OpenFolder {
+  readonly level: number;
+  readonly name: string;
 }
 
 /**
  * Uses the tokenizer alone: the parser above it keeps a stack of open elements, which costs quadratic time in deep files,
- * and every attribute value in full. Nesting does not matter here, so unclosed and misnested tags are no problem.
+ * and every attribute value in full. Here only the outermost folders are remembered; unclosed and misnested tags do no
+ * harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded once a value is complete and its length bounded.
   readonly #tokenizer = new Tokenizer({ xmlMode: true, decodeEntities: false }, this);
-  readonly #entries: Entry[] = [];
+  readonly #outlines: Outline[] = [];
   #isOpml = false;
   /** The text being tokenized, its position in the file, and the end of the text before it. */
   #piece = "";
@@ -58,6 +74,11 @@ class OutlineReader implements TokenizerCallbacks {
   #tag = "";
   #attribute = "";
   readonly #values = new Map<string, string>();
+  /** Number of open outlines. */
+  #level = 0;
+  /** Those of them that are folders, with the level of each; outermost first. */
+  #folders: readonly OpenFolder[] = [];
+  #parents: readonly string[] = [];
 
   write(piece: string): void {
     this.#tail = (this.#tail + this.#piece.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
@@ -70,23 +91,23 @@ class OutlineReader implements TokenizerCallbacks {
     if (!this.#isOpml) throw new NotOpml("This is not an OPML file");
   }
 
-  end(): Entry[] {
+  end(): readonly Outline[] {
     this.assertOpml();
     // The tokenizer reports this tag only if the file does not end within a tag, attribute value, comment or the like.
     this.#tag = "";
     this.write("<end>");
     if (this.#tag !== "end") throw new NotOpml("The file is incomplete: it ends within a tag or a comment");
-    return this.#entries;
+    return this.#outlines;
   }
 
   onopentagname(start: number, end: number): void {
-    this.#tag = this.#readName(start, end);
+    this.#tag = this.#readTag(start, end);
     if (this.#values.size > 0) this.#values.clear();
     if (this.#tag === "opml") this.#isOpml = true;
   }
 
   onattribname(start: number, end: number): void {
-    this.#attribute = this.#tag === "outline" ? this.#readName(start, end) : "";
+    this.#attribute = this.#tag === "outline" ? this.#readTag(start, end) : "";
     if (ATTRIBUTES.has(this.#attribute)) this.#values.set(this.#attribute, "");
   }
 
@@ -99,27 +120,28 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onopentagend(): void {
-    if (this.#tag !== "outline" || !this.#isOpml) return;
-    const feedUrl =
-      this.#readValue("xmlurl") ?? (this.#readValue("type") === "rss" ? this.#readValue("url") : undefined);
-    if (feedUrl === undefined) return;
-    if (this.#entries.length === MAX_ENTRIES) throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
-    const title = this.#readValue("title") ?? this.#readValue("text");
-    this.#entries.push({
-      // The importer rejects the URL as too long even if it is cut here.
-      feedUrl: cut(toWebAddress(feedUrl), MAX_FEED_URL + 1),
-      ...(title === undefined ? {} : { title: cut(title, MAX_TITLE) }),
-    });
+    if (this.#tag !== "outline") return;
+    this.#level += 1;
+    if (this.#readFeed()) return;
+    const name = this.#readName();
+    // One more than can be used, since the outermost may be a wrapper.
+    if (name !== undefined && this.#folders.length <= MAX_FOLDER_LEVELS)
+      this.#setFolders([...this.#folders, { level: this.#level, name: copy(name) }]);
   }
 
   onselfclosingtag(): void {
-    this.onopentagend();
+    if (this.#tag === "outline") this.#readFeed();
+  }
+
+  onclosetag(start: number, end: number): void {
+    if (this.#readTag(start, end) !== "outline" || this.#level === 0) return;
+    this.#level -= 1;
+    if ((this.#folders.at(-1)?.level ?? 0) > this.#level) this.#setFolders(this.#folders.slice(0, -1));
   }
 
   onattribend(): void {}
   onattribentity(): void {}
   oncdata(): void {}
-  onclosetag(): void {}
   oncomment(): void {}
   ondeclaration(): void {}
   onend(): void {}
@@ -127,8 +149,37 @@ class OutlineReader implements TokenizerCallbacks {
   ontext(): void {}
   ontextentity(): void {}
 
+  #setFolders(folders: readonly OpenFolder[]): void {
+    this.#folders = folders;
+    this.#parents = folders.map(({ name }) => name);
+  }
+
+  /** Whether the last start tag is that of a feed. */
+  #readFeed(): boolean {
+    if (!this.#isOpml) return false;
+    const feedUrl =
+      this.#readValue("xmlurl") ?? (this.#readValue("type") === "rss" ? this.#readValue("url") : undefined);
+    if (feedUrl === undefined) return false;
+    if (this.#outlines.length === MAX_ENTRIES) throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
+    const title = this.#readName();
+    const clean = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
+    this.#outlines.push({
+      // The importer rejects the URL as too long even if it is cut here.
+      feedUrl: cut(toWebAddress(feedUrl), MAX_FEED_URL + 1),
+      title: clean && copy(clean),
+      parents: this.#parents,
+      categories: readCategories(this.#readValue("category") ?? ""),
+    });
+    return true;
+  }
+
+  /** gPodder has the description in `text`. */
+  #readName(): string | undefined {
+    return this.#readValue("title") ?? this.#readValue("text");
+  }
+
   /** A name may start in the piece before. Those that are too long to matter are returned as an empty string. */
-  #readName(start: number, end: number): string {
+  #readTag(start: number, end: number): string {
     if (end - start > LONGEST_NAME) return "";
     const at = start - this.#offset;
     const before = at < 0 ? this.#tail.slice(at) : "";
@@ -142,6 +193,50 @@ class OutlineReader implements TokenizerCallbacks {
     if (raw.length > MAX_RAW_VALUE) return raw;
     return decodeHTMLStrict(raw.replaceAll(/\r\n?|[\n\t]/g, " ")).trim() || undefined;
   }
+}
+
+/** Paths with a comma between them. A comma or percent sign within a path is percent-encoded. */
+function readCategories(text: string): string[] {
+  if (text === "") return [];
+  return text.split(",", 2 * MAX_FOLDERS).flatMap((path) => {
+    const names = path.replaceAll(/%(25|2C)/gi, (code) => decodeURIComponent(code)).split("/");
+    const folder = cleanFolder(names.map((name) => name.trim()));
+    return folder === undefined ? [] : [copy(folder)];
+  });
+}
+
+function toEntries(outlines: readonly Outline[]): Entry[] {
+  const isWrapped = outlines.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
+  return outlines.map(({ feedUrl, title, parents, categories }) => {
+    const nested = cleanFolder(parents);
+    // A folder of the user that has this name is a category too.
+    const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
+    const folder = isFolder ? nested : cleanFolder(parents.slice(1));
+    const folders = unite(folder === undefined ? [] : [folder], categories);
+    return { feedUrl, ...(title === undefined ? {} : { title }), ...(folders.length === 0 ? {} : { folders }) };
+  });
+}
+
+function mergeFolders(entries: readonly Entry[]): Entry[] {
+  const first = new Map<string, number>();
+  const merged = [...entries];
+  for (const [index, entry] of entries.entries()) {
+    const reading = readFeedUrl(entry.feedUrl);
+    if (!("feed" in reading)) continue;
+    const at = first.get(reading.feed);
+    if (at === undefined) {
+      first.set(reading.feed, index);
+      continue;
+    }
+    const { folders = [], ...same } = merged[at] as Entry;
+    const all = unite(folders, entry.folders ?? []);
+    merged[at] = { ...entry, ...same, ...(all.length === 0 ? {} : { folders: all }) };
+  }
+  return merged;
+}
+
+function unite(folders: readonly string[], others: readonly string[]): string[] {
+  return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
 /** Cuts at a number of code points, never within a surrogate pair. */

@@ -1,43 +1,174 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { writeFile } from "../../test/support/opml.ts";
 import { fc, runs } from "../../test/support/properties.ts";
+import { cleanFolder, cleanTitle, MAX_FOLDERS } from "../details.ts";
+import { readFeedUrl } from "../feed-url.ts";
+import type { Entry } from "./entry.ts";
 import { readOpml } from "./read.ts";
-import { writeOpml } from "./write.ts";
 
-async function write(feedUrls: readonly string[]): Promise<string> {
-  async function* lists() {
-    yield feedUrls.map((feedUrl) => ({ id: "", feedUrl, subscribedAt: new Date() }));
+const fixture = (name: string) => readFileSync(new URL(`../../test/fixtures/opml/${name}.opml`, import.meta.url));
+const feed = (path: string, title?: string, ...folders: string[]): Entry => ({
+  feedUrl: `https://feeds.example/${path}`,
+  ...(title === undefined ? {} : { title }),
+  ...(folders.length === 0 ? {} : { folders }),
+});
+const PODNEWS = { feedUrl: "https://podnews.net/rss", title: "Podnews Daily" };
+const SECOND = feed("second", "Second Show");
+
+/** What a new list has after the import of a file: the first of each valid feed. */
+function imported(file: string | Uint8Array): Entry[] {
+  const feeds = new Map<string, Entry>();
+  for (const entry of readOpml(Buffer.from(file as Uint8Array))) {
+    const reading = readFeedUrl(entry.feedUrl);
+    if ("feed" in reading && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
   }
-  let text = "";
-  for await (const piece of writeOpml(lists(), new Date())) text += piece;
-  return text;
+  return [...feeds.values()];
 }
 
-const feedUrlsIn = (text: string) => readOpml(Buffer.from(text)).map(({ feedUrl }) => feedUrl);
+const APPS: Readonly<Record<string, readonly Entry[]>> = {
+  antennapod: [PODNEWS, feed("aerger?a=1&b=2", 'Ärger & Spaß "live"')],
+  "pocket-casts": [PODNEWS, feed("tom", "Tom & Jerry's <Show>")],
+  overcast: [PODNEWS, { feedUrl: "https://ann:s3cret@members.example/feed/abc123", title: "Private Show" }],
+  "overcast-extended": [PODNEWS, SECOND],
+  gpodder: [{ ...PODNEWS, folders: ["News"] }, { ...SECOND, folders: ["Other"] }, feed("untitled", undefined, "Other")],
+  kasts: [PODNEWS, SECOND],
+  "podcast-addict": [PODNEWS, { feedUrl: "http://feeds.example/buero", title: "Das Büro 🎧" }],
+  "apple-style": [
+    { ...PODNEWS, folders: ["iTunes Podcasts"] },
+    { feedUrl: "http://feeds.example/second", title: "Second Show", folders: ["iTunes Podcasts/Comedy, mostly"] },
+  ],
+  folders: [
+    feed("rock", "Rock", "AC\uff0fDC", "Second"),
+    feed("bass", "Bass", "AC\uff0fDC/Deep, down", "Music/Low", "tagged"),
+    feed("top", "Top"),
+    feed("nameless", "In no name", "Second"),
+  ],
+};
 
-test("OPML: written and read again → same feeds", async () => {
+for (const [app, expected] of Object.entries(APPS)) {
+  test(`opml: a file in the style of ${app} → its titles and folders`, () => {
+    assert.deepEqual(imported(fixture(app)), expected);
+  });
+
+  test(`opml: a file in the style of ${app}, exported and imported again → the same document`, async () => {
+    const first = await writeFile(imported(fixture(app)));
+    assert.equal(await writeFile(imported(first)), first);
+    const byUrl = (entries: readonly Entry[]) =>
+      entries.toSorted((one, other) => (one.feedUrl < other.feedUrl ? -1 : 1));
+    assert.deepEqual(byUrl(imported(first)), byUrl(expected), "nothing is lost");
+  });
+}
+
+test("opml: export → feeds without a folder first, then each folder with its own", async () => {
+  const text = await writeFile([
+    feed("1", "One", "B/C", "D, E 100%"),
+    feed("2"),
+    feed("3", "<3>", "A"),
+    feed("4", "Four", "B"),
+    feed("5", "Five", "A"),
+  ]);
+  assert.equal(
+    text.slice(text.indexOf("  <body>")),
+    `  <body>
+    <outline type="rss" text="https://feeds.example/2" xmlUrl="https://feeds.example/2"/>
+    <outline text="B" title="B">
+      <outline type="rss" text="Four" title="Four" xmlUrl="https://feeds.example/4" category="/B"/>
+      <outline text="C" title="C">
+        <outline type="rss" text="One" title="One" xmlUrl="https://feeds.example/1" category="/B/C,/D%2C E 100%25"/>
+      </outline>
+    </outline>
+    <outline text="A" title="A">
+      <outline type="rss" text="&lt;3&gt;" title="&lt;3&gt;" xmlUrl="https://feeds.example/3" category="/A"/>
+      <outline type="rss" text="Five" title="Five" xmlUrl="https://feeds.example/5" category="/A"/>
+    </outline>
+  </body>
+</opml>
+`,
+  );
+});
+
+test("opml: a user's own folder called feeds that has everything → stays", async () => {
+  for (const folder of ["feeds", "Feeds/Sub"]) {
+    const entries = [feed("1", "One", folder), feed("2", "Two", folder, "x")];
+    assert.deepEqual(imported(await writeFile(entries)), entries);
+  }
+});
+
+test("opml: more than 1,000 folders → all of them kept, the rest as categories", async () => {
+  const entries = Array.from({ length: 1_500 }, (_, index) => feed(String(index), `t${index}`, `f${index}`));
+  const again = imported(await writeFile(entries));
+  assert.deepEqual(
+    new Map(again.map((entry) => [entry.feedUrl, entry])),
+    new Map(entries.map((entry) => [entry.feedUrl, entry])),
+  );
+});
+
+test("opml: a list of any titles and folders → the same list from the file, and the same file from that", async () => {
   const character = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
-    fc.constantFrom("&", "<", ">", '"', "'", "&amp;", "]]>", "&#39;", "é", "🎧", "%"),
+    fc.constantFrom(
+      "&",
+      "<",
+      ">",
+      '"',
+      "'",
+      "&amp;",
+      "]]>",
+      "&#39;",
+      "é",
+      "🎧",
+      "%",
+      "%2C",
+      ",",
+      "/",
+      " ",
+      "x".repeat(99),
+    ),
+  );
+  // Characters that XML forbids are replaced.
+  const word = fc
+    .array(character, { minLength: 1, maxLength: 6 })
+    .map((parts) => parts.join("").replaceAll(/[\ufffe\uffff]/g, ""));
+  const folder = fc
+    .array(fc.oneof(word, fc.constantFrom("feeds", "a", "b")), { minLength: 1, maxLength: 9 })
+    .map(cleanFolder);
+  const list = fc.array(
+    fc.record({ tail: word, title: fc.option(word), folders: fc.array(folder, { maxLength: 4 }) }),
+    { maxLength: 6 },
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(character, { maxLength: 20 }), { maxLength: 5 }), async (tails) => {
-      // Feed URLs have no white space, controls or lone surrogates; XML has no U+FFFE and U+FFFF.
-      const urls = tails.map(
-        (tail) =>
-          `https://a.example/${tail
-            .join("")
-            .toWellFormed()
-            .replaceAll(/[\s\u0000-\u001f\u007f-\u009f\ufffe\uffff]/g, "")}`,
-      );
-      assert.deepEqual(feedUrlsIn(await write(urls)), urls);
+    fc.asyncProperty(list, async (items) => {
+      const entries = new Map<string, Entry>();
+      for (const { tail, title, folders } of items) {
+        const feedUrl = `https://a.example/${tail.toWellFormed().replaceAll(/[\s\u0000-\u001f\u007f-\u009f]/g, "")}`;
+        const reading = readFeedUrl(feedUrl);
+        const [clean, paths] = [cleanTitle(title ?? ""), [...new Set(folders.filter((path) => path !== undefined))]];
+        const details = {
+          ...(clean && clean !== feedUrl ? { title: clean } : {}),
+          ...(paths.length > 0 ? { folders: paths } : {}),
+        };
+        if ("feed" in reading && !entries.has(reading.feed)) entries.set(reading.feed, { feedUrl, ...details });
+      }
+      const text = await writeFile([...entries.values()]);
+      const again = imported(text);
+      const byUrl = (one: Entry, other: Entry) => (one.feedUrl < other.feedUrl ? -1 : 1);
+      assert.deepEqual(again.toSorted(byUrl), [...entries.values()].sort(byUrl));
+      assert.equal(await writeFile(again), text);
     }),
     { numRuns: runs(500) },
   );
 });
 
-test("OPML: characters that XML forbids → not written", async () => {
-  const text = await write(["https://a.example/\ufffe\uffff"]);
+test("opml: 20 folders of 300 characters that XML escapes → all read again", async () => {
+  const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
+  assert.deepEqual(imported(await writeFile([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
+});
+
+test("opml: characters that XML forbids → replaced, and the file is the same after an import", async () => {
+  const text = await writeFile([feed("\ufffe", "\uffff", "\ufffe")]);
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
-  assert.deepEqual(feedUrlsIn(text), ["https://a.example/\ufffd\ufffd"]);
+  assert.deepEqual(imported(text), [feed("\ufffd", "\ufffd", "\ufffd")]);
+  assert.equal(await writeFile(imported(text)), text);
 });

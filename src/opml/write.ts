@@ -1,7 +1,40 @@
-import type { Subscription } from "../subscriptions.ts";
+import { everySubscription, type Subscription, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 
-/** The pieces of an OPML 2.0 file with every subscription of these lists. */
-export async function* writeOpml(lists: AsyncIterable<readonly Subscription[]>, at: Date): AsyncGenerator<string> {
+/** A list to write: its subscriptions in order, and some of them once more by their ids. */
+export interface OpmlSource {
+  readonly lists: AsyncIterable<readonly Subscription[]>;
+  readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
+}
+
+/** `requireAccess` throws when the reader's access has ended. */
+export function listOf(store: SubscriptionStore, user: UserId, requireAccess?: () => unknown): OpmlSource {
+  return {
+    lists: everySubscription(store, user, requireAccess),
+    async find(ids) {
+      await requireAccess?.();
+      const keys = ids.map((id) => ({ id }));
+      return store.find(user, keys);
+    },
+  };
+}
+
+/** Subscriptions in more folders than this are written without nesting, so that an export needs little memory. */
+const MAX_NESTED_FOLDERS = 1_000;
+/** Subscriptions to find at a time. */
+const FOUND_AT_ONCE = 100;
+
+interface Folder {
+  readonly name: string;
+  readonly ids: string[];
+  readonly folders: Map<string, Folder>;
+}
+
+/**
+ * The pieces of an OPML 2.0 file with every subscription: first those without a folder, then those of each folder, in which
+ * a subscription is below its first folder and names all of them as categories. Of the subscriptions in folders only the
+ * ids are kept until then.
+ */
+export async function* writeOpml({ lists, find }: OpmlSource, at: Date): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0">
   <head>
@@ -11,16 +44,64 @@ export async function* writeOpml(lists: AsyncIterable<readonly Subscription[]>, 
   </head>
   <body>
 `;
+  const root = createFolder("");
+  let count = 0;
+  const nest = (path: string, id: string): boolean => {
+    let folder = root;
+    for (const name of path.split("/")) {
+      let inner = folder.folders.get(name);
+      if (inner === undefined) {
+        if (count === MAX_NESTED_FOLDERS) return false;
+        count += 1;
+        inner = createFolder(name);
+        folder.folders.set(name, inner);
+      }
+      folder = inner;
+    }
+    folder.ids.push(id);
+    return true;
+  };
   for await (const list of lists) {
-    for (const { feedUrl } of list) {
-      const address = escapeAttribute(feedUrl);
-      yield `    <outline type="rss" text="${address}" xmlUrl="${address}"/>\n`;
+    for (const subscription of list) {
+      const [path] = subscription.folders ?? [];
+      if (path === undefined || !nest(path, subscription.id)) yield writeOutline(subscription, INDENT);
     }
   }
+  for (const folder of root.folders.values()) yield* writeFolder(folder, find, INDENT);
   yield "  </body>\n</opml>\n";
 }
 
-/** What may stand in an attribute. An address has no control characters, but may hold what XML leaves out. */
+const INDENT = "    ";
+
+function createFolder(name: string): Folder {
+  return { name, ids: [], folders: new Map() };
+}
+
+async function* writeFolder(folder: Folder, find: OpmlSource["find"], indent: string): AsyncGenerator<string> {
+  const { name, ids, folders } = folder;
+  yield `${indent}<outline text="${escapeAttribute(name)}" title="${escapeAttribute(name)}">\n`;
+  for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
+    for (const subscription of await find(ids.slice(start, start + FOUND_AT_ONCE)))
+      if (subscription !== undefined) yield writeOutline(subscription, `${indent}  `);
+  }
+  for (const inner of folders.values()) yield* writeFolder(inner, find, `${indent}  `);
+  yield `${indent}</outline>\n`;
+}
+
+/** Without a title, `text` is the URL, because a file must have it. */
+function writeOutline({ feedUrl, title = feedUrl, folders = [] }: Subscription, indent: string): string {
+  const [url, text] = [escapeAttribute(feedUrl), escapeAttribute(title)];
+  const named = title === feedUrl ? "" : ` title="${text}"`;
+  const category = folders.map(writeCategory).join(",");
+  const categories = category === "" ? "" : ` category="${escapeAttribute(category)}"`;
+  return `${indent}<outline type="rss" text="${text}"${named} xmlUrl="${url}"${categories}/>\n`;
+}
+
+function writeCategory(folder: string): string {
+  return `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`;
+}
+
+/** Titles and URLs have no control characters, but may have characters that XML forbids. */
 function escapeAttribute(text: string): string {
   return text
     .replaceAll("&", "&amp;")

@@ -26,8 +26,8 @@ export async function addFeeds(
   const waiting = current.flatMap(({ outcome }, index) => (outcome === "waiting" ? [index] : []));
   let done = 0;
   const feeds = waiting.map((index) => {
-    const { feed = "", id } = current[index] ?? {};
-    return { url: feed, id };
+    const { feed = "", id, title, folders } = current[index] ?? {};
+    return { url: feed, id, title: title ?? undefined, folders };
   });
   const onProgress = ({ results }: Progress) => {
     append(results.flatMap((result) => (result.outcome === "added" ? [result.subscription] : [])));

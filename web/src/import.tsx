@@ -56,11 +56,12 @@ export async function previewImport(file: File): Promise<void> {
   }
 }
 
-function toLine({ feedUrl, title, outcome, code, detail, subscriptionId }: ImportEntry): Line {
+function toLine({ feedUrl, title, folders, outcome, code, detail, subscriptionId }: ImportEntry): Line {
   return {
     feed: feedUrl,
     id: subscriptionId ?? undefined,
     title,
+    folders,
     outcome: outcome === "added" ? "new" : outcome,
     error: detail === null ? undefined : { code: code ?? undefined, detail },
   };

@@ -13,6 +13,7 @@ export interface Line {
   /** The id from the preview of an import, which must get the same one. */
   readonly id?: string | undefined;
   readonly title?: string | null;
+  readonly folders?: readonly string[] | undefined;
   readonly outcome: Outcome;
   readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
 }

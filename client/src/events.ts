@@ -1,0 +1,92 @@
+import { EarmarkError, invalidResponse } from "./errors.ts";
+import { anyOf, type Request, readFailure, readText, sleep } from "./requests.ts";
+import type { CallOptions, EventsOptions, Me } from "./types.ts";
+
+/** The server sends a comment every 20 seconds. Longer silence means a lost connection, or a proxy that buffers. */
+const SILENCE_MS = 45_000;
+/** Of an event or an error document. */
+const MAX_LENGTH = 65_536;
+const TYPE = "text/event-stream";
+
+/** The client cannot do anything about these: the caller must sign in. */
+export const isAccessDenied = (error: unknown) =>
+  error instanceof EarmarkError && (error.status === 401 || error.status === 403);
+
+export async function* watchState(
+  request: Request,
+  me: (options: CallOptions) => Promise<Me>,
+  { pollMs = 60_000, signal }: EventsOptions,
+): AsyncGenerator<string, never, undefined> {
+  let last: string | undefined;
+  let retryMs = 5_000;
+  const assertTemporary = (error: unknown) => {
+    signal?.throwIfAborted();
+    if (isAccessDenied(error)) throw error;
+  };
+  for (let failures = 0; ; failures += 1) {
+    try {
+      for await (const { state, retry } of readEvents(request, signal)) {
+        retryMs = retry ?? retryMs;
+        if (!state) continue;
+        failures = -1;
+        if (state !== last) yield state;
+        last = state;
+      }
+    } catch (error) {
+      assertTemporary(error);
+    }
+    if (failures >= 0) {
+      const state = (await me({ signal }).catch(assertTemporary))?.state ?? last;
+      if (state && state !== last) yield state;
+      last = state;
+    }
+    // With jitter, because a stopped server disconnects all clients at once.
+    const delayMs = failures < 0 ? retryMs : Math.min(pollMs, 1_000 * 2 ** failures);
+    await sleep(delayMs * (0.5 + Math.random() / 2), signal);
+    signal?.throwIfAborted();
+  }
+}
+
+interface StreamEvent {
+  readonly state?: string | undefined;
+  /** Milliseconds to wait before reconnecting. */
+  readonly retry?: number | undefined;
+}
+
+/** The events of one stream, until the server ends it. */
+async function* readEvents(
+  request: Request,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<StreamEvent, void, undefined> {
+  const silence = new AbortController();
+  const abort = () => silence.abort();
+  let timer = setTimeout(abort, SILENCE_MS);
+  try {
+    const response = await request("/v1/events", { headers: { Accept: TYPE }, signal: anyOf(silence.signal, signal) });
+    if (!response.headers.get("Content-Type")?.startsWith(TYPE))
+      throw readFailure(response, await readText(response, MAX_LENGTH));
+    const reader = response.body?.getReader();
+    const decoder = new TextDecoder();
+    for (let text = ""; reader; ) {
+      const { value } = await reader.read();
+      if (!value) return;
+      clearTimeout(timer);
+      timer = setTimeout(abort, SILENCE_MS);
+      const events = (text + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
+      text = events.pop() ?? "";
+      if (text.length > MAX_LENGTH) throw invalidResponse("response-too-large", "Event Too Large");
+      yield* events.map(readEvent);
+    }
+  } finally {
+    clearTimeout(timer);
+    abort();
+  }
+}
+
+function readEvent(text: string): StreamEvent {
+  const field = (name: string) => new RegExp(`^${name}: ?(.*)$`, "m").exec(text)?.[1];
+  const retry = Number(field("retry")) || undefined;
+  if (field("event") !== "state") return { retry };
+  const { subscriptions: state } = JSON.parse(field("data") ?? "{}");
+  return { state: typeof state === "string" ? state : undefined, retry };
+}

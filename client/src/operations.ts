@@ -1,0 +1,94 @@
+import { type Reply, readDocument, readResults, writeOperation } from "./documents.ts";
+import type { ErrorObject } from "./errors.ts";
+import { type Answer, PLAIN, type Send } from "./requests.ts";
+import type { CallOptions, Me, Operation, OperationResult } from "./types.ts";
+
+/** Small enough to show progress. */
+const MAX_OPERATIONS = 1_000;
+/** Small enough for the default settings of most proxies. */
+const MAX_BODY_BYTES = 1_000_000;
+/** Few enough for any server, so there is no need to ask for its limits. */
+const SAFE_OPERATIONS = 100;
+
+type Limits = Pick<Me["limits"], "bodyBytes" | "operationsPerRequest" | "operationsPerMinute">;
+const SAFE_LIMITS: Limits = {
+  bodyBytes: MAX_BODY_BYTES,
+  operationsPerRequest: SAFE_OPERATIONS,
+  operationsPerMinute: null,
+};
+
+/** The results of one request. */
+interface Batch {
+  readonly replies: readonly Reply[];
+  /** Whether an earlier attempt without a response may have executed the request. */
+  readonly isRetry: boolean;
+}
+
+/** Sends as many requests as needed, one after another. */
+export async function* sendOperations(
+  send: Send,
+  operations: readonly Operation[],
+  limits: Limits,
+  { batchSize, signal }: CallOptions & { readonly batchSize?: number | undefined },
+): AsyncGenerator<Batch, void, undefined> {
+  const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
+  const { operationsPerRequest, operationsPerMinute } = limits;
+  const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
+  const maxSize = Math.max(1, allowed || 1);
+  let size = maxSize;
+  for (let sent = 0; sent < operations.length; ) {
+    const bodies = takeOperations(operations.slice(sent, sent + size), maxBytes);
+    const { text, error, attempt } = await sendBodies(send, bodies, signal);
+    if (error && bodies.length > 1) {
+      size = bodies.length >> 1;
+      continue;
+    }
+    size = Math.min(maxSize, 2 * size);
+    // A request that is too large with a single operation refuses only that one.
+    const replies = error ? [error] : readDocument(text, readResults);
+    yield { replies: bodies.map((_, index) => replies[index]), isRetry: attempt > 1 };
+    sent += bodies.length;
+  }
+}
+
+export async function applyOperations(
+  send: Send,
+  me: (options: CallOptions) => Promise<Me>,
+  operations: readonly Operation[],
+  { signal }: CallOptions,
+): Promise<OperationResult[]> {
+  const limits = operations.length > SAFE_OPERATIONS ? (await me({ signal })).limits : SAFE_LIMITS;
+  const results: OperationResult[] = [];
+  for await (const { replies } of sendOperations(send, operations, limits, { signal }))
+    for (const reply of replies) {
+      if (reply === null || (reply && "feedUrl" in reply)) results.push({ outcome: "done", subscription: reply });
+      else results.push({ outcome: "refused", error: reply ?? NO_RESULT });
+    }
+  return results;
+}
+
+export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", title: "No Result" };
+
+/** The first operations that fit into one request body; at least one. */
+function takeOperations(operations: readonly Operation[], maxBytes: number): string[] {
+  const bodies: string[] = [];
+  let bytes = 0;
+  for (const operation of operations) {
+    const body = JSON.stringify(writeOperation(operation));
+    // A character takes at most three bytes.
+    bytes += 3 * body.length;
+    if (bodies.length > 0 && bytes > maxBytes) break;
+    bodies.push(body);
+  }
+  return bodies;
+}
+
+function sendBodies(send: Send, bodies: readonly string[], signal: AbortSignal | undefined): Promise<Answer> {
+  return send("/v1/operations", {
+    method: "POST",
+    type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
+    body: `{"atomic:operations":[${bodies.join()}]}`,
+    expected: 413,
+    signal,
+  });
+}

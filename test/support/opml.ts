@@ -1,0 +1,21 @@
+import { guidOf } from "../../src/feed-url.ts";
+import type { Entry } from "../../src/opml/entry.ts";
+import { writeOpml } from "../../src/opml/write.ts";
+import type { Subscription } from "../../src/subscriptions.ts";
+
+/** The OPML file with these feeds. */
+export async function writeFile(feeds: readonly Entry[]): Promise<string> {
+  const subscriptions = new Map(
+    feeds.map((feed): [string, Subscription] => {
+      const id = guidOf(feed.feedUrl, "whole");
+      return [id, { ...feed, id, subscribedAt: new Date(0) }];
+    }),
+  );
+  async function* lists(): AsyncGenerator<readonly Subscription[]> {
+    yield [...subscriptions.values()];
+  }
+  let text = "";
+  const source = { lists: lists(), find: async (ids: readonly string[]) => ids.map((id) => subscriptions.get(id)) };
+  for await (const piece of writeOpml(source, new Date(0))) text += piece;
+  return text;
+}
