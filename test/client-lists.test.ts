@@ -72,6 +72,7 @@ test("OPML: import, preview and export → report and text", async () => {
       {
         feedUrl: "https://podnews.net/rss",
         title: "Podnews",
+        folders: [],
         outcome: "added",
         code: null,
         detail: null,
@@ -80,6 +81,7 @@ test("OPML: import, preview and export → report and text", async () => {
       {
         feedUrl: "ftp://x",
         title: "Æther",
+        folders: [],
         outcome: "refused",
         code: "feed-url-not-http",
         detail: "Invalid feed URL: it must start with http:// or https:// and a host.",
