@@ -105,3 +105,13 @@ test("OPML: import, preview and export → report and text", async () => {
   const failure = await failureOf(client.importOpml("no OPML"), EarmarkError);
   assert.deepEqual([failure.status, failure.code], [422, "invalid-opml"]);
 });
+
+test("find: any spelling of a feed URL → its subscription with title and folders, or undefined", async () => {
+  const client = await newClient();
+  const feed = { url: "https://a.example/?x=1&y#z", title: "Mine", folders: ["News/Tech"] };
+  await client.subscribe([feed, "https://b.example/"]);
+  const found = await client.find("http://A.example/?x=1&y");
+  assert.deepEqual([found?.feedUrl, found?.title, found?.folders], [feed.url, feed.title, feed.folders]);
+  assert.equal(await client.find("https://c.example/"), undefined);
+  await assert.rejects(client.find("nonsense"), { status: 400, code: "invalid-query" });
+});

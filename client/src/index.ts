@@ -44,7 +44,7 @@ export function createClient(options: ClientOptions): Client {
     async page({ number = 1, size = MAX_PAGE_SIZE, signal } = {}) {
       const path = `/v1/subscriptions${writePage(number, size)}`;
       const { items, total, next } = await fetchPart(send, path, readSubscription, signal);
-      return { items, total, number, size, hasNext: next !== undefined };
+      return { items, total, number, size, hasNext: !!next };
     },
 
     async get(id, { signal } = {}) {
@@ -55,7 +55,8 @@ export function createClient(options: ClientOptions): Client {
 
     async find(feedUrl, { signal } = {}) {
       const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
-      return (await fetchPart(send, path, readSubscription, signal)).items[0];
+      const { items } = await fetchPart(send, path, readSubscription, signal);
+      return items[0];
     },
 
     apply,
