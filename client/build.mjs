@@ -19,6 +19,7 @@ function build() {
       .replaceAll(/^ *(\/\/.*|\/\*\*(.|\n)*?\*\/)$/gm, "")
       // Erased types leave their spaces behind. No string of the client contains a line break or several spaces.
       .replaceAll(/^ +| +(?=[ ,;)\n])/gm, "")
+      .replaceAll(/(?<=\d)_(?=\d)/g, "")
       .replaceAll(/\n{2,}/g, "\n")
       .replaceAll(/,\n(?=[)\]}])|(?<=[([{,])\n/g, "");
     const isOnlyTypes = !/^export /m.test(code);

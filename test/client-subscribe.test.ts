@@ -31,7 +31,7 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
   const { url, port } = await startServer();
   const proxy = await startProxy(() => "pass", port);
   const client = createClient({ url: proxy.url });
-  const { limits, ...me } = await client.me();
+  const { limits, state, ...me } = await client.me();
   assert.deepEqual(me, {
     name: "local",
     issuer: null,
@@ -40,6 +40,7 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
     counts: { subscriptions: 0, tokens: 0, sessions: 0 },
   });
   assert.equal(limits.operationsPerMinute, null);
+  assert.equal((await client.changes()).state, state);
   proxy.all.length = 0;
 
   const feeds = feedsOf(25_000);
@@ -204,7 +205,8 @@ test("token: account and base path → only its own list", async () => {
   const client = createClient({ url: `${url}/pods/`, token });
   assert.deepEqual(new Set(outcomesOf(await client.subscribe(feedsOf(250)))), new Set(["added"]));
   assert.equal((await everyIdOf(client)).length, 250);
-  const { createdAt, ...me } = await client.me();
+  const { createdAt, state, ...me } = await client.me();
+  assert.equal((await client.changes()).state, state);
   assert.ok(createdAt instanceof Date);
   assert.deepEqual(me, {
     name: "ann",

@@ -1,6 +1,6 @@
 import { type Reply, readDocument, readResults, writeOperation } from "./documents.ts";
 import type { ErrorObject } from "./errors.ts";
-import { type Answer, PLAIN, type Send } from "./requests.ts";
+import { PLAIN, type Send } from "./requests.ts";
 import type { CallOptions, Me, Operation, OperationResult } from "./types.ts";
 
 /** Small enough to show progress. */
@@ -9,13 +9,6 @@ const MAX_OPERATIONS = 1_000;
 const MAX_BODY_BYTES = 1_000_000;
 /** Few enough for any server, so there is no need to ask for its limits. */
 const SAFE_OPERATIONS = 100;
-
-type Limits = Pick<Me["limits"], "bodyBytes" | "operationsPerRequest" | "operationsPerMinute">;
-const SAFE_LIMITS: Limits = {
-  bodyBytes: MAX_BODY_BYTES,
-  operationsPerRequest: SAFE_OPERATIONS,
-  operationsPerMinute: null,
-};
 
 /** The results of one request. */
 interface Batch {
@@ -28,17 +21,22 @@ interface Batch {
 export async function* sendOperations(
   send: Send,
   operations: readonly Operation[],
-  limits: Limits,
+  { bodyBytes = MAX_BODY_BYTES, operationsPerRequest = SAFE_OPERATIONS, operationsPerMinute }: Partial<Me["limits"]>,
   { batchSize, signal }: CallOptions & { readonly batchSize?: number | undefined },
 ): AsyncGenerator<Batch, void, undefined> {
-  const maxBytes = Math.min(MAX_BODY_BYTES, limits.bodyBytes);
-  const { operationsPerRequest, operationsPerMinute } = limits;
+  const maxBytes = Math.min(MAX_BODY_BYTES, bodyBytes);
   const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
   const maxSize = Math.max(1, allowed || 1);
   let size = maxSize;
   for (let sent = 0; sent < operations.length; ) {
     const bodies = takeOperations(operations.slice(sent, sent + size), maxBytes);
-    const { text, error, attempt } = await sendBodies(send, bodies, signal);
+    const { text, error, attempt } = await send("/v1/operations", {
+      method: "POST",
+      type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
+      body: `{"atomic:operations":[${bodies.join()}]}`,
+      expected: 413,
+      signal,
+    });
     if (error && bodies.length > 1) {
       size = bodies.length >> 1;
       continue;
@@ -57,7 +55,7 @@ export async function applyOperations(
   operations: readonly Operation[],
   { signal }: CallOptions,
 ): Promise<OperationResult[]> {
-  const limits = operations.length > SAFE_OPERATIONS ? (await me({ signal })).limits : SAFE_LIMITS;
+  const limits = operations.length > SAFE_OPERATIONS ? (await me({ signal })).limits : {};
   const results: OperationResult[] = [];
   for await (const { replies } of sendOperations(send, operations, limits, { signal }))
     for (const reply of replies) {
@@ -81,14 +79,4 @@ function takeOperations(operations: readonly Operation[], maxBytes: number): str
     bodies.push(body);
   }
   return bodies;
-}
-
-function sendBodies(send: Send, bodies: readonly string[], signal: AbortSignal | undefined): Promise<Answer> {
-  return send("/v1/operations", {
-    method: "POST",
-    type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
-    body: `{"atomic:operations":[${bodies.join()}]}`,
-    expected: 413,
-    signal,
-  });
 }
