@@ -201,7 +201,7 @@ async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
   const left = [...ids];
   const removeNext = async () => {
     const [ask, close] = await openSequence(port);
-    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 200);
+    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 204);
     close();
   };
   await Promise.all(Array.from({ length: 16 }, removeNext));

@@ -29,5 +29,5 @@ call "$url/v1/operations" --header "Content-Type: $atomic" --data '{
 # The first page. "links.next" is the path of the next page, or null on the last.
 call "$url/v1/subscriptions?page[size]=100"
 
-# Returns 200, or 404 if there is no subscription with this id.
+# Returns 204, or 404 if there is no subscription with this id.
 call "$url/v1/subscriptions/9b024349-ccf0-5f69-a609-6b82873eab3c" --request DELETE

@@ -167,7 +167,7 @@ test("access: same id and feed in two lists → independent, nothing shared", as
   const before = await look(eve);
   const more = newId();
   assert.equal(await operate(dan, more, "https://feeds.example/more"), "added");
-  assert.equal((await matrix.send("DELETE", `/v1/subscriptions/${id}`, { Cookie: dan.cookie })).status, 200);
+  assert.equal((await matrix.send("DELETE", `/v1/subscriptions/${id}`, { Cookie: dan.cookie })).status, 204);
   assert.deepEqual(await look(eve), before);
   assert.equal(await operate(eve, more, "https://feeds.example/more"), "added");
   assert.deepEqual([(await look(dan)).total, (await look(eve)).total], [1, 2]);

@@ -123,7 +123,7 @@ suite("CORS", () => {
       [200, "GET", "/v1/subscriptions", headers],
       [201, "POST", "/v1/subscriptions", plain, subscription(id)],
       [409, "POST", "/v1/subscriptions", plain, subscription(id)],
-      [200, "DELETE", `/v1/subscriptions/${id}`, headers],
+      [204, "DELETE", `/v1/subscriptions/${id}`, headers],
       [200, "GET", "/v1/subscriptions.opml", headers],
       [200, "HEAD", "/v1/subscriptions", headers],
       [400, "GET", "/v1/subscriptions?page[size]=0", headers],

@@ -82,7 +82,7 @@ suite("cross-site requests", () => {
       const added = await call("POST", "/v1/subscriptions", { headers, body: subscription(id) });
       assert.equal(added.status, 201, JSON.stringify(from));
       const removed = await call("DELETE", `/v1/subscriptions/${id}`, { headers: { Cookie, ...from } });
-      assert.equal(removed.status, 200, JSON.stringify(from));
+      assert.equal(removed.status, 204, JSON.stringify(from));
     }
   });
 

@@ -185,7 +185,7 @@ for (const kind of ["alone", "shared"] as const) {
     assert.deepEqual(statuses, [
       ["POST", 200],
       ["GET", 200],
-      ["DELETE", 200],
+      ["DELETE", 204],
     ]);
     assert.deepEqual(await listOf(place), [FEEDS[1]]);
   });

@@ -107,7 +107,7 @@ function listCases(credentials: Headers): readonly Case[] {
     ["PATCH /v1/subscriptions/{id}", 415, credentials, "{}"],
     ["PATCH /v1/subscriptions/{id}", 422, plain, named(id, { title: "" }), `/v1/subscriptions/${id}`],
     ["GET /v1/subscriptions", 200, credentials, undefined, "/v1/subscriptions?filter[feed_url]=https://a.example/"],
-    ["DELETE /v1/subscriptions/{id}", 200, credentials, undefined, `/v1/subscriptions/${id}`],
+    ["DELETE /v1/subscriptions/{id}", 204, credentials, undefined, `/v1/subscriptions/${id}`],
     ["DELETE /v1/subscriptions/{id}", 404, credentials],
     ["DELETE /v1/subscriptions/{id}", 400, credentials, undefined, "/v1/subscriptions/1"],
     ["DELETE /v1/subscriptions/{id}", 406, reading],

@@ -212,7 +212,7 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       assert.equal(added.status, 201, added.text);
       const self = String(added.headers["location"]);
       assert.equal((await ask("GET", self, { headers: { Cookie } })).status, 200);
-      assert.equal((await ask("DELETE", self, { headers: { Cookie, Origin: origin } })).status, 200);
+      assert.equal((await ask("DELETE", self, { headers: { Cookie, Origin: origin } })).status, 204);
       for (const headers of [
         { Origin: "https://evil.example" },
         { Origin: "https://evil.example", "X-Forwarded-Host": "evil.example" },

@@ -54,7 +54,7 @@ suite("security headers", () => {
       [201, "POST", "/v1/subscriptions", plain, subscription(id)],
       [201, "POST", "/v1/sessions", session, json("session", { name: "ann", password: PASSWORD })],
       [201, "POST", "/v1/accounts", session, json("account", { name: "bob", password: PASSWORD })],
-      [200, "DELETE", `/v1/subscriptions/${id}`, { Authorization }],
+      [204, "DELETE", `/v1/subscriptions/${id}`, { Authorization }],
       [204, "OPTIONS", "/v1/operations", { Origin: APP, "Access-Control-Request-Method": "POST" }],
       [400, "GET", "/v1/subscriptions?nonsense=1", { Authorization }],
       [400, "GET", "/v1/subscriptions/%ff", { Authorization }],

@@ -7,7 +7,6 @@ import {
   readSubscriptionUpdate,
   refusedSubscription,
   writePage,
-  writeRemoved,
   writeSubscription,
   writeWritten,
 } from "../jsonapi/subscriptions.ts";
@@ -17,7 +16,7 @@ import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { etagOf, respondIfUnchanged } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
-import { respond } from "./respond.ts";
+import { respond, respondEmpty } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -72,8 +71,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      const { meta } = await change(caller, { kind: "remove", id, guid: id });
-      respond(response, 200, JSON_API, writeRemoved(meta));
+      await change(caller, { kind: "remove", id, guid: id });
+      respondEmpty(response);
     },
   };
 }

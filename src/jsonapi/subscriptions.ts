@@ -73,11 +73,6 @@ export function writeWritten(subscription: Subscription, base: string, meta: Wri
   return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 
-/** The response to a removal. */
-export function writeRemoved(meta: WriteMeta): string {
-  return `{"jsonapi":${JSONAPI},"meta":${JSON.stringify(meta)}}`;
-}
-
 export function writePage({ items, total }: Page, query: ListQuery, base: string, state: string): string {
   const { fields, filter } = query;
   const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeFields(fields));

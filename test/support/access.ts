@@ -132,7 +132,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       status: 200,
       body: (_who, path) => one("subscription", { id: path.split("/").at(-1), attributes: { title: newId() } }),
     },
-    DELETE: { access: "write", status: 200, restore: replace("/v1/subscriptions/:id") },
+    DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
   },
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },

@@ -214,7 +214,7 @@ export function asksWithBodies({ token }: Person): Ask[] {
       remembers: / of a feed$/,
     }),
     ask("one", 200, ["GET", `/v1/subscriptions/${id}`], { headers: bearer(token), echoes: [...first.parts] }),
-    ask("gone", 200, ["DELETE", `/v1/subscriptions/${id}`], { headers: bearer(token) }),
+    ask("gone", 204, ["DELETE", `/v1/subscriptions/${id}`], { headers: bearer(token) }),
     load("a file", 200, outline(file.url.replace("&", "&amp;"), title), [...file.parts, title]),
     load("no feed in a file", 200, outline(refused, "x"), [refused.slice(6)]),
     load("no file", 422, `<${canary("element")}>${canary("text")}`),
