@@ -63,7 +63,7 @@ suite("CORS", () => {
           assert.match(String(headers["access-control-max-age"]), /^[1-9]\d*$/);
           assert.equal(headers["access-control-allow-credentials"], undefined);
           assert.match(String(headers["vary"]), /\bOrigin\b/);
-          const refused = await call("PUT", path, { headers: { Authorization: "Bearer x", Origin: origin } });
+          const refused = await call("PROPFIND", path, { headers: { Authorization: "Bearer x", Origin: origin } });
           assert.equal(refused.status, 405);
           assert.equal(headers["access-control-allow-methods"], refused.headers["allow"], path);
         }

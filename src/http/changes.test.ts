@@ -69,7 +69,7 @@ describe("state", () => {
       await bulk(server, add("1", "")).then(({ meta }) => meta),
       (await send(PLAIN, "/v1/subscriptions", body)).json.meta,
       (await bulk(server, add(newId(), "https://feeds.example/x"), add(newId(), "https://feeds.example/x"))).meta,
-      (await remove(server, id)).json.meta,
+      (await bulk(server, { op: "remove", ref: { type: "subscription", id } })).meta,
       (await send("text/x-opml", "/v1/imports", opml)).json.meta,
       (await send("text/x-opml", "/v1/imports", opml)).json.meta,
       (await send("text/x-opml", "/v1/imports", "<opml><body><outline xmlUrl='x:'/></body></opml>")).json.meta,
