@@ -87,11 +87,9 @@ export class AppSync {
     const isLong = covered - from > BATCH;
     const [add, removals]: [string[], Removed[]] = [[], []];
     if (since > 0 || !isLong) {
-      for await (const rows of this.#changes(user, from, covered, since > 0)) {
-        for (const row of rows) {
-          if (!("item" in row)) removals.push(row);
-          else if (!isLong) add.push(row.item.feedUrl);
-        }
+      for await (const page of this.#changes(user, from, covered, since > 0)) {
+        removals.push(...page.removals);
+        if (!isLong) add.push(...page.add);
       }
     }
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
@@ -101,22 +99,17 @@ export class AppSync {
   }
 
   async *#addedUrls(user: UserId, from: number, upTo: number): AsyncGenerator<readonly string[]> {
-    for await (const rows of this.#changes(user, from, upTo, false))
-      yield rows.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+    for await (const { add } of this.#changes(user, from, upTo, false)) yield add;
   }
 
-  /** The rows after one number up to another, in their order. */
-  async *#changes(
-    user: UserId,
-    from: number,
-    upTo: number,
-    withRemovals: boolean,
-  ): AsyncGenerator<readonly ChangeRow[]> {
+  /** What changed after one number up to another. */
+  async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
       const rows = await this.#store.changeRows(user, after, FEED_BATCH, withRemovals);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
-      yield page;
+      const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+      yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
       after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
       if (after < upTo) await setImmediate();
     }
@@ -398,7 +391,6 @@ export class AppSync {
 }
 
 type Removed = ChangeRows["removals"][number];
-type ChangeRow = ChangeRows["changed"][number] | Removed;
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
