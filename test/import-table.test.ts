@@ -45,7 +45,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       "timers",
       "timers/promises",
     ),
-    ...node("util", "worker_threads"),
+    ...node("util", "worker_threads", "zlib"),
   ],
   "src/commands": [
     ...["client/src", "domain", "src/http", "src/jsonapi", "src/opml", "src/store"],
