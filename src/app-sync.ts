@@ -19,7 +19,7 @@ import {
   type UploadedAction,
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import { readDraft } from "./imports.ts";
+import { type FeedUpload, readDraft, readUpload } from "./imports.ts";
 import {
   type Caller,
   type Change,
@@ -36,8 +36,9 @@ import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
-  /** Feed URLs as they are stored. */
-  readonly add: readonly string[];
+  /** Feed URLs as they are stored. Like actions, more than a page of them are read as they are needed. */
+  readonly pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
+  readonly isLong: boolean;
   /** Every spelling in which a client may know the removed feeds. */
   readonly remove: readonly string[];
   readonly timestamp: number;
@@ -59,6 +60,8 @@ export interface Uploaded {
 
 /** How many rows are read or written at a time, so that others get their turn. */
 const BATCH = 1_000;
+/** Rows with feed URLs, which may be long. */
+const FEED_BATCH = 200;
 /** Spellings of one feed that are recorded. */
 const MAX_SPELLINGS_PER_FEED = 100;
 /** How stale a device's `syncedAt` may be. */
@@ -80,28 +83,43 @@ export class AppSync {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, since);
     const { from, known } = startOf(state, since);
-    const { add, removals } = await this.#readChanges(user, from, state.sequence, since > 0);
+    const covered = state.sequence;
+    const isLong = covered - from > BATCH;
+    const [add, removals]: [string[], Removed[]] = [[], []];
+    if (since > 0 || !isLong) {
+      for await (const rows of this.#changes(user, from, covered, since > 0)) {
+        for (const row of rows) {
+          if (!("item" in row)) removals.push(row);
+          else if (!isLong) add.push(row.item.feedUrl);
+        }
+      }
+    }
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
-    const progress = { since, from, covered: state.sequence };
-    const settlement = { kind: "feeds", client, progress, spellings: outdated } as const;
-    return { add, remove, timestamp: await this.#settle(caller, settlement, state, at) };
+    const settlement = { kind: "feeds", client, progress: { since, from, covered }, spellings: outdated } as const;
+    const timestamp = await this.#settle(caller, settlement, state, at);
+    return { pages: isLong ? this.#addedUrls(user, from, covered) : [add], isLong, remove, timestamp };
   }
 
-  async #readChanges(user: UserId, from: number, upTo: number, withRemovals: boolean) {
-    const add: string[] = [];
-    const removals: Removed[] = [];
+  async *#addedUrls(user: UserId, from: number, upTo: number): AsyncGenerator<readonly string[]> {
+    for await (const rows of this.#changes(user, from, upTo, false))
+      yield rows.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+  }
+
+  /** The rows after one number up to another, in their order. */
+  async *#changes(
+    user: UserId,
+    from: number,
+    upTo: number,
+    withRemovals: boolean,
+  ): AsyncGenerator<readonly ChangeRow[]> {
     for (let after = from; after < upTo; ) {
-      const rows = await this.#store.changeRows(user, after, BATCH, withRemovals);
+      const rows = await this.#store.changeRows(user, after, FEED_BATCH, withRemovals);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
-      const page = all.slice(0, BATCH).filter(({ sequence }) => sequence <= upTo);
-      for (const row of page) {
-        if ("item" in row) add.push(row.item.feedUrl);
-        else removals.push(row);
-      }
-      after = all.length > BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+      const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
+      yield page;
+      after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
       if (after < upTo) await setImmediate();
     }
-    return { add, removals };
   }
 
   /**
@@ -380,20 +398,8 @@ export class AppSync {
 }
 
 type Removed = ChangeRows["removals"][number];
+type ChangeRow = ChangeRows["changed"][number] | Removed;
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
 const NO_CLIENT: Client = { key: "", device: undefined };
-
-/** A feed URL that an app has sent; without a feed if it is invalid. */
-interface FeedUpload {
-  readonly sent: string;
-  readonly url: string;
-  readonly feed: string | undefined;
-}
-
-function readUpload(sent: string): FeedUpload {
-  const url = sent.trim();
-  const reading = readFeedUrl(url);
-  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
-}

@@ -1,3 +1,4 @@
+import { text } from "node:stream/consumers";
 import type { Client } from "../app-store.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
@@ -124,8 +125,14 @@ function emptyRoutes(): Route[] {
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
-      const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      await respondCompressed(request, response, dialect, writeFeedChanges(changes, timestamp));
+      const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
+      const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      if (!isLong) {
+        await respondCompressed(request, response, dialect, await text(pieces));
+        return;
+      }
+      admitTransfer(request);
+      await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -160,7 +167,10 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
 }
 
 /** Ends when access is revoked. */
-async function* whileAllowed<Page>({ requireAccess }: Principal, pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+async function* whileAllowed<Page>(
+  { requireAccess }: Principal,
+  pages: AsyncIterable<Page> | Iterable<Page>,
+): AsyncGenerator<Page> {
   for await (const page of pages) {
     await requireAccess();
     yield page;
