@@ -3,7 +3,6 @@ import {
   type ActionPage,
   type AppStore,
   type Client,
-  type Device,
   isDeviceId,
   MAX_DEVICES,
   type Settlement,
@@ -15,6 +14,7 @@ import {
   type KeyedAction,
   looseFeed,
   readAction,
+  rememberFeeds,
   type StoredAction,
   type UploadedAction,
 } from "./episode-actions.ts";
@@ -277,7 +277,7 @@ export class AppSync {
 
   /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */
   async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
-    const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
+    const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
     for await (const some of this.#actions(user, 0, sequence, undefined)) {
       await requireAccess?.();
       yield some;
@@ -311,11 +311,7 @@ export class AppSync {
   async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
-    const feeds = new Map<string, string | undefined>();
-    const feedOf = (url: string) => {
-      if (!feeds.has(url)) feeds.set(url, looseFeed(url));
-      return feeds.get(url);
-    };
+    const feedOf = rememberFeeds();
     for (const upload of uploads) {
       const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
@@ -340,7 +336,7 @@ export class AppSync {
     return { timestamp, rewritten: [...rewritten] };
   }
 
-  devices(user: UserId): Promise<readonly Device[]> {
+  devices(user: UserId) {
     return this.#store.apps.devices(user);
   }
 
@@ -394,4 +390,3 @@ type Removed = ChangeRows["removals"][number];
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
-const NO_CLIENT: Client = { key: "", device: undefined };

@@ -42,6 +42,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       "net",
       "os",
       "stream",
+      "stream/consumers",
       "timers",
       "timers/promises",
     ),
