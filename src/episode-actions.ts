@@ -144,6 +144,15 @@ export function looseFeed(url: string): string | undefined {
   return "feed" in reading ? percentDecode(reading.feed) : undefined;
 }
 
+/** The same for many URLs, most of which occur again. */
+export function rememberFeeds(): typeof looseFeed {
+  const feeds = new Map<string, string | undefined>();
+  return (url) => {
+    if (!feeds.has(url)) feeds.set(url, looseFeed(url));
+    return feeds.get(url);
+  };
+}
+
 /** Leaves what is not valid UTF-8 as it is. */
 function percentDecode(text: string): string {
   if (!text.includes("%")) return text;

@@ -42,10 +42,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       "net",
       "os",
       "stream",
+      "stream/consumers",
       "timers",
       "timers/promises",
     ),
-    ...node("util", "worker_threads"),
+    ...node("util", "worker_threads", "zlib"),
   ],
   "src/commands": [
     ...["client/src", "domain", "src/http", "src/jsonapi", "src/opml", "src/store"],
