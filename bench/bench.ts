@@ -174,7 +174,8 @@ export function paging(size: number, total: number): Work["workload"] {
   return { kind: "pages", size, total };
 }
 
-/** Operations per add request, or items per page. */
+/** Operations per add request, or items per page or list. */
 export function partsOf({ workload }: Work): number {
-  return workload.kind === "add" ? workload.operations : workload.size;
+  if (workload.kind === "add") return workload.operations;
+  return workload.kind === "pages" ? workload.size : Math.max(1, workload.count);
 }

@@ -5,40 +5,49 @@ const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
 /**
  * One keep-alive connection with one request in flight. A plain socket instead of an HTTP client, because the load generator
- * shares the cores with the server.
+ * shares the cores with the server. If the server ends each response by closing, every request has its own connection.
  */
 export class Connection {
-  readonly #socket: Socket;
+  readonly #port: number;
+  #socket: Socket;
   readonly #onFailure: (error: Error) => void;
   #chunks: Buffer[] = [];
   #received = 0;
   /** Length of the response; undefined until its headers have arrived. */
-  #expected: number | "chunked" | undefined;
+  #expected: number | "chunked" | "until closed" | undefined;
   #onAnswer: ((answer: Buffer) => void) | undefined;
   #closed = false;
 
   static open(port: number, onFailure: (error: Error) => void): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+      const socket = openSocket(port);
       socket.once("error", reject);
       socket.once("connect", () => {
         socket.off("error", reject);
-        resolve(new Connection(socket, onFailure));
+        resolve(new Connection(port, socket, onFailure));
       });
     });
   }
 
-  private constructor(socket: Socket, onFailure: (error: Error) => void) {
-    this.#socket = socket;
+  private constructor(port: number, socket: Socket, onFailure: (error: Error) => void) {
+    this.#port = port;
     this.#onFailure = onFailure;
+    this.#socket = this.#listen(socket);
+  }
+
+  #listen(socket: Socket): Socket {
     socket.on("data", (chunk) => this.#receive(chunk));
     socket.on("error", (error) => this.#fail(error));
-    socket.on("close", () => this.#fail(new Error("the server closed a connection")));
+    return socket.on("close", () => {
+      if (this.#expected === "until closed") this.#deliver();
+      else this.#fail(new Error("the server closed a connection"));
+    });
   }
 
   /** `onAnswer` gets the whole response, headers and body. */
   exchange(request: Buffer | string, onAnswer: (answer: Buffer) => void): void {
     this.#onAnswer = onAnswer;
+    if (this.#socket.destroyed) this.#socket = this.#listen(openSocket(this.#port));
     this.#socket.write(request, "latin1");
   }
 
@@ -51,7 +60,10 @@ export class Connection {
     this.#chunks.push(chunk);
     this.#received += chunk.length;
     if (this.#expected === undefined) this.#readLength();
-    if (!this.#isComplete()) return;
+    if (this.#isComplete()) this.#deliver();
+  }
+
+  #deliver(): void {
     const [first] = this.#chunks;
     const answer = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
     const onAnswer = this.#onAnswer;
@@ -64,7 +76,7 @@ export class Connection {
   }
 
   #isComplete(): boolean {
-    if (this.#expected === undefined) return false;
+    if (this.#expected === undefined || this.#expected === "until closed") return false;
     if (this.#expected !== "chunked") return this.#received >= this.#expected;
     // The end may have arrived in several parts. A JSON document contains no line breaks.
     let tail = this.#chunks.at(-1) ?? Buffer.alloc(0);
@@ -83,6 +95,10 @@ export class Connection {
       this.#expected = "chunked";
       return;
     }
+    if (/\r\nconnection: close/i.test(headers)) {
+      this.#expected = "until closed";
+      return;
+    }
     const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
     if (length === undefined && !headers.startsWith("HTTP/1.1 204 "))
       this.#fail(new Error(`a response without Content-Length:\n${headers}`));
@@ -92,4 +108,8 @@ export class Connection {
   #fail(error: Error): void {
     if (!this.#closed) this.#onFailure(error);
   }
+}
+
+function openSocket(port: number): Socket {
+  return connect({ port, host: "127.0.0.1", noDelay: true });
 }

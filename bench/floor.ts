@@ -103,11 +103,14 @@ function writeResource(id: string, feedUrl: string, at: string): string {
   return `{"type":"subscription","id":"${id}","attributes":{"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${at}"},"links":{"self":"/v1/subscriptions/${id}"}}`;
 }
 
-function operate(request: IncomingMessage, response: ServerResponse): void {
+function receive<Body>(request: IncomingMessage, use: (document: Body) => void): void {
   const chunks: Buffer[] = [];
   request.on("data", (chunk) => chunks.push(chunk));
-  request.on("end", () => {
-    const document = JSON.parse(Buffer.concat(chunks).toString()) as Document;
+  request.on("end", () => use(JSON.parse(Buffer.concat(chunks).toString())));
+}
+
+function operate(request: IncomingMessage, response: ServerResponse): void {
+  receive<Document>(request, (document) => {
     const texts: string[] = [];
     for (const { data } of document["atomic:operations"]) texts.push(data.id, data.attributes.feed_url);
     const now = new Date();
@@ -149,6 +152,22 @@ function list(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
+/** A list of 100 feeds, and uploads to it, as apps have them. */
+function serveApp(request: IncomingMessage, response: ServerResponse): void {
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const answer = (document: object) =>
+    respond(response, "application/json", JSON.stringify({ ...document, timestamp }));
+  if (request.method === "GET") {
+    page(0, 100, ({ items }) => answer({ add: items.map(([, feedUrl]) => feedUrl), remove: [] }));
+    return;
+  }
+  receive<{ readonly add: readonly string[] }>(request, (document) => {
+    const idOf = (index: number) => `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
+    const texts = document.add.flatMap((feedUrl, index) => [idOf(index), feedUrl]);
+    add({ at: Date.now(), texts }, () => answer({ update_urls: [] }));
+  });
+}
+
 function respond(response: ServerResponse, contentType: string, text: string): void {
   const body = Buffer.from(text);
   response.writeHead(200, {
@@ -164,9 +183,11 @@ function respond(response: ServerResponse, contentType: string, text: string): v
   response.end(body);
 }
 
-const server = createServer({ keepAliveTimeout: 130_000 }, (request, response) =>
-  request.method === "POST" ? operate(request, response) : list(request, response),
-);
+const server = createServer({ keepAliveTimeout: 130_000 }, (request, response) => {
+  if (request.url?.startsWith("/api/")) serveApp(request, response);
+  else if (request.method === "POST") operate(request, response);
+  else list(request, response);
+});
 server.listen(0, "127.0.0.1", () => {
   const { port } = server.address() as AddressInfo;
   process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}` })}\n`);

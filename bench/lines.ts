@@ -1,3 +1,4 @@
+import { type AppRequest, compareApps, compareEmptyPoll, measureActions } from "./apps.ts";
 import { adding, type Bench, paging, type Work } from "./bench.ts";
 import { comparePagesDuringAdds, comparePagesDuringImport } from "./concurrent.ts";
 import type { Engine } from "./engines.ts";
@@ -29,6 +30,10 @@ export function sqliteBenchmarks(): Benchmark[] {
     name: `SQLite: ${kind}`,
     measure: (bench, name) => compareWithFloor(bench, name, bench.sqlite, work, { target }),
   });
+  const peer = (what: AppRequest, target: Target): Benchmark => ({
+    name: `SQLite: apps, ${what} of 100 feeds`,
+    measure: (bench, name) => compareApps(bench, name, what, target),
+  });
   return [
     floor("adds, 1 per request", SINGLES, { atLeast: 0.7 }),
     floor("adds, 100 per request", HUNDREDS, { atLeast: 0.75 }),
@@ -45,6 +50,9 @@ export function sqliteBenchmarks(): Benchmark[] {
       measure: (bench, name) => comparePagesDuringImport(bench, name, P99_UNDER_LOAD),
     },
     ...sharedBenchmarks("SQLite", (bench) => bench.sqlite),
+    peer("list with a cookie", { atLeast: 10 }),
+    peer("re-add", { atLeast: 4 }),
+    peer("list with a password", { atLeast: 50 }),
     {
       name: "SQLite: adds, 100 per request, by database size",
       measure: (bench, name) => compareSizes(bench, name, { atMost: 1.5 }),
@@ -86,5 +94,13 @@ function sharedBenchmarks(engine: Engine["name"], engineOf: (bench: Bench) => En
     withToken("adds, 1 per request", SINGLES),
     withToken("adds, 100 per request", HUNDREDS),
     withToken("pages of 25", PAGES_OF_25),
+    {
+      name: `${engine}: apps, 20,000 episode actions`,
+      measure: (bench, name) => measureActions(bench, name, engineOf(bench), { atMost: 1 }),
+    },
+    {
+      name: `${engine}: apps, empty poll`,
+      measure: (bench, name) => compareEmptyPoll(bench, name, engineOf(bench), ANY_PAGE),
+    },
   ];
 }

@@ -5,9 +5,11 @@ import {
   countFrom,
   createAdditions,
   createPages,
+  createSame,
   pageRequest,
   removalRequest,
   requireStatus,
+  type Workload,
 } from "./requests.ts";
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
 
@@ -35,7 +37,9 @@ export interface MeasureOrder {
   readonly connections: number;
   readonly workload:
     | { readonly kind: "add"; readonly operations: number }
-    | { readonly kind: "pages"; readonly size: number; readonly total: number };
+    | { readonly kind: "pages"; readonly size: number; readonly total: number }
+    /** The same request again and again; its response contains `text` this often. */
+    | { readonly kind: "same"; readonly request: string; readonly text: string; readonly count: number };
   readonly warmUp: Bound;
   readonly measure: Bound;
 }
@@ -126,10 +130,7 @@ function measure(order: MeasureOrder): Promise<Measurement> {
 
     const drive = (connection: Connection, index: number) => {
       const tokens = servers[index % servers.length]?.tokens ?? [];
-      const { next, check } =
-        workload.kind === "add"
-          ? createAdditions(workload.operations, tokens)
-          : createPages(workload.size, workload.total, tokens[0]);
+      const { next, check } = createWorkload(workload, tokens);
       let sentAt = 0;
       const send = () => {
         sent += 1;
@@ -169,6 +170,17 @@ function measure(order: MeasureOrder): Promise<Measurement> {
   });
 }
 
+function createWorkload(workload: MeasureOrder["workload"], tokens: readonly string[]): Workload {
+  switch (workload.kind) {
+    case "add":
+      return createAdditions(workload.operations, tokens);
+    case "pages":
+      return createPages(workload.size, workload.total, tokens[0]);
+    case "same":
+      return createSame(workload);
+  }
+}
+
 async function timePages({ port, pages, turns }: TimePagesOrder): Promise<number[]> {
   const [ask, close] = await openSequence(port);
   const times: number[][] = pages.map(() => []);
@@ -189,7 +201,7 @@ async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
   const left = [...ids];
   const removeNext = async () => {
     const [ask, close] = await openSequence(port);
-    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 204);
+    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 200);
     close();
   };
   await Promise.all(Array.from({ length: 16 }, removeNext));

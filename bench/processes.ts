@@ -54,17 +54,21 @@ export async function startEarmark(
   return { ...server, tokens, onPostgres: isUrl(place) };
 }
 
+/** The account that has a token. */
+export const USER = "ann";
+export const PASSWORD = "a password for the bench";
+
 /** Creates an account and a token in a database that no server has open. */
 export function makeToken(place: string): string {
   const command = (args: readonly string[], input: string) =>
     execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
-      env: { ...process.env, DATABASE_URL: urlOf(place) },
+      env: { ...inherited(), DATABASE_URL: urlOf(place) },
       input,
       encoding: "utf8",
       stdio: ["pipe", "pipe", "ignore"],
     });
-  command(["user", "add", "ann", "--password-stdin"], "a password for the bench");
-  return command(["token", "create", "ann", "--label", "bench"], "").trim();
+  command(["user", "add", USER, "--password-stdin"], PASSWORD);
+  return command(["token", "create", USER, "--label", "bench"], "").trim();
 }
 
 function urlOf(place: string): string {
@@ -97,6 +101,18 @@ export function startLoad(first: number): Load {
   return { run, finish: () => child.send("finish") } as Load;
 }
 
+/** Another program, without its output. */
+export function startProgram(
+  file: string,
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Pick<Server, "pid" | "stop"> {
+  const tracked = track(spawn(file, args, { stdio: "ignore", env: { ...process.env, ...settings } }));
+  const { pid } = tracked.child;
+  if (pid === undefined) throw new Error(`cannot start ${file}`);
+  return { pid, stop: () => stop(tracked) };
+}
+
 /** Ends all remaining processes at once. */
 export function killAll(): void {
   for (const { child } of running) child.kill("SIGKILL");
@@ -108,12 +124,10 @@ export async function stopAll(): Promise<void> {
 
 /** Servers print their URL in a line of JSON. */
 async function startServer(args: readonly string[], settings: Readonly<Record<string, string>>): Promise<Server> {
-  // Settings of the current user must not influence the measurement.
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("EARMARK_") && name !== "HOST");
   const tracked = track(
     spawn(process.execPath, args, {
       stdio: ["ignore", "pipe", "inherit"],
-      env: { ...Object.fromEntries(inherited), ...settings },
+      env: { ...inherited(), ...settings },
     }),
   );
   const { pid, stdout } = tracked.child;
@@ -128,6 +142,12 @@ async function startServer(args: readonly string[], settings: Readonly<Record<st
   });
   const port = Number(new URL(await Promise.race([url, tracked.ended])).port);
   return { pid, port, tokens: [], onPostgres: false, stop: () => stop(tracked) };
+}
+
+/** Settings of the current user must not influence the measurement. */
+function inherited(): NodeJS.ProcessEnv {
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith("EARMARK_") && name !== "HOST");
+  return Object.fromEntries(others);
 }
 
 async function stop(tracked: Tracked): Promise<void> {

@@ -40,7 +40,7 @@ function rowsOf(
 }
 
 /** CPU seconds per request. */
-function costsOf(runs: readonly Measurement[]): number[] {
+export function costsOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ cpuSeconds, databaseSeconds, requests }) => (cpuSeconds + (databaseSeconds || 0)) / requests);
 }
 

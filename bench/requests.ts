@@ -73,6 +73,20 @@ export function createPages(size: number, total: number, token: string | undefin
   };
 }
 
+export function createSame({
+  request,
+  text,
+  count,
+}: Readonly<Record<"request" | "text", string>> & { count: number }): Workload {
+  return {
+    next: () => request,
+    check(answer) {
+      requireStatus(answer, 200);
+      requireCount(answer, text, count);
+    },
+  };
+}
+
 export function pageRequest(number: number, size: number, token?: string): string {
   return `GET /v1/subscriptions?page[number]=${number}&page[size]=${size} HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Accept: ${PLAIN}\r\n\r\n`;
 }

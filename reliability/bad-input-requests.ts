@@ -15,8 +15,6 @@ export interface Hostile {
   readonly document?: Buffer;
   /** Whether it may be too malformed to get a response. */
   readonly mayGoUnanswered?: boolean;
-  /** Whether it is for a route of podcast apps, which have errors of their own. */
-  readonly isOfApp?: true;
 }
 
 /** A kind of hostile request, reproducible by seed. */
@@ -138,7 +136,7 @@ function uploadFromApp(text: string): Hostile {
   const [, method = "POST", target = "/", body = ""] = /^(POST|PUT) (\S+) (.*)$/s.exec(text) ?? [];
   const bytes = Buffer.from(body, "latin1");
   const head = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes.length}\r\n\r\n`;
-  return { bytes: Buffer.concat([Buffer.from(head, "latin1"), bytes]), isOfApp: true };
+  return { bytes: Buffer.concat([Buffer.from(head, "latin1"), bytes]) };
 }
 
 /** Sizes around every limit. */
@@ -260,7 +258,7 @@ export const KINDS: readonly Kind[] = [
     make: variants(
       APP_TARGETS,
       ["%", "%00", "%2f", "%2e%2e", "&", "=", "since=", "-1", "1e9", ".json", ".opml", ".", "/", "//", "?", "%C3"],
-      (text) => ({ bytes: get(text.replaceAll(/\s/g, "") || "/"), isOfApp: true }),
+      (text) => ({ bytes: get(text.replaceAll(/\s/g, "") || "/") }),
     ),
   },
 ];

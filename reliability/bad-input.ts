@@ -143,18 +143,14 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
 }
 
 /** What is wrong with the response, if anything. */
-export function judge(
-  { document, mayGoUnanswered, isOfApp }: Hostile,
-  received: Buffer | undefined,
-): string | undefined {
+export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
   if (received === undefined) return "no end of an answer";
   const answers = readAnswers(received);
   if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
   for (const { status, body } of answers) {
     // 505 is a client error too: the request line is of another protocol.
     if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
-    const isErrorOfApp = isOfApp === true && typeof readJson(body)?.["message"] === "string";
-    if (status >= 400 && body !== "" && !isErrorOfApp && readJson(body)?.["errors"]?.[0]?.status !== String(status))
+    if (status >= 400 && body !== "" && !isErrorDocument(readJson(body), status))
       return `${status} without an error document`;
   }
   if (document === undefined || answers[0]?.status !== 200) return undefined;
@@ -163,6 +159,11 @@ export function judge(
     readJson(answers[0].body)?.["atomic:results"]?.length,
   ];
   return asked !== undefined && asked === given ? undefined : `${given} results for ${asked} operations`;
+}
+
+/** An error of the JSON:API, or of the APIs of podcast apps. */
+function isErrorDocument(document: ReturnType<typeof readJson>, status: number): boolean {
+  return document?.["errors"]?.[0]?.status === String(status) || typeof document?.["message"] === "string";
 }
 
 function readJson(text: string): Record<string, { length: number; 0?: { status?: string } }> | undefined {

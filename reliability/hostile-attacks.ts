@@ -34,6 +34,10 @@ const URL_LENGTH = 2_000;
 const MEDIUM_SIZES = [255 * KIB, 257 * KIB];
 const LARGE_SIZE = 8 * MIB - KIB;
 const FILE_SIZE = 16 * MIB - KIB;
+const ACTIONS_SIZE = 32 * MIB - KIB;
+const MAX_ACTIONS = 100_000;
+const FEEDS_OF_APPS = "/index.php/apps/gpoddersync/subscriptions";
+export const ACTIONS_OF_APPS = "/index.php/apps/gpoddersync/episode_action";
 
 type Shape = (bytes: number) => string;
 
@@ -54,6 +58,12 @@ const DOCUMENTS = {
     const count = Math.min(10_000, Math.floor(bytes / 830));
     return operations(count, feedUrl, " ".repeat(Math.floor(bytes / count) - 175));
   },
+} as const satisfies Record<string, Shape>;
+
+/** Uploads of an app of about a given length. */
+const UPLOADS = {
+  actions: (bytes) => actions(MAX_ACTIONS, Math.floor(bytes / MAX_ACTIONS) - 220),
+  "empty actions": (bytes) => `[${fill("{},", bytes)}{}]`,
 } as const satisfies Record<string, Shape>;
 
 /** OPML files of about a given length. */
@@ -128,6 +138,25 @@ export const ATTACKS: readonly Attack[] = [
       post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS["empty arrays"], LARGE_SIZE)),
       post("/v1/subscriptions", PLAIN, token, build(DOCUMENTS.keys, LARGE_SIZE)),
     ],
+  },
+  ...names(UPLOADS).map(
+    (shape): Attack => ({
+      name: `upload of ${shape}, 32 MiB`,
+      requests: ({ token }) => [
+        post(`${ACTIONS_OF_APPS}/create`, "application/json", token, build(UPLOADS[shape], ACTIONS_SIZE)),
+      ],
+    }),
+  ),
+  {
+    name: "GET actions of an app",
+    needsList: true,
+    isQuick: true,
+    requests: ({ token }) => [bare(start("GET", `${ACTIONS_OF_APPS}?since=0`, bearer(token)))],
+  },
+  {
+    name: "GET feeds of an app",
+    needsList: true,
+    requests: ({ token }) => [bare(start("GET", `${FEEDS_OF_APPS}?since=0`, bearer(token)))],
   },
   ...["GET", "HEAD"].flatMap((method): Attack[] => [
     {
@@ -231,6 +260,17 @@ export function operations(count: number, url: () => string, padding = ""): stri
     return JSON.stringify({ op: "add", data });
   });
   return `{"atomic:operations":[${all.join(`,${padding}`)}]}`;
+}
+
+/** A document of plays of different episodes, each with a GUID of the given length. */
+export function actions(count: number, guidLength: number): string {
+  const all = Array.from({ length: count }, (_, index) => {
+    const id = newId();
+    const times = { timestamp: "2026-01-01T10:00:00", started: 0, position: index, total: 100_000 };
+    const [podcast, episode] = ["https://feeds.example/a", `https://media.example/${id}`];
+    return JSON.stringify({ podcast, episode, action: "play", guid: "g".repeat(Math.max(0, guidLength)), ...times });
+  });
+  return `[${all.join()}]`;
 }
 
 export function opml(outlines: string, declarations = ""): string {

@@ -15,13 +15,14 @@ interface Scenario {
 }
 
 const isImport = ({ name }: Attack) => name.startsWith("import of");
-const isLargeBody = ({ name }: Attack) => name.endsWith(", 8 MiB");
+const isLargeBody = ({ name }: Attack) => /, (8|32) MiB$/.test(name);
 
-const UNREAD = [hold("GET export as OPML", 20), hold("GET export as JSON", 20)];
+const UNREAD = ["GET export as OPML", "GET export as JSON", "GET actions of an app", "GET feeds of an app"].map(
+  (name) => hold(name, 20),
+);
 const UNREAD_IMPORTS = hold("import of long titles, 16 MiB", 12);
 const SCENARIOS: readonly Scenario[] = [
-  { name: "20 unread exports as OPML", loads: UNREAD.slice(0, 1) },
-  { name: "20 unread exports as JSON", loads: UNREAD.slice(1) },
+  ...UNREAD.map((load) => ({ name: `20 unread × ${load.attack}`, loads: [load] })),
   { name: "12 unread import responses", loads: [UNREAD_IMPORTS] },
   { name: "4,000 idle connections", loads: [hold("idle connections", 4_000)] },
   ...ATTACKS.filter((attack) => isImport(attack) || isLargeBody(attack)).map(({ name }) => ({

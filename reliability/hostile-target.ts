@@ -6,7 +6,7 @@ import { readPeakMiB } from "../bench/usage.ts";
 import { fromElsewhere, newToken, signUp } from "../test/support/accounts.ts";
 import { type RunningServer, SERVE } from "../test/support/process.ts";
 import { ATOMIC, callServer } from "../test/support/server.ts";
-import { type Account, longFeedUrl, operations } from "./hostile-attacks.ts";
+import { ACTIONS_OF_APPS, type Account, actions, longFeedUrl, operations } from "./hostile-attacks.ts";
 import type { Answers, HealthChecks, Load, Order, Task, TaskResults, Usage } from "./hostile-process.ts";
 import { preloading, type Run, serve } from "./proof.ts";
 
@@ -18,6 +18,8 @@ const RECOVERY_MS = 10_000;
 /** Health checks continue for this long after an attack. */
 const AFTERWARDS_MS = 300;
 const ADDED_AT_ONCE = 1_000;
+/** Together as many as an account may add per minute. */
+const ACTIONS_PER_FEED = 4;
 let accounts = 0;
 
 /** The server under attack, with accounts, and the processes of its clients. */
@@ -75,14 +77,18 @@ export class Target {
     });
   }
 
-  /** A new account, with a list of long URLs if `length` is given. */
+  /** A new account, with a list of long URLs and many episode actions if `length` is given. */
   async addAccount(length = 0): Promise<User> {
     const { port } = this.#server;
     accounts += 1;
     const [name, password] = [`user${accounts}`, `password of user ${accounts}`];
     const { cookie } = await signUp(port, name, password, fromElsewhere());
     const { token } = await newToken(port, { cookie }, { label: "app", scope: "write" });
-    for (let left = length; left > 0; left -= ADDED_AT_ONCE) await this.#fillList(token, Math.min(left, ADDED_AT_ONCE));
+    for (let left = length; left > 0; left -= ADDED_AT_ONCE) {
+      const count = Math.min(left, ADDED_AT_ONCE);
+      await this.#post(token, "/v1/operations", operations(count, longFeedUrl));
+      await this.#post(token, `${ACTIONS_OF_APPS}/create`, actions(count * ACTIONS_PER_FEED, 100));
+    }
     return { name, password, cookie, token };
   }
 
@@ -92,11 +98,10 @@ export class Target {
     return users;
   }
 
-  async #fillList(token: string, count: number): Promise<void> {
+  async #post(token: string, path: string, body: string): Promise<void> {
     const headers = { "Content-Type": ATOMIC, Authorization: `Bearer ${token}` };
-    const body = operations(count, longFeedUrl);
     for (;;) {
-      const answer = await callServer(this.#server.port, "POST", "/v1/operations", { headers, body });
+      const answer = await callServer(this.#server.port, "POST", path, { headers, body });
       if (answer.status === 200) return;
       if (answer.status !== 429 && answer.status !== 503) throw new Error(`${answer.status}: ${answer.text}`);
       await sleep(1_000 * Number(answer.headers["retry-after"]));

@@ -51,7 +51,7 @@ export class Ledger {
   async sendRemoval(port: number, id: string): Promise<void> {
     this.#removals.set(id, false);
     const answer = await call(port, "DELETE", `/v1/subscriptions/${id}`);
-    if (answer?.status === 204) this.#removals.set(id, true);
+    if (answer?.status === 200) this.#removals.set(id, true);
   }
 
   /** Finds items that are lost, were never sent, or exist despite a removal or a refusal, and partial batches. */

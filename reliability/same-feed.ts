@@ -189,7 +189,7 @@ function httpClient(port: number, { wrong }: History, random: () => number): Rem
     },
     async remove(id) {
       const { status } = await callServer(port, "DELETE", `/v1/subscriptions/${id}`);
-      return status === 204 ? "removed" : "absent";
+      return status === 200 ? "removed" : "absent";
     },
   };
 }

@@ -105,7 +105,7 @@ async function cutAtCommits(
       const cut = wire.cutAtCommit(when);
       const { status } = await callServer(port, "DELETE", `/v1/subscriptions/${id}`);
       await orNot(cut);
-      claims.push({ id, feed, told: status === 204 ? "removed" : status === 404 ? "404" : "unknown" });
+      claims.push({ id, feed, told: status === 200 ? "removed" : status === 404 ? "404" : "unknown" });
       continue;
     }
     const known = claims.filter(({ told }) => told === "data").map(({ feed }) => feed);

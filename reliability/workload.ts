@@ -70,7 +70,7 @@ function removal(name: string, id: string, after: readonly string[]): Request {
     name,
     send: (port) => call(port, "DELETE", `/v1/subscriptions/${id}`),
     read: ({ status }) => String(status),
-    clean: "204",
+    clean: "200",
     repeated: "404",
     after,
   };

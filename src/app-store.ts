@@ -1,13 +1,17 @@
 import type { KeyedAction, StoredAction } from "./episode-actions.ts";
-import type { Caller, UserId } from "./subscriptions.ts";
+import type { Caller, UserId, Window } from "./subscriptions.ts";
 import type { Progress, SyncKind, SyncState } from "./sync-marks.ts";
 
 /** An installation of an app. */
 export interface Client {
   /** Tells the user's clients apart: id of its token, else of its device, else its user agent. Some 100 characters. */
   readonly key: string;
-  /** Id of the device that it synchronizes as, if it names one. */
+  /** Id of the device that it synchronizes as, if it has one. */
   readonly device: string | undefined;
+  /** Caption of the device until somebody gives it one; its id unless given. */
+  readonly caption?: string | undefined;
+  /** User agent of the app. */
+  readonly app?: string | undefined;
 }
 
 export const DEVICE_TYPES = ["desktop", "laptop", "mobile", "server", "other"] as const;
@@ -17,6 +21,8 @@ export interface Device {
   readonly id: string;
   readonly caption: string;
   readonly type: DeviceType;
+  /** User agent of the app that last used it; empty if unknown. */
+  readonly app: string;
   /** Accurate to a few minutes. */
   readonly syncedAt: Date;
 }
@@ -69,12 +75,21 @@ export interface AppStore {
   spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]>;
   /** Actions with numbers after `after` up to `upTo`, in that order; of one feed, if it is given. */
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
+  /** `size` actions in order after the first `offset`, and how many there are; of one feed, if it is given. */
+  actionPage(user: UserId, window: Window & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
-  /** Creates the device, or changes what is given. */
-  saveDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<void>;
+  /** An app names the device of the client, which is created if it is new, and changes what is given. */
+  saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void>;
+  /** False if there is no such device. */
+  changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean>;
   /** False if there is no such device. */
   forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean>;
+}
+
+export interface ActionPage {
+  readonly items: readonly StoredAction[];
+  readonly total: number;
 }
 
 export interface ActionRange {

@@ -1,11 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import {
+  type ActionPage,
   type AppStore,
   type Client,
   type Device,
-  type DeviceChanges,
   isDeviceId,
-  MAX_CAPTION,
   MAX_DEVICES,
   type Settlement,
   type Spelling,
@@ -32,6 +31,7 @@ import {
   type SubscriptionStore,
   UNLIMITED,
   type UserId,
+  type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
 
@@ -45,8 +45,10 @@ export interface FeedChanges {
 }
 
 export interface ActionChanges {
-  /** In the order in which they were uploaded. */
-  readonly actions: readonly EpisodeAction[];
+  /** In the order in which they were uploaded. Read from the store as they are needed: there may be very many. */
+  readonly pages: AsyncGenerator<readonly EpisodeAction[]>;
+  /** Whether there may be more than one page. */
+  readonly isLong: boolean;
   readonly timestamp: number;
 }
 
@@ -253,21 +255,30 @@ export class AppSync {
   ): Promise<ActionChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "actions", client, since);
-    const actions: StoredAction[] = [];
     const feed = podcast === undefined ? undefined : looseFeed(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
-    for await (const some of this.#actions(user, from, upTo, feed)) actions.push(...some);
     // With a filter the client has not been sent everything.
     const progress =
       podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
-    return { actions, timestamp: await this.#settle(caller, { kind: "actions", client, progress }, state, at) };
+    const timestamp = await this.#settle(caller, { kind: "actions", client, progress }, state, at);
+    // What is replaced while the pages are read has a later number, and comes with the next request.
+    return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
   }
 
-  /** All actions of a user, in the order in which they were uploaded. */
-  async *everyAction(user: UserId): AsyncGenerator<readonly StoredAction[]> {
+  /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */
+  async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
     const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
-    yield* this.#actions(user, 0, sequence, undefined);
+    for await (const some of this.#actions(user, 0, sequence, undefined)) {
+      await requireAccess?.();
+      yield some;
+    }
+  }
+
+  /** A page of the actions; of one podcast, if a feed URL is given. */
+  actionPage(user: UserId, window: Window, podcast: string | undefined): Promise<ActionPage> {
+    const feed = podcast === undefined ? undefined : (looseFeed(podcast) ?? "");
+    return this.#store.apps.actionPage(user, { ...window, feed });
   }
 
   async *#actions(
@@ -317,20 +328,6 @@ export class AppSync {
 
   devices(user: UserId): Promise<readonly Device[]> {
     return this.#store.apps.devices(user);
-  }
-
-  /** Creates the device, or changes what is given. `id` must be one by `isDeviceId`. */
-  saveDevice(caller: Caller, id: string, { caption, type }: DeviceChanges, at: Date): Promise<void> {
-    const changes = {
-      ...(caption === undefined ? {} : { caption: caption.slice(0, MAX_CAPTION) }),
-      ...(type === undefined ? {} : { type }),
-    };
-    return this.#store.apps.saveDevice(caller, id, changes, at);
-  }
-
-  /** False if there is no such device. An app that still uses it creates it again. */
-  forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
-    return this.#store.apps.forgetDevice(caller, id, at);
   }
 
   /** The timestamp for the client. Most polls find nothing new, and then nothing is written. */

@@ -26,8 +26,10 @@ export interface List<Key> {
   insert(item: Item<Key>): boolean;
   /** Replaces the item in the same place. */
   replace(old: Item<Key>, item: Item<Key>): void;
-  /** Deletes the item and records its removal under the list's current sequence number. */
-  delete(item: Item<Key>, at: number): void;
+  /** Deletes the item. */
+  delete(item: Item<Key>): void;
+  /** Records under the list's current sequence number that the item is no longer in it as it was. */
+  recordRemoval(item: Item<Key>, at: number): void;
 }
 
 /** A change with its keys as the engine represents them. */
@@ -53,12 +55,13 @@ export type Answer<Key> =
 /** The rules of a list, whatever it is stored in. */
 export function applyChange<Key>(list: List<Key>, change: KeyedChange<Key>, at: number, maxTotal: number): Answer<Key> {
   if (change.kind === "add") return add(list, change, at, maxTotal);
-  if (change.kind === "update") return update(list, change);
+  if (change.kind === "update") return update(list, change, at);
   const item = "id" in change ? list.findById(change.id) : list.findByFeed(change.feed);
   if (item === undefined) return { refused: "not-found" };
   list.sequence += 1;
   list.total -= 1;
-  list.delete(item, at);
+  list.delete(item);
+  list.recordRemoval(item, at);
   return describe(item);
 }
 
@@ -90,7 +93,7 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
   return true;
 }
 
-function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }): Answer<Key> {
+function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): Answer<Key> {
   const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
   const { feedUrl = old.feedUrl, feed = old.feed, title = old.title } = change;
@@ -99,6 +102,12 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   if (same !== undefined && same.sequence !== old.sequence)
     return { refused: "already-subscribed", existingId: same.id };
   if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return describe(old);
+  // Apps know feeds and no ids: for them another feed is a removal and an addition.
+  const isOtherFeed = change.feed !== undefined && same === undefined;
+  if (isOtherFeed) {
+    list.sequence += 1;
+    list.recordRemoval(old, at);
+  }
   list.sequence += 1;
   const item = { ...old, updateSequence: list.sequence, feed, feedUrl, title, folders };
   list.replace(old, item);
@@ -167,10 +176,14 @@ export class MemoryList implements List<string> {
     this.unused.push(item.updateSequence);
   }
 
-  delete(item: Item<string>, at: number): void {
+  delete(item: Item<string>): void {
     this.#take(item);
+    this.unused.push(item.sequence);
+  }
+
+  recordRemoval(item: Item<string>, at: number): void {
     this.removals.push({ sequence: this.sequence, item, at });
-    this.unused.push(item.sequence, this.sequence);
+    this.unused.push(this.sequence);
   }
 
   #put(item: Item<string>): void {

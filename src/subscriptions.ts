@@ -199,7 +199,8 @@ export async function* everySubscription(
  * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked,
  *   expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
  *
- * Every change of a list takes the list's next sequence number. An item's place is the number under which it was added.
+ * Every change of a list takes the list's next sequence number; an update to another feed takes two, since the old feed is
+ * recorded as removed. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
   /** Eight random bytes that identify the history of this database: a restored or copied one has others. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
 import { describe, test } from "node:test";
 import type { Access } from "../src/http/authenticate.ts";
 import { basic, type Headers } from "./apps/app.ts";
@@ -131,8 +132,31 @@ describe("access to the routes of apps", async () => {
     "a read-only token": { headers: basic(name, reading), scope: "read" },
     "a session of a read-only token": { headers: await sessionFor(name, reading), scope: "read" },
   });
+  /** Sessions that somebody makes who knows their form and has one of another account. */
+  const forge = async (): Promise<Record<string, Headers>> => {
+    const [own, others] = [await sessionFor(ann.name, PASSWORD), await sessionFor(bob.name, PASSWORD)];
+    const parts = (cookie: string) => cookie.replace("sessionid=", "").split("~");
+    const [user = "", issued = "", device = "", key = "", signature = ""] = parts(own.Cookie);
+    const [, , , , otherSignature = ""] = parts(others.Cookie);
+    const foreign = generateKeyPairSync("ed25519");
+    const foreignKey = foreign.publicKey.export({ format: "jwk" }).x ?? "";
+    const content = [user, issued, device].join("~");
+    const foreignSignature = sign(null, Buffer.from(`app session\0\0${content}`), foreign.privateKey);
+    const forged = {
+      "a session with the signature of another": [user, issued, device, key, otherSignature],
+      "a session with a later time": [user, "zzzzzz", device, key, signature],
+      "a session with another device": [user, issued, "other", key, signature],
+      "a session signed with a foreign key": [user, issued, device, foreignKey, foreignSignature.toString("base64url")],
+      "a session without a signature": [user, issued, device, key, ""],
+      "a session of a server without accounts": ["local.phone"],
+    };
+    return Object.fromEntries(
+      Object.entries(forged).map(([what, all]) => [what, { Cookie: `sessionid=${all.join("~")}` }]),
+    );
+  };
   const invalid: Readonly<Record<string, Headers>> = {
     none: {},
+    ...(await forge()),
     "the name of another beside a token": basic(bob.name, ann.write),
     "a tampered token": basic(ann.name, `${ann.write.slice(0, -2)}xx`),
     "a session of the web page": { Cookie: ann.Cookie },
@@ -213,6 +237,41 @@ describe("access to the routes of apps", async () => {
       }
       const bearer = await send(key, ann.name, { Authorization: `Bearer ${ann.write}` });
       assert.equal(bearer.status, access === "open" || isNextcloud ? status : 401, "a bearer token");
+    });
+  }
+
+  for (const key of Object.keys(WAYS)) {
+    const [method = "", path = ""] = key.split(" ");
+
+    test(`access: ${key}, from a page on another site → 403, nothing changes`, async () => {
+      const before = await listOf(bob);
+      for (const credentials of [basic(bob.name, bob.write), await sessionFor(bob.name, PASSWORD), {}]) {
+        for (const from of [
+          { Origin: "https://evil.example" },
+          { Origin: "null" },
+          { "Sec-Fetch-Site": "cross-site" },
+          { Origin: server.url, "Sec-Fetch-Site": "cross-site" },
+        ]) {
+          const answer = await send(key, bob.name, { ...credentials, ...(from as Headers) });
+          assert.equal(answer.status, 403, JSON.stringify(from));
+          assert.equal(answer.headers["access-control-allow-origin"], undefined);
+          assert.equal(answer.headers["set-cookie"], undefined);
+        }
+      }
+      assert.equal(await listOf(bob), before);
+    });
+
+    test(`access: HEAD and OPTIONS for ${key} → like GET without a body, or 405`, async () => {
+      const call = (other: string, headers: Headers) =>
+        server.call(other, pathFor(path, bob.name), { headers: { ...elsewhere(), ...headers } });
+      const options = await call("OPTIONS", basic(bob.name, bob.write));
+      assert.equal(options.status, 405);
+      const isRead = method === "GET" && !path.startsWith("/ocs/");
+      assert.equal(String(options.headers["allow"]).split(", ").includes(method), true);
+      if (!isRead) return;
+      const head = await call("HEAD", basic(bob.name, bob.write));
+      assert.deepEqual([head.status, head.text], [200, ""]);
+      if (WAYS[key]?.access !== "open") assert.equal((await call("HEAD", {})).status, 401);
     });
   }
 

@@ -70,6 +70,7 @@ async function everythingOf({ user }: Person) {
   return {
     account: await store.accounts.get(user),
     list: await store.page(user, { offset: 0, size: 100 }),
+    devices: await store.apps.devices(user),
     tokens: await store.accounts.listCredentials(user, "token"),
     sessions: await store.accounts.listCredentials(user, "session"),
   };
@@ -127,7 +128,7 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
-  const path = url.replace(":id", id).replace(":token", login.id);
+  const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
   const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0], path);
   return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
@@ -142,6 +143,7 @@ async function subscribed(): Promise<Person> {
     clock.now,
   );
   assert.ok(outcome !== undefined && !("refused" in outcome));
+  await store.apps.saveDevice(asUser(who.user), { key: "phone", device: "phone" }, {}, clock.now);
   return who;
 }
 

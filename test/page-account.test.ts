@@ -12,6 +12,7 @@ import {
   assertFieldError,
   assertNoOverflow,
   button,
+  chooseApp,
   dialog,
   endSessions,
   feedsOf,
@@ -78,6 +79,7 @@ describe("account", { concurrency: 3 }, () => {
       const { page, context, finish } = await visit({ server: named, as: ann, path: "/#apps" });
       await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: named.url });
       const label = `An app with ${scope} access`;
+      await chooseApp(page, apps.other);
       await field(page, apps.label).fill(label);
       await field(page, apps[scope]).check();
       await button(page, apps.create).click();
@@ -127,6 +129,7 @@ describe("account", { concurrency: 3 }, () => {
       "0",
       "\u202eevil",
     ];
+    await chooseApp(page, apps.other);
     for (const label of labels) {
       await field(page, apps.label).fill(label);
       await button(page, apps.create).click();
@@ -151,6 +154,7 @@ describe("account", { concurrency: 3 }, () => {
     const { page, allow, finish } = await visit({ as: ann, path: "/#apps" });
     allow(/^response: 409 POST \S+\/v1\/tokens$/);
     await button(page, apps.revokeOf("App 100")).waitFor();
+    await chooseApp(page, apps.other);
     await field(page, apps.label).fill("One more");
     await button(page, apps.create).click();
     await assertFieldError(field(page, apps.label), errors["too-many-tokens"]);
@@ -244,10 +248,11 @@ describe("account", { concurrency: 3 }, () => {
     await page.goto("/#account");
     await heading(page, list.title).waitFor();
     await showView(page, "apps");
-    await page.getByText(apps.stepNoToken).waitFor();
+    await chooseApp(page, apps.other);
+    await page.getByText(apps.anyCredentials).waitFor();
     assert.equal(await field(page, apps.label).count(), 0);
     const seen = await pageContents(page);
-    for (const word of [account.signIn, account.signOut, account.title, apps.tokens, apps.create, apps.stepToken])
+    for (const word of [account.signIn, account.signOut, account.title, apps.tokens, apps.create, apps.userName])
       assert.ok(!seen.includes(word), word);
     await assertAccessible(page);
     assert.deepEqual(await problems(), []);
@@ -288,6 +293,7 @@ describe("account", { concurrency: 3 }, () => {
       await page.getByText("ann.example", { exact: true }).waitFor();
 
       await showView(page, "apps");
+      await chooseApp(page, apps.other);
       await field(page, apps.label).fill("My phone");
       await button(page, apps.create).click();
       await heading(page, apps.created("My phone")).waitFor();

@@ -252,6 +252,7 @@ describe("deployment", { concurrency: 2 }, () => {
     await button(page, en.close).click();
     await until(async () => (await feedsOf(server)).length, before - 1);
     await link(page, en.views.apps).click();
+    await page.getByText(en.apps.other, { exact: true }).click();
     await page.getByText(`${server.url}/pods`, { exact: true }).waitFor();
     await page.goto("/pods");
     await until(async () => (await hosts(page)).includes("pod-2.example"), true);

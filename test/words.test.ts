@@ -13,6 +13,7 @@ const FOLDER = new URL("../web/src/words/", import.meta.url);
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
   API: ["de", "es", "fr", "zh"],
+  App: ["de"],
   Apps: ["de", "es"],
   Token: ["de", "es"],
   Import: ["de"],
@@ -103,7 +104,7 @@ for (const language of languages) {
       for (const n of [0, 1, 2, 5, 21]) {
         for (const m of [0, 1, 2, 5, 21]) {
           const isSame = rules.select(n) === rules.select(m);
-          for (const path of ["count", "import.start"]) {
+          for (const path of ["count", "import.start", "apps.synced", "ago.minutes", "ago.hours"]) {
             assert.equal(form(path, n) === form(path, m), isSame, `${path} of ${n} and ${m}`);
           }
           if (isSame) assert.equal(form("list.found", n), form("list.found", m));
@@ -130,6 +131,8 @@ for (const language of languages) {
     test(`words: ${language} → the name of a button contains its visible text`, () => {
       for (const [name, visible] of [
         ["apps.revokeOf", "apps.revoke"],
+        ["apps.renameOf", "apps.rename"],
+        ["apps.forgetOf", "apps.forget"],
         ["account.endSession", "account.signOut"],
       ] as const) {
         assert.ok(

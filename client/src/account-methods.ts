@@ -2,7 +2,7 @@ import { type AccessResource, readAccess, readDocument, readMe } from "./documen
 import { EarmarkError } from "./errors.ts";
 import { fetchAll } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { Access, Client } from "./types.ts";
+import type { Access, AppMethods, Client } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
@@ -18,6 +18,7 @@ type AccountMethods = Omit<
   | "events"
   | "importOpml"
   | "exportOpml"
+  | keyof AppMethods
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {

@@ -1,5 +1,15 @@
 import { type ErrorObject, invalidResponse } from "./errors.ts";
-import type { Access, Changes, ImportReport, Me, Operation, Subscription } from "./types.ts";
+import type {
+  Access,
+  AppLogin,
+  Changes,
+  Device,
+  EpisodeAction,
+  ImportReport,
+  Me,
+  Operation,
+  Subscription,
+} from "./types.ts";
 
 // The parts of the server's documents that the client reads.
 export interface Resource {
@@ -22,6 +32,24 @@ export interface AccessResource {
     readonly expires_at: string | null;
     readonly current?: boolean;
     readonly token: string;
+  };
+}
+interface DeviceResource {
+  readonly id: string;
+  readonly attributes: Omit<Device, "id" | "deviceType" | "lastSyncAt"> & {
+    readonly device_type: Device["deviceType"];
+    readonly last_sync_at: string;
+  };
+}
+interface EpisodeActionResource {
+  readonly id: string;
+  readonly attributes: { readonly acted_at: string };
+}
+interface AppLoginResource {
+  readonly id: string;
+  readonly attributes: Pick<AppLogin, "app" | "address" | "status"> & {
+    readonly requested_at: string;
+    readonly expires_at: string;
   };
 }
 export interface ErrorResource extends Omit<ErrorObject, "status"> {
@@ -104,6 +132,20 @@ export function readAccess({ type, id, attributes }: AccessResource): Access {
     expiresAt: readDate(expires_at),
     isCurrent: current,
   };
+}
+
+export function readDevice({ id, attributes }: DeviceResource): Device {
+  const { caption, device_type, app, last_sync_at, subscriptions } = attributes;
+  return { id, caption, deviceType: device_type, app, lastSyncAt: new Date(last_sync_at), subscriptions };
+}
+
+export function readEpisodeAction({ id, attributes }: EpisodeActionResource): EpisodeAction {
+  return { id, ...toCamelCase<Omit<EpisodeAction, "id">>(attributes), actedAt: new Date(attributes.acted_at) };
+}
+
+export function readAppLogin({ id, attributes }: AppLoginResource): AppLogin {
+  const { app, address, status, requested_at, expires_at } = attributes;
+  return { id, app, address, status, requestedAt: new Date(requested_at), expiresAt: new Date(expires_at) };
 }
 
 export function readPart<Data, Item>({ data, links, meta }: ListDocument<Data>, reader: (data: Data) => Item) {

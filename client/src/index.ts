@@ -1,4 +1,5 @@
 import { createAccountMethods } from "./account-methods.ts";
+import { createAppMethods } from "./app-methods.ts";
 import { type Resource, readChanges, readDocument, readImport, readSubscription } from "./documents.ts";
 import { watchState } from "./events.ts";
 import { fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
@@ -32,6 +33,7 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     ...account,
+    ...createAppMethods(send),
 
     async subscribe(feeds, options = {}) {
       return subscribe(send, account.me, feeds, options);

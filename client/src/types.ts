@@ -195,7 +195,71 @@ export interface Access {
   readonly isCurrent: boolean;
 }
 
-export interface Client {
+/** A device that a podcast app syncs as. */
+export interface Device {
+  readonly id: string;
+  readonly caption: string;
+  readonly deviceType: "desktop" | "laptop" | "mobile" | "server" | "other";
+  /** The app's `User-Agent`. */
+  readonly app: string | null;
+  /** Accurate to five minutes. */
+  readonly lastSyncAt: Date;
+  /** Length of the list, which all devices share. */
+  readonly subscriptions: number;
+}
+
+/** The latest action of its kind for an episode. */
+export interface EpisodeAction {
+  /** The action that replaces this one has another id. */
+  readonly id: string;
+  readonly feedUrl: string;
+  readonly mediaUrl: string;
+  readonly guid: string | null;
+  readonly device: string | null;
+  readonly action: "play" | "download" | "delete" | "new" | "flattr";
+  readonly actedAt: Date;
+  /** In seconds; only for `play`. */
+  readonly position: number | null;
+  readonly started: number | null;
+  readonly total: number | null;
+}
+
+/** An app that asks for access. */
+export interface AppLogin {
+  readonly id: string;
+  /** The app's `User-Agent`. Anyone can send any name. */
+  readonly app: string | null;
+  /** The IP address from which it asks. */
+  readonly address: string;
+  readonly status: "pending" | "allowed" | "denied";
+  readonly requestedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** What podcast apps have synchronized, and apps that ask for access. */
+export interface AppMethods {
+  devices(options?: CallOptions): Promise<Device[]>;
+  /** Resolves to the device as it is then. */
+  changeDevice(
+    id: string,
+    changes: { readonly caption?: string | undefined; readonly deviceType?: Device["deviceType"] | undefined },
+    options?: CallOptions,
+  ): Promise<Device>;
+  /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
+  forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
+  /** One page, in the order of upload; of one feed, if `feedUrl` is given. */
+  episodeActions(
+    options?: PageOptions & { readonly feedUrl?: string | undefined },
+  ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;
+  /** `id` is what follows `#app-login=` in the link. Resolves to undefined if it is invalid or has expired. */
+  appLogin(id: string, options?: CallOptions): Promise<AppLogin | undefined>;
+  /** Gives the app a token with this label. */
+  allowAppLogin(id: string, label: string, options?: CallOptions): Promise<Access>;
+  /** Resolves to false if the login has expired or was allowed. */
+  denyAppLogin(id: string, options?: CallOptions): Promise<boolean>;
+}
+
+export interface Client extends AppMethods {
   /**
    * Subscribes to any number of feeds. Result N is about feed N. "added" means that the feed was not in the list before
    * this call and now is, with this id.

@@ -1,6 +1,8 @@
 import { type Account, isValidAt, type Store } from "../account-store.ts";
 import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused, readName } from "../accounts.ts";
-import { faultOfLabel, writeAccountExport } from "../jsonapi/accounts.ts";
+import { AppSync } from "../app-sync.ts";
+import { faultOfLabel } from "../jsonapi/accounts.ts";
+import { writeAccountExport } from "../jsonapi/export.ts";
 import { nameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
@@ -77,9 +79,14 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
       ...(await accounts.listCredentials(account.user, "token")),
       ...(await accounts.listCredentials(account.user, "session")),
     ].filter((credential) => isValidAt(credential, terminal.context.now()));
-    const list = everySubscription(store, account.user);
+    const apps = new AppSync(store);
+    const everything = {
+      ...{ account, credentials, devices: await apps.devices(account.user), actions: apps.everyAction(account.user) },
+      readTotal: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
+      lists: everySubscription(store, account.user),
+    };
     const { basePath } = terminal.context.config();
-    for await (const piece of writeAccountExport(account, credentials, list, basePath)) await terminal.writeJson(piece);
+    for await (const piece of writeAccountExport(everything, basePath)) await terminal.writeJson(piece);
   });
 }
 

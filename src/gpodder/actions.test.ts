@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../episode-actions.ts";
 import { RequestFailure } from "../errors.ts";
@@ -7,7 +8,8 @@ import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, writeActions } fro
 const PLAY = { podcast: "https://a.example/feed", episode: "https://a.example/1.mp3", action: "play" };
 
 const readOne = (more: object) => readActions([{ ...PLAY, ...more }])[0];
-const write = (action: EpisodeAction) => JSON.parse([...writeActions([action], 1_800_000_000)].join(""));
+const writeAll = async (...pages: EpisodeAction[][]) => await text(writeActions(pages, 1_800_000_000));
+const write = async (action: EpisodeAction) => JSON.parse(await writeAll([action]));
 
 const STORED: EpisodeAction = {
   podcast: PLAY.podcast,
@@ -90,8 +92,8 @@ test("actions: a body that is no array, or too long → refused", () => {
   assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill(one)), []);
 });
 
-test("actions: a play → lower case, bare UTC time, all three numbers", () => {
-  assert.deepEqual(write(STORED), {
+test("actions: a play → lower case, bare UTC time, all three numbers", async () => {
+  assert.deepEqual(await write(STORED), {
     actions: [
       {
         podcast: PLAY.podcast,
@@ -109,17 +111,25 @@ test("actions: a play → lower case, bare UTC time, all three numbers", () => {
   });
 });
 
-test("actions: no guid, device or numbers → no such members", () => {
-  const { actions } = write({ ...STORED, guid: undefined, device: undefined, started: undefined, total: undefined });
+test("actions: no guid, device or numbers → no such members", async () => {
+  const { actions } = await write({
+    ...STORED,
+    guid: undefined,
+    device: undefined,
+    started: undefined,
+    total: undefined,
+  });
   assert.deepEqual(Object.keys(actions[0]), ["podcast", "episode", "action", "timestamp", "position"]);
   for (const kind of ["download", "delete", "new", "flattr"] as const) {
-    const [written] = write({ ...STORED, kind }).actions;
+    const [written] = (await write({ ...STORED, kind })).actions;
     assert.deepEqual(Object.keys(written), ["podcast", "episode", "guid", "device", "action", "timestamp"]);
   }
 });
 
-test("actions: none → an empty array", () => {
-  assert.equal([...writeActions([], 5)].join(""), '{"actions":[],"timestamp":5}');
+test("actions: none or several pages → one array", async () => {
+  assert.equal(await writeAll(), '{"actions":[],"timestamp":1800000000}');
+  const { actions } = JSON.parse(await writeAll([STORED, STORED], [STORED]));
+  assert.equal(actions.length, 3);
 });
 
 test("actions: query with a device or aggregated → ignored", () => {

@@ -55,16 +55,18 @@ export function readActionsQuery(query: string): { readonly since: number; reado
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
 }
 
+export type ActionPages = AsyncIterable<readonly EpisodeAction[]> | Iterable<readonly EpisodeAction[]>;
+
 /** The pieces of a response with actions. */
-export function* writeActions(
-  actions: readonly EpisodeAction[],
+export async function* writeActions(
+  pages: ActionPages,
   timestamp: number,
   write: (action: EpisodeAction) => object = toDocument,
-): Generator<string> {
+): AsyncGenerator<string> {
   yield '{"actions":[';
   let separator = "";
-  for (const action of actions) {
-    yield separator + JSON.stringify(write(action));
+  for await (const actions of pages) {
+    yield separator + actions.map((action) => JSON.stringify(write(action))).join();
     separator = ",";
   }
   yield `],"timestamp":${timestamp}}`;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { RequestFailure } from "../errors.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 
-const device = (id: string) => ({ id, caption: "Phone", type: "mobile", syncedAt: new Date(0) }) as const;
+const device = (id: string) => ({ id, caption: "Phone", type: "mobile", app: "x", syncedAt: new Date(0) }) as const;
 
 test("devices: given members → changed; missing or empty ones → left as they are", () => {
   assert.deepEqual(readDevice({ caption: " My phone ", type: "Mobile" }), { caption: "My phone", type: "mobile" });

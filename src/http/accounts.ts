@@ -9,10 +9,10 @@ import {
   readNewToken,
   readSignIn,
   readSignUp,
-  writeAccountExport,
   writeMany,
   writeOne,
 } from "../jsonapi/accounts.ts";
+import { writeAccountExport } from "../jsonapi/export.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAt } from "../list-state.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
@@ -33,7 +33,7 @@ const MAX_USER_AGENT = 200;
 type Kind = "session" | "token";
 
 /** Handlers of `/v1/me`, which exists without accounts too. */
-export function createMeHandlers({ config, store, accounts, clock }: Services) {
+export function createMeHandlers({ config, store, apps, accounts, clock }: Services) {
   const { limits, basePath } = config;
   return {
     async get({ response, caller }: Call): Promise<void> {
@@ -68,8 +68,11 @@ export function createMeHandlers({ config, store, accounts, clock }: Services) {
         ...(await validCredentials(accounts, caller.user, "token", now)),
         ...(await validCredentials(accounts, caller.user, "session", now)),
       ];
-      const list = everySubscription(store, caller.user, caller.requireAccess);
-      const everything = writeAccountExport(await accountOf(accounts, caller.user), credentials, list, basePath);
+      const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
+      const readTotal = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
+      const lists = everySubscription(store, caller.user, caller.requireAccess);
+      const actions = apps.everyAction(caller.user, caller.requireAccess);
+      const everything = writeAccountExport({ account, credentials, devices, readTotal, lists, actions }, basePath);
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
     },
   };

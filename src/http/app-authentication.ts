@@ -8,6 +8,7 @@ import { failure, type RequestFailure } from "../errors.ts";
 import { type Authenticate, type Principal, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
+import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 import type { Params, Route } from "./router.ts";
 
@@ -56,12 +57,17 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
   };
 
   /** Without accounts a session only tells which device it is. */
-  const authenticateLocal = async (request: Request, response: Response, named: string | undefined) => {
+  const authenticateLocal = async (
+    request: Request,
+    response: Response,
+    named: string | undefined,
+    dialect: Dialect,
+  ) => {
     const [session] = sessionsOf(request.raw);
     const remembered = session?.slice("local.".length);
     const device = named ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
     if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
-    return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device) };
+    return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device, dialect) };
   };
 
   return async (request, response, { access, dialect }, params) => {
@@ -69,7 +75,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     if (access === "open") return authenticate(raw, access);
     const { user: userName, device: named } = params;
     if (named !== undefined && !isDeviceId(named)) throw badRequest(DEVICE_IDS);
-    if (signIn === undefined) return authenticateLocal(request, response, named);
+    if (signIn === undefined) return authenticateLocal(request, response, named, dialect);
 
     let found: AppSession | undefined;
     const principal = await authenticate(raw, access, async (at) => {
@@ -85,7 +91,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const device = named ?? found.device;
     if (isStale || device !== found.device)
       setCookie(request, response, await signIn.writeSession(user, device, clock()));
-    return { ...principal, app: clientOf(raw, user, device) };
+    return { ...principal, app: clientOf(raw, user, device, dialect) };
   };
 }
 
@@ -151,9 +157,18 @@ function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly str
 }
 
 /** What tells installations apart. An app without a token and a device shares its key with others of its version. */
-function clientOf({ headers }: IncomingMessage, user: AppUser | undefined, device: string | undefined): AppClient {
-  const agent = (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+function clientOf(
+  { headers }: IncomingMessage,
+  user: AppUser | undefined,
+  device: string | undefined,
+  { app: dialect }: Dialect,
+): AppClient {
+  const app = (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
   const token = user?.token;
-  const key = token !== undefined ? `token ${token.id}` : device !== undefined ? `device ${device}` : `agent ${agent}`;
-  return { key, device };
+  const key = token !== undefined ? `token ${token.id}` : device !== undefined ? `device ${device}` : `agent ${app}`;
+  if (device !== undefined || dialect?.hasDevices !== false) return { key, device, app };
+  const product = /^[\w.-]{1,50}/.exec(app)?.[0] ?? "unknown";
+  return token === undefined
+    ? { key, device: `app-${product}`, caption: product, app }
+    : { key, device: `app-${token.id.slice(0, 8)}`, caption: token.label, app };
 }

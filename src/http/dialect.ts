@@ -12,7 +12,11 @@ export interface Dialect {
   /** Throws unless a body of this Content-Type can be read. */
   readonly requireContentType: (header: string | undefined) => void;
   /** For APIs of podcast apps, which sign in otherwise; see `app-authentication.ts`. */
-  readonly app?: { readonly acceptsBearer: boolean };
+  readonly app?: {
+    readonly acceptsBearer: boolean;
+    /** Whether apps name a device. Otherwise each app is a device of its own. */
+    readonly hasDevices: boolean;
+  };
 }
 
 function createDialect(media: MediaType): Dialect {
@@ -25,13 +29,13 @@ function createDialect(media: MediaType): Dialect {
 }
 
 /** Apps send whatever Content-Type and Accept their HTTP library chooses. */
-function createAppDialect(acceptsBearer: boolean): Dialect {
+function createAppDialect(app: NonNullable<Dialect["app"]>): Dialect {
   return {
     contentType: "application/json",
     writeError: ({ id, code, detail }) => JSON.stringify({ message: APP_MESSAGES[code] ?? detail, id }),
     requireAccept: () => undefined,
     requireContentType: () => undefined,
-    app: { acceptsBearer },
+    app,
   };
 }
 
@@ -49,6 +53,6 @@ export const JSON_API_ATOMIC = createDialect(ATOMIC);
 export const EVENT_STREAM: Dialect = { ...JSON_API, requireAccept: requireAcceptEvents };
 
 /** The gPodder API, version 2, and the simple API. */
-export const GPODDER = createAppDialect(false);
+export const GPODDER = createAppDialect({ acceptsBearer: false, hasDevices: true });
 /** The API of the Nextcloud app gPodder Sync, with the parts of Nextcloud that apps sign in with. */
-export const NEXTCLOUD = createAppDialect(true);
+export const NEXTCLOUD = createAppDialect({ acceptsBearer: true, hasDevices: false });

@@ -21,7 +21,7 @@ import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readOpmlFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
-import { respond, respondBlank, respondInPieces } from "./respond.ts";
+import { respond, respondBlank, respondCompressed, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -123,9 +123,9 @@ function emptyRoutes(): Route[] {
 /** Synchronization of feeds and episode actions, which both APIs have. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
-    async feeds({ response, caller, query: since }: Call<number>): Promise<void> {
+    async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      respond(response, 200, dialect, writeFeedChanges(changes, timestamp));
+      await respondCompressed(request, response, dialect, writeFeedChanges(changes, timestamp));
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -142,8 +142,11 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
     async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
       const { request, response, caller, query } = call;
       const { since, podcast } = query;
-      const { actions, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
-      await respondInPieces(request, response, write(actions, timestamp), JSON_TYPE);
+      const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
+      if (isLong) admitTransfer(request);
+      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
+        mayCompress: true,
+      });
     },
 
     async addActions(call: Call): Promise<void> {
@@ -156,6 +159,14 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
   };
 }
 
+/** Ends when access is revoked. */
+async function* whileAllowed<Page>({ requireAccess }: Principal, pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+  for await (const page of pages) {
+    await requireAccess();
+    yield page;
+  }
+}
+
 function createDeviceHandlers({ apps, store, clock }: Services) {
   return {
     async list({ response, caller: { user } }: Call): Promise<void> {
@@ -163,9 +174,9 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
       respond(response, 200, GPODDER, writeDevices(devices, total));
     },
 
-    async save({ request, response, caller, params, maxBytes }: Call): Promise<void> {
+    async save({ request, response, caller, maxBytes }: Call): Promise<void> {
       const changes = readDevice(await readJson(request, response, maxBytes));
-      await apps.saveDevice(caller, params["device"] ?? "", changes, clock());
+      await store.apps.saveDevice(caller, appOf(caller), changes, clock());
       respondBlank(response, GPODDER);
     },
 
@@ -186,12 +197,13 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     admitTransfer(request);
     const { device } = params;
     if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
-      await apps.saveDevice(caller, device, {}, clock());
+      await store.apps.saveDevice(caller, appOf(caller), {}, clock());
     await respondInPieces(
       request,
       response,
       write(everySubscription(store, caller.user, caller.requireAccess)),
       headers,
+      { mayCompress: true },
     );
   };
   const replaceWith = async ({ response, caller }: Call, urls: readonly string[]) => {

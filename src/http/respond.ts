@@ -6,6 +6,7 @@ import { FairQueue } from "../fair-queue.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import type { Owner } from "./budget.ts";
+import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 
@@ -42,6 +43,18 @@ export function respond(
   respondContent(response, dialect.contentType, document, headers, status);
 }
 
+/** Sends a document that is compressed if it is long and the client can read that. */
+export async function respondCompressed(
+  request: Request,
+  response: Response,
+  dialect: Dialect,
+  document: string,
+): Promise<void> {
+  if (document.length < MIN_COMPRESSED || !acceptsGzip(request.headers["accept-encoding"]))
+    return respond(response, 200, dialect, document);
+  respondContent(response, dialect.contentType, await compress(document), COMPRESSED);
+}
+
 export function respondMoved(response: Response, location: string): void {
   response.writeHead(308, { ...headersOf(response), location, "content-length": 0 }).end();
 }
@@ -69,33 +82,45 @@ export async function respondInPieces(
   response: Response,
   texts: AsyncGenerator<string> | Generator<string>,
   headers: Headers,
+  { mayCompress = false }: { readonly mayCompress?: boolean } = {},
 ): Promise<void> {
   const head = { ...headersOf(response), ...headers };
   if (request.method === "HEAD") {
     response.writeHead(200, head).end();
     return;
   }
-  // Until the second piece is ready, a failure still gets an error response.
-  const start: IteratorResult<string, unknown>[] = [await texts.next(), await texts.next()];
+  // Until the first piece is complete, a failure still gets an error response.
+  let { piece, isLast } = await readPiece(texts);
   if (response.destroyed) return;
-  response.writeHead(200, head);
+  const isCompressed = mayCompress && piece.length >= MIN_COMPRESSED && acceptsGzip(request.headers["accept-encoding"]);
+  const compressor = isCompressed ? new PieceCompressor() : undefined;
+  response.writeHead(200, isCompressed ? { ...head, ...COMPRESSED } : head);
   try {
-    let piece = start.map(({ done, value }) => (done === true ? "" : value)).join("");
-    for await (const text of texts) {
-      piece += text;
-      if (piece.length < PIECE_BYTES) continue;
-      await writePiece(response, piece);
-      piece = "";
+    while (!isLast) {
+      await writePiece(response, (await compressor?.next(piece)) ?? piece);
       if (response.destroyed) return;
       await turns.next(request.owner);
+      ({ piece, isLast } = await readPiece(texts));
     }
-    response.end(piece);
+    response.end((await compressor?.last(piece)) ?? piece);
   } catch (error) {
     // The client must not mistake a part for the whole.
     response.destroy();
     // Revoked access is not an error of the server.
     if (!(error instanceof RequestFailure)) request.log.error({ reqId: request.id, err: error }, "response aborted");
   }
+}
+
+async function readPiece(
+  texts: AsyncGenerator<string> | Generator<string>,
+): Promise<{ readonly piece: string; readonly isLast: boolean }> {
+  let piece = "";
+  while (piece.length < PIECE_BYTES) {
+    const next = await texts.next();
+    if (next.done === true) return { piece, isLast: true };
+    piece += next.value;
+  }
+  return { piece, isLast: false };
 }
 
 /** Resumes one waiting response per turn of the event loop; owners take turns. */
@@ -119,7 +144,7 @@ class Turns {
 
 const turns = new Turns();
 
-async function writePiece(response: Response, piece: string): Promise<void> {
+async function writePiece(response: Response, piece: string | Buffer): Promise<void> {
   if (response.write(piece)) return;
   const timer = setTimeout(() => response.destroy(), readingTime(response.writableLength));
   await drained(response);

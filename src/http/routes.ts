@@ -1,6 +1,14 @@
-import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readPageQuery } from "../jsonapi/query.ts";
+import {
+  readActionListQuery,
+  readChangesQuery,
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+  readPageQuery,
+} from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { createAppDataHandlers } from "./app-data.ts";
 import { createAppLoginHandlers } from "./app-logins.ts";
 import { createChangesHandler } from "./changes.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
@@ -30,6 +38,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
   const parser = new Parser(Math.max(maxBodyBytes, MAX_ACTIONS_BYTES));
   const subscriptions = createSubscriptionHandlers(services);
   const opml = createOpmlHandlers(services, parser);
+  const appData = createAppDataHandlers(services);
   const me = createMeHandlers(services);
   const health = createHealthHandlers(services, isDraining);
 
@@ -66,6 +75,16 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       body: { maxBytes: maxImportBytes, requireContentType: requireOpmlType },
       run: opml.import,
     }),
+
+    route("GET", "/v1/devices", { access: "read", query: readPageQuery, run: appData.listDevices }),
+    route("GET", "/v1/devices/:device", { access: "read", run: appData.getDevice }),
+    route("PATCH", "/v1/devices/:device", {
+      access: "write",
+      body: { maxBytes: MAX_ACCOUNT_BYTES },
+      run: appData.changeDevice,
+    }),
+    route("DELETE", "/v1/devices/:device", { access: "write", run: appData.forgetDevice }),
+    route("GET", "/v1/episode-actions", { access: "read", query: readActionListQuery, run: appData.listActions }),
 
     route("GET", "/v1/me", { access: "read", run: me.get }),
     route("GET", "/v1/me/export", { access: "account", run: me.export }),

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Credential } from "../account-store.ts";
 import { RequestFailure } from "../errors.ts";
-import type { Subscription } from "../subscriptions.ts";
 import {
   accountResource,
   credentialResource,
@@ -10,7 +9,6 @@ import {
   readNewToken,
   readSignIn,
   readSignUp,
-  writeAccountExport,
   writeMany,
   writeOne,
 } from "./accounts.ts";
@@ -251,22 +249,4 @@ test("account documents: one resource → document; many → page with links", (
   assert.deepEqual(page(2).jsonapi, { version: "1.1" });
   assert.equal(page(2).links.next, "/v1/tokens?page[number]=3&page[size]=2");
   assert.equal(page(3).links.next, null);
-});
-
-test("account export: list in pieces of any size → one complete document", async () => {
-  const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
-  async function* lists() {
-    yield [item("a"), item("b")];
-    yield [item("c")];
-  }
-  let text = "";
-  for await (const piece of writeAccountExport(ANN, [TOKEN], lists(), "/p")) text += piece;
-  const { jsonapi, data } = JSON.parse(text);
-  assert.deepEqual(jsonapi, { version: "1.1" });
-  assert.deepEqual(data.slice(0, 2), [accountResource(ANN, "/p"), credentialResource(TOKEN, "/p")]);
-  assert.deepEqual(
-    data.slice(2).map(({ type, id, links }: { type: string; id: string; links: object }) => [type, id, links]),
-    ["a", "b", "c"].map((id) => ["subscription", id, { self: `/p/v1/subscriptions/${id}` }]),
-  );
-  assert.match(text, /\]\}\n$/);
 });

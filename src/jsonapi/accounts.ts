@@ -1,11 +1,10 @@
 import type { Account, Credential, Scope } from "../account-store.ts";
 import type { AppLogin } from "../app-logins.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../errors.ts";
-import type { Subscription } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { PageQuery } from "./query.ts";
-import { isObject, notAnObject, writeResource } from "./resource.ts";
+import { isObject, notAnObject } from "./resource.ts";
 
 export const MAX_LABEL = 100;
 /** A moment as we write it; the milliseconds may be left out. */
@@ -14,7 +13,7 @@ const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 type Attributes = Readonly<Record<string, unknown>>;
 
 /** The attributes of the one resource object of a document, which must be of this type and without an id. */
-function readAttributes(document: unknown, type: string): Attributes {
+export function readAttributes(document: unknown, type: string): Attributes {
   if (!isObject(document)) throw notAnObject();
   const { data } = document;
   if (!isObject(data)) {
@@ -116,9 +115,9 @@ function readLabel(attributes: Attributes): string {
   return label;
 }
 
-export function faultOfLabel(label: string): string | undefined {
+export function faultOfLabel(label: string, max = MAX_LABEL): string | undefined {
   const length = [...label].length;
-  if (length < 1 || length > MAX_LABEL) return `must have 1 to ${MAX_LABEL} characters`;
+  if (length < 1 || length > max) return `must have 1 to ${max} characters`;
   return /\p{Cc}|\p{Cs}/u.test(label) ? "must not contain control characters or lone surrogates" : undefined;
 }
 
@@ -133,7 +132,7 @@ function readExpiry(value: unknown, now: Date): Date | undefined {
 
 const moment = (date: Date | undefined) => date?.toISOString() ?? null;
 
-interface Resource {
+export interface Resource {
   readonly type: string;
   readonly id: string;
   readonly attributes: object;
@@ -141,7 +140,7 @@ interface Resource {
 }
 
 /** The local user of a server without accounts was never made. */
-type Person = Omit<Account, "createdAt"> & { readonly createdAt: Date | undefined };
+export type Person = Omit<Account, "createdAt"> & { readonly createdAt: Date | undefined };
 
 export function accountResource(account: Person, base: string): Resource {
   return {
@@ -205,20 +204,4 @@ export function writeMany(all: readonly Resource[], path: string, query: PageQue
   const data = JSON.stringify(all.slice(start, start + query.size));
   const links = writeLinks(path, query, all.length);
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${all.length}}}`;
-}
-
-/** All that there is of a user, as the pieces of one document. */
-export async function* writeAccountExport(
-  account: Person,
-  credentials: readonly Credential[],
-  lists: AsyncIterable<readonly Subscription[]>,
-  base: string,
-): AsyncGenerator<string> {
-  const own = [
-    accountResource(account, base),
-    ...credentials.map((credential) => credentialResource(credential, base)),
-  ];
-  yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
-  for await (const list of lists) for (const item of list) yield `,\n${writeResource(item, base)}`;
-  yield "]}\n";
 }

@@ -23,7 +23,7 @@ type Parameters = ReadonlyMap<string, string>;
 
 /** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FILTER]);
+  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FEED_URL]);
   return { ...readPage(parameters), fields: readFields(parameters), filter: readFilter(parameters) };
 }
 
@@ -32,14 +32,26 @@ export function readPageQuery(query: string): PageQuery {
   return readPage(readParameters(query, PAGE));
 }
 
+export interface ActionListQuery extends PageQuery {
+  /** Only actions of this feed. */
+  readonly feedUrl: string | undefined;
+}
+
+export function readActionListQuery(query: string): ActionListQuery {
+  const parameters = readParameters(query, [...PAGE, FEED_URL]);
+  const feedUrl = parameters.get(FEED_URL);
+  if (feedUrl !== undefined && "fault" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
+  return { ...readPage(parameters), feedUrl };
+}
+
 const PAGE = ["page[number]", "page[size]"];
-const FILTER = "filter[feed_url]";
+const FEED_URL = "filter[feed_url]";
 
 function readFilter(parameters: Parameters): ListQuery["filter"] {
-  const feedUrl = parameters.get(FILTER);
+  const feedUrl = parameters.get(FEED_URL);
   if (feedUrl === undefined) return undefined;
   const reading = readFeedUrl(feedUrl);
-  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FILTER, "must be a feed URL");
+  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FEED_URL, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {

@@ -1,10 +1,10 @@
 import type { EpisodeAction } from "../episode-actions.ts";
-import { writeActions } from "../gpodder/actions.ts";
+import { type ActionPages, writeActions } from "../gpodder/actions.ts";
 import { writeTimestamp } from "../gpodder/values.ts";
 
 /** The pieces of the response to `GET …/episode_action`. */
-export function writeEpisodeActions(actions: readonly EpisodeAction[], timestamp: number): Generator<string> {
-  return writeActions(actions, timestamp, toDocument);
+export function writeEpisodeActions(pages: ActionPages, timestamp: number): AsyncGenerator<string> {
+  return writeActions(pages, timestamp, toDocument);
 }
 
 /** GNOME Podcasts needs all three numbers in every action, with -1 for none; Podcini.X needs `playedDuration`. */

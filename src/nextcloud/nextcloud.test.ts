@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../episode-actions.ts";
 import { writeEpisodeActions } from "./actions.ts";
@@ -15,10 +16,10 @@ const PLAY: EpisodeAction = {
   started: 5,
   total: 30,
 };
-const write = (action: EpisodeAction) => JSON.parse([...writeEpisodeActions([action], 5)].join(""));
+const write = async (action: EpisodeAction) => JSON.parse(await text(writeEpisodeActions([[action]], 5)));
 
-test("Nextcloud actions: a play → upper case, bare time, all numbers, null guid", () => {
-  assert.deepEqual(write(PLAY), {
+test("Nextcloud actions: a play → upper case, bare time, all numbers, null guid", async () => {
+  assert.deepEqual(await write(PLAY), {
     actions: [
       {
         podcast: PLAY.podcast,
@@ -36,10 +37,10 @@ test("Nextcloud actions: a play → upper case, bare time, all numbers, null gui
   });
 });
 
-test("Nextcloud actions: numbers that are missing → -1", () => {
-  const [play] = write({ ...PLAY, guid: "g", started: undefined, total: undefined }).actions;
+test("Nextcloud actions: numbers that are missing → -1", async () => {
+  const [play] = (await write({ ...PLAY, guid: "g", started: undefined, total: undefined })).actions;
   assert.deepEqual([play.guid, play.started, play.position, play.total], ["g", -1, 20, -1]);
-  const [deleted] = write({ ...PLAY, kind: "delete" }).actions;
+  const [deleted] = (await write({ ...PLAY, kind: "delete" })).actions;
   assert.deepEqual([deleted.action, deleted.started, deleted.position, deleted.total], ["DELETE", -1, -1, -1]);
   assert.ok(!("playedDuration" in deleted));
 });

@@ -261,6 +261,8 @@ function bindApps({ apps }: Store): Store["apps"] {
     actions: apps.actions.bind(apps),
     devices: apps.devices.bind(apps),
     saveDevice: apps.saveDevice.bind(apps),
+    changeDevice: apps.changeDevice.bind(apps),
+    actionPage: apps.actionPage.bind(apps),
     forgetDevice: apps.forgetDevice.bind(apps),
   };
 }

@@ -49,8 +49,9 @@ export function describeAppAccess(engine: string, store: Store): void {
     "actions uploaded": (caller) => sync.addActions(caller, PHONE, [play("new")], NOW),
     "first poll of a device": (caller) => sync.feedsSince(caller, { key: "new", device: "new" }, 0, NOW),
     "first poll of actions": (caller) => sync.actionsSince(caller, { key: "new", device: "new" }, 0, undefined, NOW),
-    "device saved": (caller) => sync.saveDevice(caller, "phone", { caption: "new" }, NOW),
-    "device forgotten": (caller) => sync.forgetDevice(caller, "phone", NOW),
+    "device saved": (caller) => store.apps.saveDevice(caller, PHONE, { caption: "new" }, NOW),
+    "device renamed": (caller) => store.apps.changeDevice(caller, "phone", { caption: "new" }, NOW),
+    "device forgotten": (caller) => store.apps.forgetDevice(caller, "phone", NOW),
     "app password created": (caller) => accounts.addCredential(caller, credential(caller.user)),
   };
 
@@ -91,6 +92,23 @@ export function describeAppAccess(engine: string, store: Store): void {
         assert.deepEqual([await sync.devices(user), (await store.page(user, { offset: 0, size: 1 })).total], [[], 0]);
       });
     }
+
+    test("account deleted → everything is erased, and nothing can be read", async () => {
+      const { user } = await someone();
+      const many = Array.from({ length: 2_500 }, (_, index) => play(String(index)));
+      await sync.addActions(asUser(user), PHONE, many, NOW);
+      const { pages } = await sync.actionsSince(asUser(user), PHONE, 0, undefined, NOW);
+      let count = 0;
+      for await (const page of pages) count += page.length;
+      assert.equal(count, 2_501);
+      assert.equal(await accounts.delete(asUser(user), NOW), true);
+      await assert.rejects(sync.addActions(asUser(user), PHONE, [play("x")], NOW), AccessRevoked);
+      await assert.rejects(sync.feedsSince(asUser(user), PHONE, 0, NOW), AccessRevoked);
+      const range = { after: 0, upTo: 3_000, limit: 10, feed: undefined };
+      assert.deepEqual(await store.apps.actions(user, range), []);
+      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
+      assert.deepEqual(await sync.devices(user), []);
+    });
 
     test("app login: the session that allows it ends meanwhile → refused, the app gets no token", async () => {
       const { user } = await someone();

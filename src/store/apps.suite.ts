@@ -1,53 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Store } from "../account-store.ts";
-import { type Client, MAX_DEVICES } from "../app-store.ts";
-import { AppSync } from "../app-sync.ts";
-import type { UploadedAction } from "../episode-actions.ts";
+import { MAX_DEVICES } from "../app-store.ts";
 import { readDraft } from "../imports.ts";
-import { AccessRevoked, asUser, type Draft, type UserId } from "../subscriptions.ts";
-
-const START = Date.parse("2026-01-02T03:04:05.678Z");
-const HOUR = 3_600;
-
-const A: Client = { key: "a", device: "phone" };
-const B: Client = { key: "b", device: "desk" };
-const url = (name: string) => `https://feeds.example/${name}`;
-
-function play(episode: string, position: number | undefined, more: Partial<UploadedAction> = {}): UploadedAction {
-  return {
-    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
-    ...{ kind: "play", actedAt: new Date(START), position, started: 0, total: 100 },
-    ...more,
-  };
-}
+import { asUser, type Draft } from "../subscriptions.ts";
+import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.ts";
 
 /** What apps synchronize: what any engine must do. `store` is a new one, without data. */
 export function describeApps(engine: string, store: Store): void {
-  const sync = new AppSync(store);
-  let users = 3_000_000;
-  const newUser = (): UserId => {
-    users += 1;
-    return users;
-  };
-  let now = START;
-  const at = () => new Date(now);
-  const pass = (ms: number) => {
-    now += ms;
-  };
-  const add = (user: UserId, client: Client, ...urls: string[]) =>
-    sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
-  const remove = (user: UserId, client: Client, ...urls: string[]) =>
-    sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
-  const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
-  const actions = async (user: UserId, client: Client, since: number, podcast?: string) =>
-    sync.actionsSince(asUser(user), client, since, podcast, at());
-  const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
-    sync.addActions(asUser(user), client, some, at());
-  const listed = async (user: UserId) =>
-    (await store.page(user, { offset: 0, size: 1_000 })).items.map(({ feedUrl }) => feedUrl);
-  const positions = async (user: UserId, client: Client, since: number) =>
-    (await actions(user, client, since)).actions.map(({ episode, position }) => [episode.split("/").at(-1), position]);
+  const { sync, newUser, at, pass, add, remove, feeds, actions, upload, listed, positions } = createAppContext(store);
 
   describe(`apps on ${engine}`, () => {
     test("feeds: added by an app → the id that an import gives, and the list of everybody", async () => {
@@ -116,9 +77,9 @@ export function describeApps(engine: string, store: Store): void {
         const user = newUser();
         await feeds(user, A, 0);
         await add(user, B, url("b"));
-        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).add, [url("b")]);
+        assert.deepEqual((await feeds(user, A, Math.floor(at().getTime() / 1_000) + offset)).add, [url("b")]);
         await remove(user, B, url("b"));
-        assert.deepEqual((await feeds(user, A, Math.floor(now / 1_000) + offset)).remove, [url("b")]);
+        assert.deepEqual((await feeds(user, A, Math.floor(at().getTime() / 1_000) + offset)).remove, [url("b")]);
       }
     });
 
@@ -126,7 +87,7 @@ export function describeApps(engine: string, store: Store): void {
       const user = newUser();
       await feeds(user, A, 0);
       await add(user, B, url("b"));
-      const since = Math.floor(now / 1_000) + HOUR;
+      const since = Math.floor(at().getTime() / 1_000) + HOUR;
       for (let times = 0; times < 3; times += 1) assert.deepEqual((await feeds(user, A, since)).add, [url("b")]);
       assert.deepEqual((await feeds(user, A, since + 9)).add, []);
     });
@@ -316,16 +277,37 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual(await positions(user, A, 0), [["x", 2]]);
     });
 
+    test("feeds: a subscription gets another feed → the old one is removed, the new one added", async () => {
+      const user = newUser();
+      await add(user, A, url("a"));
+      const { timestamp } = await feeds(user, A, 0);
+      const [{ id } = { id: "" }] = (await store.page(user, { offset: 0, size: 1 })).items;
+      const update = async (feedUrl: string) => {
+        const { feed } = readDraft(feedUrl) as Draft;
+        await store.change(asUser(user), [{ kind: "update", id, feedUrl, feed }], at());
+      };
+      await update(url("b"));
+      const changes = await feeds(user, A, timestamp);
+      assert.deepEqual([changes.add, changes.remove], [[url("b")], [url("a")]]);
+      await update(`${url("b")}/`);
+      const again = await feeds(user, A, changes.timestamp);
+      assert.deepEqual([again.add, again.remove], [[`${url("b")}/`], []], "the same feed");
+      const first = await feeds(user, B, 0);
+      assert.deepEqual([first.add, first.remove], [[`${url("b")}/`], []]);
+    });
+
     test("devices: created on first sight, saved, renamed, forgotten", async () => {
       const user = newUser();
       await feeds(user, A, 0);
-      await sync.saveDevice(asUser(user), "desk", { caption: "Desk", type: "desktop" }, at());
-      await sync.saveDevice(asUser(user), "desk", { caption: "My desk" }, at());
+      await store.apps.saveDevice(asUser(user), B, { caption: "Desk", type: "desktop" }, at());
+      await store.apps.saveDevice(asUser(user), B, { caption: "My desk" }, at());
       const [desk, phone] = await sync.devices(user);
       assert.deepEqual([desk?.id, desk?.caption, desk?.type], ["desk", "My desk", "desktop"]);
-      assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", syncedAt: at() });
-      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), true);
-      assert.equal(await sync.forgetDevice(asUser(user), "desk", at()), false);
+      assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", app: "", syncedAt: at() });
+      assert.equal(await store.apps.changeDevice(asUser(user), "desk", { type: "laptop" }, at()), true);
+      assert.equal(await store.apps.changeDevice(asUser(user), "nobody", { type: "laptop" }, at()), false);
+      assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), true);
+      assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), false);
       pass(10 * 60_000);
       await feeds(user, A, 0);
       assert.deepEqual(
@@ -334,11 +316,42 @@ export function describeApps(engine: string, store: Store): void {
       );
     });
 
+    test("actions in pages: any offset and size → in order, with the total; of one feed, if asked", async () => {
+      const user = newUser();
+      const some = Array.from({ length: 25 }, (_, index) =>
+        play(String(index), index, { podcast: url(index % 5 === 0 ? "b%2Fc" : "a") }),
+      );
+      await upload(user, A, ...some);
+      // Numbers with gaps: these take the place of others.
+      await upload(user, A, ...some.slice(3, 9).map((one) => ({ ...one, actedAt: new Date(START + 1_000) })));
+      const all = (await actions(user, A, 0)).actions;
+      assert.equal(all.length, 25);
+      const page = async (offset: number, size: number, feedUrl?: string) => {
+        const { items, total } = await sync.actionPage(user, { offset, size }, feedUrl);
+        return { total, positions: items.map(({ position }) => position) };
+      };
+      const inOrder = all.map(({ position }) => position);
+      for (const [offset, size] of [
+        [0, 10],
+        [10, 10],
+        [20, 10],
+        [24, 100],
+        [25, 1],
+        [1_000, 5],
+        [3, 1],
+      ] as const)
+        assert.deepEqual(await page(offset, size), { total: 25, positions: inOrder.slice(offset, offset + size) });
+      const ofB = inOrder.filter((position) => (position ?? 0) % 5 === 0);
+      assert.deepEqual(await page(1, 3, url("b%2Fc/")), { total: 5, positions: ofB.slice(1, 4) });
+      assert.deepEqual(await page(0, 3, url("none")), { total: 0, positions: [] });
+      assert.deepEqual(await sync.actionPage(newUser(), { offset: 0, size: 5 }, undefined), { items: [], total: 0 });
+    });
+
     test("devices: more than the limit → the one that synchronized longest ago is forgotten", async () => {
       const user = newUser();
       for (let number = 0; number < MAX_DEVICES; number += 1) {
         pass(1_000);
-        await sync.saveDevice(asUser(user), `d${number}`, {}, at());
+        await store.apps.saveDevice(asUser(user), { key: "x", device: `d${number}` }, {}, at());
       }
       await upload(user, { key: "x", device: undefined }, play("x", 1, { device: "named" }));
       pass(1_000);
@@ -346,22 +359,6 @@ export function describeApps(engine: string, store: Store): void {
       const ids = (await sync.devices(user)).map(({ id }) => id);
       assert.equal(ids.length, MAX_DEVICES);
       assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
-    });
-
-    test("account deleted → everything is erased, and nothing can be written", async () => {
-      const user = newUser();
-      const account = { name: `apps-${user}`, issuer: "", password: "", isOwner: false, invitation: undefined };
-      assert.equal(await store.accounts.create(user, account, at()), user);
-      await add(user, A, url("a"));
-      await upload(user, A, ...Array.from({ length: 2_500 }, (_, index) => play(String(index), 1)));
-      assert.equal((await actions(user, A, 0)).actions.length, 2_500);
-      assert.equal(await store.accounts.delete(asUser(user), at()), true);
-      await assert.rejects(upload(user, A, play("x", 1)), AccessRevoked);
-      await assert.rejects(feeds(user, A, 0), AccessRevoked);
-      const range = { after: 0, upTo: 2_500, limit: 10, feed: undefined };
-      assert.deepEqual(await store.apps.actions(user, range), []);
-      assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
-      assert.deepEqual(await sync.devices(user), []);
     });
 
     test("removals are forgotten → so are the spellings of feeds that are not subscribed", async () => {

@@ -1,4 +1,5 @@
 import {
+  type ActionPage,
   type ActionRange,
   type AppStore,
   type Client,
@@ -6,7 +7,6 @@ import {
   type DeviceChanges,
   type DeviceType,
   MAX_CLIENTS,
-  MAX_DEVICES,
   MAX_SPELLINGS,
   type Settlement,
   type Spelling,
@@ -34,6 +34,7 @@ import {
 import { DELETED, episodeKey, feedDigits } from "./keys.ts";
 import { type Connection, named, type Postgres, transact } from "./postgres-connection.ts";
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
+import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
 
 /** Stored when a number of seconds is not known. */
 const NONE = -1;
@@ -120,7 +121,7 @@ export class PostgresApps implements AppStore {
       if (newSeen !== undefined) await setSeen(connection, user, kind, client, newSeen, at);
       if (spellings.length > 0) await addSpellings(connection, user, spellings, at);
       for (const id of devices) await addDevice(connection, user, id, at);
-      if (client.device !== undefined) await touchDevice(connection, user, client.device, at);
+      await touchDevice(connection, user, client, at);
       return timestamp;
     });
   }
@@ -153,23 +154,38 @@ export class PostgresApps implements AppStore {
     return found;
   }
 
+  async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
+    const [where, filter] =
+      feed === undefined ? ["user_id = $1", []] : ["user_id = $1 and feed = $2", [feedDigits(feed)]];
+    const page = `${ACTION} where ${where} order by sequence limit ${size} offset ${offset}`;
+    const [rows, [count]] = await Promise.all([
+      this.#read<ActionRow>(page, user, ...filter),
+      this.#read<{ total: string }>(
+        `select count(*) as total from earmark.episode_actions where ${where}`,
+        user,
+        ...filter,
+      ),
+    ]);
+    return { items: rows.map(toAction), total: Number(count?.total) };
+  }
+
   async devices(user: UserId): Promise<readonly Device[]> {
-    const rows = await this.#read<{ id: string; caption: string; type: DeviceType; synced_at: string }>(
-      `select id, caption, type, synced_at from earmark.devices where user_id = $1 order by id collate "C"`,
+    const rows = await this.#read<{ id: string; caption: string; type: DeviceType; app: string; synced_at: string }>(
+      `select id, caption, type, app, synced_at from earmark.devices where user_id = $1 order by id collate "C"`,
       user,
     );
     return rows.map(({ synced_at, ...device }) => ({ ...device, syncedAt: new Date(Number(synced_at)) }));
   }
 
-  saveDevice(caller: Caller, id: string, { caption, type }: DeviceChanges, at: Date): Promise<void> {
+  saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void> {
     return this.#write(caller, at, async (connection) => {
-      await touchDevice(connection, caller.user, id, at);
-      await connection.query(
-        `update earmark.devices set caption = coalesce($3, caption), type = coalesce($4, type)
-         where user_id = $1 and id = $2`,
-        [caller.user, id, caption ?? null, type ?? null],
-      );
+      await touchDevice(connection, caller.user, client, at);
+      await changeDevice(connection, caller.user, client.device ?? "", changes);
     });
+  }
+
+  changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean> {
+    return this.#write(caller, at, (connection) => changeDevice(connection, caller.user, id, changes));
   }
 
   async forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
@@ -358,30 +374,6 @@ async function evictActions(connection: Connection, user: UserId, last: number):
     `delete from earmark.episode_actions where user_id = $1 and sequence in (
        select sequence from earmark.episode_actions where user_id = $1 order by kind = 'play', sequence limit $2)`,
     [user, count - MAX_ACTIONS + EVICTED_SPARE],
-  );
-}
-
-/** Creates a device that is named by an action, unless there are too many. */
-async function addDevice(connection: Connection, user: UserId, id: string, at: Date): Promise<void> {
-  await connection.query(
-    `insert into earmark.devices (user_id, id, caption, type, synced_at)
-     select user_id, $2, $2, 'other', $3 from earmark.lists where user_id = $1
-       and (select count(*) from earmark.devices where user_id = $1) < ${MAX_DEVICES}
-     on conflict do nothing`,
-    [user, id, at.getTime()],
-  );
-}
-
-async function touchDevice(connection: Connection, user: UserId, id: string, at: Date): Promise<void> {
-  await connection.query(
-    `insert into earmark.devices as d (user_id, id, caption, type, synced_at) values ($1, $2, $2, 'other', $3)
-     on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at)`,
-    [user, id, at.getTime()],
-  );
-  await connection.query(
-    `delete from earmark.devices where user_id = $1 and id in (
-       select id from earmark.devices where user_id = $1 and id <> $2 order by synced_at desc offset ${MAX_DEVICES - 1})`,
-    [user, id],
   );
 }
 

@@ -99,6 +99,7 @@ const MIGRATIONS: readonly string[] = [
     id text not null,
     caption text not null,
     type text not null,
+    app text not null,
     synced_at bigint not null,
     primary key (user_id, id)
   );

@@ -1,5 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
 import {
+  type ActionPage,
   type ActionRange,
   type AppStore,
   type Client,
@@ -37,7 +39,8 @@ import { reading } from "./sqlite-file.ts";
 /** A change of what apps synchronize, as sent to the writer thread, which answers with a number. */
 export type AppChange =
   | { readonly kind: "settle"; readonly settlement: Settlement }
-  | { readonly kind: "save-device"; readonly id: string; readonly changes: DeviceChanges }
+  | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
+  | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
 
 type Row = readonly SQLInputValue[];
@@ -76,8 +79,11 @@ class Statements {
 }
 
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
-const ACTION = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
-    beaten_at, beaten_position from episode_actions where user_id = ?`;
+const ACTIONS = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
+    beaten_at, beaten_position from episode_actions`;
+const ACTION = `${ACTIONS} where user_id = ?`;
+/** How many sequence numbers are counted at a time. */
+const WINDOW = 2_000;
 /** Stored when a number of seconds is not known. */
 const NONE = -1;
 
@@ -128,13 +134,17 @@ export class AppWriter {
     if (change.kind === "settle") return this.#settle(user, change.settlement, at);
     if (change.kind === "forget-device")
       return this.#statements.run("delete from devices where user_id = ? and id = ?", user, change.id);
-    this.#touchDevice(user, change.id, at);
-    const { caption, type } = change.changes;
-    if (caption !== undefined)
-      this.#statements.run("update devices set caption = ? where user_id = ? and id = ?", caption, user, change.id);
-    if (type !== undefined)
-      this.#statements.run("update devices set type = ? where user_id = ? and id = ?", type, user, change.id);
-    return 1;
+    if (change.kind === "change-device") return this.#changeDevice(user, change.id, change.changes);
+    const { client, changes } = change;
+    this.#touchDevice(user, client, at);
+    return this.#changeDevice(user, client.device ?? "", changes);
+  }
+
+  #changeDevice(user: UserId, id: string, { caption, type }: DeviceChanges): number {
+    return this.#statements.run(
+      "update devices set caption = coalesce(?3, caption), type = coalesce(?4, type) where user_id = ?1 and id = ?2",
+      ...[user, id, caption ?? null, type ?? null],
+    );
   }
 
   #settle(user: UserId, { kind, client, progress, spellings, devices }: Settlement, at: number): number {
@@ -147,7 +157,7 @@ export class AppWriter {
     if (newSeen !== undefined) this.#setSeen(user, kind, client, newSeen, at);
     if (spellings.length > 0) this.#addSpellings(user, spellings, at);
     for (const id of devices) this.#addDevice(user, id, at);
-    if (client.device !== undefined) this.#touchDevice(user, client.device, at);
+    this.#touchDevice(user, client, at);
     return timestamp;
   }
 
@@ -246,17 +256,19 @@ export class AppWriter {
   /** Creates a device that is named by an action, unless there are too many. */
   #addDevice(user: UserId, id: string, at: number): void {
     this.#statements.run(
-      `insert into devices (user_id, id, caption, type, synced_at) select ?1, ?2, ?2, 'other', ?3
+      `insert into devices (user_id, id, caption, type, app, synced_at) select ?1, ?2, ?2, 'other', '', ?3
        where (select count(*) from devices where user_id = ?1) < ${MAX_DEVICES} on conflict do nothing`,
       ...[user, id, at],
     );
   }
 
-  #touchDevice(user: UserId, id: string, at: number): void {
+  #touchDevice(user: UserId, { device: id, caption = id, app = "" }: Client, at: number): void {
+    if (id === undefined || caption === undefined) return;
     this.#statements.run(
-      `insert into devices (user_id, id, caption, type, synced_at) values (?1, ?2, ?2, 'other', ?3)
-       on conflict (user_id, id) do update set synced_at = max(synced_at, excluded.synced_at)`,
-      ...[user, id, at],
+      `insert into devices (user_id, id, caption, type, app, synced_at) values (?, ?, ?, 'other', ?, ?)
+       on conflict (user_id, id) do update set synced_at = max(synced_at, excluded.synced_at),
+         app = case excluded.app when '' then app else excluded.app end`,
+      ...[user, id, caption, app, at],
     );
     this.#statements.run(
       `delete from devices where user_id = ?1 and id in (
@@ -326,14 +338,45 @@ export class SqliteApps implements AppStore {
     return reading(() => this.#statements.all<ActionRow>(sql, user, after, upTo, ...filter, limit).map(toAction));
   }
 
-  async devices(user: UserId): Promise<readonly Device[]> {
-    const sql = "select id, caption, type, synced_at from devices where user_id = ? order by id";
-    const rows = reading(() => this.#statements.all<[string, string, DeviceType, number]>(sql, user));
-    return rows.map(([id, caption, type, syncedAt]) => ({ id, caption, type, syncedAt: new Date(syncedAt) }));
+  /** In windows of sequence numbers, between which others get their turn. */
+  async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
+    const range = "user_id = ? and sequence > ? and sequence <= ?";
+    // The sign keeps SQLite from reading all actions of the feed for each window.
+    const [where, filter] = feed === undefined ? [range, []] : [`${range} and +feed = ?`, [feedKey(feed)]];
+    const ends = `select min(sequence), max(sequence) from episode_actions where user_id = ?`;
+    const [first, last] = reading(() => this.#statements.get<[number | null, number | null]>(ends, user)) ?? [];
+    const items: StoredAction[] = [];
+    let total = 0;
+    for (let after = (first ?? 1) - 1; after < (last ?? 0); after += WINDOW) {
+      const window = [user, after, after + WINDOW, ...filter];
+      const count = reading(
+        () =>
+          this.#statements.get<[number]>(`select count(*) from episode_actions where ${where}`, ...window)?.[0] ?? 0,
+      );
+      const skipped = Math.max(0, offset - total);
+      if (skipped < count && items.length < size) {
+        const sql = `${ACTIONS} where ${where} order by sequence limit ? offset ?`;
+        const rows = reading(() => this.#statements.all<ActionRow>(sql, ...window, size - items.length, skipped));
+        items.push(...rows.map(toAction));
+      }
+      total += count;
+      await setImmediate();
+    }
+    return { items, total };
   }
 
-  async saveDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<void> {
-    await this.#write(caller, { kind: "save-device", id, changes }, at);
+  async devices(user: UserId): Promise<readonly Device[]> {
+    const sql = "select id, caption, type, app, synced_at from devices where user_id = ? order by id";
+    const rows = reading(() => this.#statements.all<[string, string, DeviceType, string, number]>(sql, user));
+    return rows.map(([id, caption, type, app, syncedAt]) => ({ id, caption, type, app, syncedAt: new Date(syncedAt) }));
+  }
+
+  async saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void> {
+    await this.#write(caller, { kind: "save-device", client, changes }, at);
+  }
+
+  async changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean> {
+    return (await this.#write(caller, { kind: "change-device", id, changes }, at)) > 0;
   }
 
   async forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {

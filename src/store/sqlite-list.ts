@@ -164,10 +164,14 @@ export class SqliteList implements List<Uint8Array> {
     this.unused.push(updateSequence);
   }
 
-  delete({ sequence, id, feedUrl }: Item<Uint8Array>, at: number): void {
+  delete({ sequence }: Item<Uint8Array>): void {
     this.#writer.delete.run(this.#user, sequence);
+    this.unused.push(sequence);
+  }
+
+  recordRemoval({ sequence, id, feedUrl }: Item<Uint8Array>, at: number): void {
     this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl);
-    this.unused.push(sequence, this.sequence);
+    this.unused.push(this.sequence);
   }
 }
 

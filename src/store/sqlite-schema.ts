@@ -110,6 +110,7 @@ const MIGRATIONS: readonly string[] = [
     id text not null,
     caption text not null,
     type text not null,
+    app text not null,
     synced_at integer not null,
     primary key (user_id, id)
   ) strict, without rowid;

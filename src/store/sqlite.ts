@@ -249,7 +249,8 @@ class Reader {
   changeRows(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
     return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
-      if (isDeleted) return { sequence, forgottenSequence, changed: [], removals: [] };
+      const isUnchanged = since >= sequence && removalsAfter >= sequence;
+      if (isDeleted || isUnchanged) return { sequence, forgottenSequence, changed: [], removals: [] };
       const read = (statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as ItemRow[];
       const items = [...read(this.#added), ...read(this.#updated)];
       const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];

@@ -120,6 +120,7 @@ export const TABLES: readonly Table[] = [
       ["id", "text"],
       ["caption", "text"],
       ["type", "text"],
+      ["app", "text"],
       ["synced_at", "number"],
     ],
     keyColumns: 2,

@@ -151,6 +151,13 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
         `<opml version="2.0"><body><outline type="rss" text="x" xmlUrl="${feedOf(name)}"/></body></opml>`,
     },
   },
+  "/v1/devices": { GET: { access: "read", status: 200 } },
+  "/v1/devices/:device": {
+    GET: { access: "read", status: 200 },
+    PATCH: { access: "write", status: 200, body: ({ name }) => document("device", { caption: markOf(name) }) },
+    DELETE: { access: "write", status: 204, restore: (matrix, who) => matrix.makeDevice(who) },
+  },
+  "/v1/episode-actions": { GET: { access: "read", status: 200 } },
   "/v1/me": {
     GET: { access: "read", status: 200 },
     PATCH: {
@@ -345,12 +352,24 @@ export class AccessMatrix {
     };
     this.#people.set(name, person);
     for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN]) await this.makeItem(person, url);
+    await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
   }
 
   /** Makes what a path with an id can name. */
   async makeItem(who: Person, url: string): Promise<void> {
     who.items.set(url, await this.#newItem(who, url));
+  }
+
+  /** Everyone has a device of the same id, and has played something on it. */
+  async makeDevice({ name, writeToken }: Person): Promise<void> {
+    const headers = { Authorization: `Basic ${btoa(`${name}:${writeToken}`)}`, "User-Agent": markOf(name) };
+    const episode = { podcast: feedOf(name), episode: `https://media.example/${markOf(name)}`, action: "new" };
+    for (const [path, body] of [
+      [`/api/2/devices/${name}/phone.json`, { caption: markOf(name) }],
+      [`/api/2/episodes/${name}.json`, [episode]],
+    ] as const)
+      assert.equal((await this.send("POST", path, headers, JSON.stringify(body))).status, 200);
   }
 
   async #newItem(who: Person, url: string): Promise<string> {
@@ -454,7 +473,7 @@ export class AccessMatrix {
 
   async #fill(url: string): Promise<string> {
     const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
-    return url.replace(":name", "icon.svg").replace(":token", id);
+    return url.replace(":name", "icon.svg").replace(":device", "phone").replace(":token", id);
   }
 
   #othersThan(actor: string): string[] {

@@ -1,5 +1,5 @@
 import type { AppSync } from "../../src/app-sync.ts";
-import type { UploadedAction } from "../../src/episode-actions.ts";
+import type { EpisodeAction, UploadedAction } from "../../src/episode-actions.ts";
 import { asUser, type UserId } from "../../src/subscriptions.ts";
 
 /** What clients use of a server. */
@@ -128,7 +128,9 @@ export class AppClient {
     yield;
     const isFirstHistory = this.#actionsSince === 0;
     const startedActions = this.#seconds;
-    const { actions, timestamp } = await this.#getActions();
+    const { pages, timestamp } = await this.#getActions();
+    const actions: EpisodeAction[] = [];
+    for await (const page of pages) actions.push(...page);
     if (!isFirstHistory && isLost()) return;
     for (const { episode, position, actedAt } of actions) {
       const own = this.#plays.get(Number(episode.split("/").at(-1)));

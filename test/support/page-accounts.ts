@@ -87,6 +87,10 @@ export async function showView(page: Page, view: keyof Words["views"]): Promise<
   await page.getByRole("navigation").getByRole("link", { name: en.views[view], exact: true }).click();
 }
 
+export async function chooseApp(page: Page, name: string): Promise<void> {
+  await page.getByRole("group", { name: en.apps.pick }).getByText(name, { exact: true }).click();
+}
+
 export async function fill(
   page: Page | Locator,
   { name, password }: { readonly name?: string; readonly password: string },

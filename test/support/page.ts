@@ -211,6 +211,10 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
 
   await show("apps");
   await check("apps");
+  for (const name of ["AntennaPod", "Music Assistant", words.apps.other]) {
+    await page.getByText(name, { exact: true }).click();
+    await check(`app guide: ${name}`);
+  }
   await press(words.settings.title);
   await page.getByRole("dialog").waitFor();
   await check("settings");

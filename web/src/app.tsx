@@ -2,7 +2,7 @@ import { Component, type ComponentChild, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { AccountView } from "./account.tsx";
 import { AddView } from "./add.tsx";
-import { AppsView } from "./apps.tsx";
+import { appLoginId } from "./app-login-link.ts";
 import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
 import { ImportView, previewImport } from "./import.tsx";
 import { ListView } from "./list.tsx";
@@ -22,20 +22,27 @@ import { createState, useValue } from "./state.ts";
 import { undo } from "./subscription-list.ts";
 import { useWords } from "./words/index.ts";
 
-const VIEWS: Record<"list" | "add" | "import" | "apps" | "account", () => ComponentChild> = {
+type View = () => ComponentChild;
+
+const MENU = {
   list: ListView,
   add: AddView,
   import: ImportView,
-  apps: AppsView,
+  apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
   account: AccountView,
+};
+const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin", View>> = {
+  ...MENU,
+  appLogin: lazyView(async () => (await import("./app-login.tsx")).AppLoginView),
 };
 type ViewName = keyof typeof VIEWS;
 
 /** The view is in the URL's fragment, so that "back" works and the server needs only one page. */
 function readView(): ViewName {
+  if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
   const name = location.hash.slice(1);
   if (name === "account" && accountMode === "off") return "list";
-  return Object.hasOwn(VIEWS, name) ? (name as ViewName) : "list";
+  return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
 
 const currentView = createState(readView());
@@ -104,7 +111,8 @@ export function App() {
   }, [view]);
 
   const isSignedIn = user !== undefined || accountMode === "off";
-  const title = isSignedIn ? words.views[view] : words.account.signIn;
+  const viewTitle = view === "appLogin" ? words.appLogin.title : words.views[view];
+  const title = isSignedIn ? viewTitle : words.account.signIn;
   useEffect(() => {
     document.title = `${title} – Earmark`;
   }, [title]);
@@ -151,6 +159,25 @@ export function App() {
   );
 }
 
+/** A view whose code is loaded when it is first shown. */
+function lazyView(load: () => Promise<View>): View {
+  let Loaded: View | undefined;
+  return function LazyView() {
+    const words = useWords();
+    const [hasFailed, setFailed] = useState(false);
+    const [, setLoaded] = useState(Loaded !== undefined);
+    useEffect(() => {
+      const show = (view: View) => {
+        Loaded = view;
+        setLoaded(true);
+      };
+      if (Loaded === undefined) load().then(show, () => setFailed(true));
+    }, []);
+    if (hasFailed) return <RenderFailure />;
+    return Loaded ? <Loaded /> : <p class="muted">{words.loading}</p>;
+  };
+}
+
 /** Keeps the other views usable when one fails to render. */
 class ErrorBoundary extends Component<{ children: ComponentChildren }, { hasFailed: boolean }> {
   override state = { hasFailed: false };
@@ -178,7 +205,9 @@ function RenderFailure() {
 
 function Menu({ view }: { view: ViewName }) {
   const { views, mainMenu } = useWords();
-  const names = (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== "account" || accountMode !== "off");
+  const names = (Object.keys(MENU) as (keyof typeof MENU)[]).filter(
+    (name) => name !== "account" || accountMode !== "off",
+  );
   return (
     <nav aria-label={mainMenu}>
       {names.map((name) => (

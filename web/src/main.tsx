@@ -16,5 +16,5 @@ if (root === null) throw new Error("the page has no #app element");
 // Sent before anything is rendered; without a session they wait for the user to sign in.
 void loadUser();
 void load();
-await setLanguage(preferredLanguage());
-render(<App />, root);
+// Not awaited: with a top-level await, the bundler would move the code that views share to files of their own.
+void setLanguage(preferredLanguage()).then(() => render(<App />, root));

@@ -4,6 +4,9 @@ import { createState } from "./state.ts";
 /** With the base path if there is one, without a slash at the end. */
 export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");
 
+/** Other devices would look for a loopback address on themselves. */
+export const isLoopback = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
+
 /** "off": the server has a single user; "open": anyone may create an account; otherwise by invitation only. */
 export const accountMode = document.querySelector<HTMLMetaElement>("meta[name=earmark-accounts]")?.content ?? "off";
 

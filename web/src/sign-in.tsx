@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../client/src/index.ts";
+import { appLoginId } from "./app-login-link.ts";
 import { Dialog, Field } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
@@ -30,12 +31,13 @@ setTimeout(hideToken);
 addEventListener("hashchange", hideToken);
 
 export function SignInPage() {
-  const { account } = useWords();
+  const { account, appLogin } = useWords();
   const [isNew, setNew] = useState(isInvited);
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
       {isNew && <p class="muted">{account.joinLead}</p>}
+      {!isNew && appLoginId.value !== undefined && <p class="muted">{appLogin.signInFirst}</p>}
       <CredentialsForm isNew={isNew} />
       {isNew ? (
         <p>

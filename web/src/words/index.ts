@@ -55,3 +55,16 @@ export function formatDay(date: Date): string {
   const { months, day } = translation.value.words;
   return day(date.getDate(), months.split(" ")[date.getMonth()] ?? "", date.getFullYear());
 }
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** How long ago, for the last day; else the day. */
+export function formatAge(date: Date): string {
+  const { ago } = translation.value.words;
+  const age = Date.now() - date.getTime();
+  // The clocks of server and browser may differ.
+  if (age < MINUTE_MS) return ago.now;
+  if (age < HOUR_MS) return ago.minutes(Math.floor(age / MINUTE_MS));
+  return age < 24 * HOUR_MS ? ago.hours(Math.floor(age / HOUR_MS)) : formatDay(date);
+}

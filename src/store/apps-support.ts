@@ -1,0 +1,58 @@
+import type { Store } from "../account-store.ts";
+import type { Client } from "../app-store.ts";
+import { AppSync } from "../app-sync.ts";
+import type { EpisodeAction, UploadedAction } from "../episode-actions.ts";
+import { asUser, type UserId } from "../subscriptions.ts";
+
+export const START = Date.parse("2026-01-02T03:04:05.678Z");
+export const HOUR = 3_600;
+
+export const A: Client = { key: "a", device: "phone" };
+export const B: Client = { key: "b", device: "desk" };
+export const url = (name: string) => `https://feeds.example/${name}`;
+
+export function play(
+  episode: string,
+  position: number | undefined,
+  more: Partial<UploadedAction> = {},
+): UploadedAction {
+  return {
+    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
+    ...{ kind: "play", actedAt: new Date(START), position, started: 0, total: 100 },
+    ...more,
+  };
+}
+
+/** What clients do, at a time that stands until it is moved. */
+export function createAppContext(store: Store) {
+  const sync = new AppSync(store);
+  let users = 3_000_000;
+  const newUser = (): UserId => {
+    users += 1;
+    return users;
+  };
+  let now = START;
+  const at = () => new Date(now);
+  const pass = (ms: number) => {
+    now += ms;
+  };
+  const add = (user: UserId, client: Client, ...urls: string[]) =>
+    sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
+  const remove = (user: UserId, client: Client, ...urls: string[]) =>
+    sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
+  const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
+  const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
+    const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
+    const all: EpisodeAction[] = [];
+    for await (const page of pages) all.push(...page);
+    return { actions: all, timestamp };
+  };
+  const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
+    sync.addActions(asUser(user), client, some, at());
+  const listed = async (user: UserId) =>
+    (await store.page(user, { offset: 0, size: 1_000 })).items.map(({ feedUrl }) => feedUrl);
+  const positions = async (user: UserId, client: Client, since: number) =>
+    (await actions(user, client, since)).actions.map(({ episode, position }) => [episode.split("/").at(-1), position]);
+
+  return { sync, newUser, at, pass, add, remove, feeds, actions, upload, listed, positions };
+}

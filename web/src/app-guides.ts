@@ -1,0 +1,161 @@
+/** One way to connect an app. Names of menus, fields and buttons are those of the app in English. */
+export interface Way {
+  /** How to find the dialog. */
+  readonly menu: readonly string[];
+  /** The field for the URL of the server. */
+  readonly server: string;
+  /** The fields for username and password; without them the app opens the browser. */
+  readonly credentials?: readonly [user: string, password: string];
+  /** A field that the user must invent a value for, with an example. */
+  readonly device?: readonly [field: string, example: string];
+  /** To be pressed afterwards. */
+  readonly buttons: readonly string[];
+  /** Usernames that the app refuses. */
+  readonly refusedName?: RegExp;
+}
+
+export interface Guide {
+  readonly name: string;
+  /** Recognizes the app's `User-Agent`. */
+  readonly agent?: RegExp;
+  readonly ways: readonly [Way, ...Way[]];
+  /** The app ignores the path in the URL of the server. */
+  readonly isRootOnly?: boolean;
+}
+
+const USER_AND_PASSWORD = ["Username", "Password"] as const;
+const SYNCHRONIZATION = ["Settings", "Synchronization"];
+
+export const GUIDES: readonly Guide[] = [
+  {
+    name: "AntennaPod",
+    agent: /AntennaPod/,
+    ways: [
+      {
+        menu: [...SYNCHRONIZATION, "Choose synchronization provider", "Gpodder.net"],
+        server: "Server address",
+        credentials: USER_AND_PASSWORD,
+        buttons: ["Log in", "Create device"],
+        refusedName: /[!@#$%&*()+=|<>?{}[\]~]/,
+      },
+      {
+        menu: [...SYNCHRONIZATION, "Choose synchronization provider", "Gpodder Sync (Nextcloud)"],
+        server: "Server address",
+        buttons: ["Proceed to login"],
+      },
+    ],
+  },
+  {
+    name: "Kasts",
+    agent: /Kasts/,
+    ways: [
+      {
+        menu: [...SYNCHRONIZATION, "Login", "gpodder.net", "Use custom server"],
+        server: "Hostname",
+        credentials: USER_AND_PASSWORD,
+        buttons: ["OK", "Create Device"],
+      },
+    ],
+  },
+  {
+    name: "gPodder",
+    agent: /gPodder|mygpoclient/,
+    ways: [
+      {
+        menu: ["Preferences", "gpodder.net", "Synchronize subscriptions and episode actions"],
+        server: "Server",
+        credentials: USER_AND_PASSWORD,
+        buttons: [],
+      },
+    ],
+  },
+  {
+    name: "Cardo",
+    agent: /cardo|tauri/i,
+    ways: [
+      {
+        menu: SYNCHRONIZATION,
+        server: "Gpodder Server URL",
+        credentials: ["User", "Password"],
+        buttons: ["Connect", "Create a new device", "Finish"],
+      },
+      { menu: SYNCHRONIZATION, server: "URL of Nextcloud server", buttons: ["Connect"] },
+    ],
+  },
+  {
+    name: "GNOME Podcasts",
+    agent: /gnome podcasts/i,
+    ways: [{ menu: ["Sync Preferences", "Nextcloud Login"], server: "Server", buttons: ["Login via Browser"] }],
+    isRootOnly: true,
+  },
+  {
+    name: "Podcini.X",
+    agent: /Podcini/,
+    ways: [
+      {
+        menu: ["Settings", "Network and Storage", "Synchronization", "Choose synchronization provider"],
+        server: "Server address",
+        buttons: ["Proceed to login"],
+      },
+    ],
+  },
+  {
+    name: "Music Assistant",
+    agent: /Music ?Assistant/,
+    ways: [
+      {
+        menu: ["Settings", "Providers", "gPodder", "gpodder / opodsync server"],
+        server: "gPodder Service URL",
+        credentials: USER_AND_PASSWORD,
+        device: ["Device ID", "music-assistant"],
+        buttons: [],
+      },
+      {
+        menu: ["Settings", "Providers", "gPodder", "Nextcloud (nextcloud-gpodder)"],
+        server: "Nextcloud URL",
+        buttons: [],
+      },
+    ],
+  },
+  {
+    name: "PinePods",
+    agent: /PinePods/,
+    ways: [
+      {
+        menu: ["Settings", "Podcast Sync", "External GPodder Server"],
+        server: "Server URL",
+        credentials: USER_AND_PASSWORD,
+        buttons: ["Authenticate"],
+      },
+      {
+        menu: ["Settings", "Podcast Sync", "Nextcloud"],
+        server: "Nextcloud Server URL",
+        buttons: ["Authenticate"],
+      },
+    ],
+  },
+  {
+    name: "YourPods",
+    agent: /YourPods/,
+    ways: [
+      { menu: ["Add Account"], server: "Nextcloud URL", credentials: USER_AND_PASSWORD, buttons: ["Save & Sync"] },
+    ],
+  },
+  {
+    name: "Kodi",
+    agent: /Kodi/,
+    ways: [
+      {
+        menu: ["RSS Podcasts", "Settings", "Provider", "gPodder.net"],
+        server: "Hostname",
+        credentials: USER_AND_PASSWORD,
+        buttons: ["Apply changes"],
+      },
+    ],
+  },
+];
+
+/** The name of the app that sends this `User-Agent`; undefined if it is not a known app. */
+export function findAppName(userAgent: string | null): string | undefined {
+  return userAgent === null ? undefined : GUIDES.find(({ agent }) => agent?.test(userAgent))?.name;
+}

@@ -1,0 +1,166 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Access } from "../../client/src/index.ts";
+import { CopyField, Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { QrCode } from "./qr-code.tsx";
+import { client, isLoopback, serverUrl } from "./server.ts";
+import { formatDay, useWords } from "./words/index.ts";
+
+type NewToken = Access & { readonly secret: string };
+
+/** Loads the list again whenever `version` changes. */
+export function Tokens({ version }: { version: unknown }) {
+  const words = useWords();
+  const { apps } = words;
+  const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
+  const [failure, setFailure] = useState<string | undefined>(undefined);
+
+  const attempt = async (work: () => Promise<void>) => {
+    try {
+      setFailure(undefined);
+      await work();
+    } catch (error) {
+      setFailure(explainError(error));
+    }
+  };
+  const load = async () => setTokens(await client.tokens());
+  useEffect(() => void attempt(load), [version]);
+  useRestoreFocus(tokens);
+
+  const revoke = (token: Access) =>
+    attempt(async () => {
+      await client.revoke(token);
+      showNotice(apps.revoked(isolate(token.label)));
+      await load();
+    });
+
+  return (
+    <section class="stack" aria-labelledby="tokens">
+      <h2 id="tokens">{apps.tokens}</h2>
+      {failure && (
+        <div class="message danger" role="alert">
+          <p>{failure}</p>
+          {tokens === undefined && (
+            <button type="button" class="button" onClick={() => void attempt(load)}>
+              {words.retry}
+            </button>
+          )}
+        </div>
+      )}
+      {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
+      {tokens !== undefined && tokens.length > 0 && (
+        <TokenList tokens={tokens} onRevoke={(token) => void revoke(token)} />
+      )}
+    </section>
+  );
+}
+
+function TokenList({ tokens, onRevoke }: { tokens: readonly Access[]; onRevoke: (token: Access) => void }) {
+  const { apps } = useWords();
+  return (
+    <ul class="cards">
+      {tokens.map((token) => (
+        <li key={token.id}>
+          <div class="details">
+            <strong class="truncate">
+              <bdi>{revealControlCharacters(token.label)}</bdi>
+            </strong>
+            <span class="muted">
+              {[
+                apps.createdOn(formatDay(token.createdAt)),
+                token.lastUsedAt ? apps.used(formatDay(token.lastUsedAt)) : apps.neverUsed,
+                ...(token.scope === "read" ? [apps.readOnly] : []),
+              ].join(" · ")}
+            </span>
+          </div>
+          <button
+            type="button"
+            class="button danger"
+            aria-label={apps.revokeOf(isolate(token.label))}
+            onClick={() => onRevoke(token)}
+          >
+            {apps.revoke}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Creates a token with any label and scope, for apps without a guide. */
+export function TokenForm({ onCreate }: { onCreate: () => void }) {
+  const { apps } = useWords();
+  const [label, setLabel] = useState("");
+  const [scope, setScope] = useState<"read" | "write">("write");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<string | undefined>(undefined);
+  const [created, setCreated] = useState<NewToken | undefined>(undefined);
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy || label.trim() === "") return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      setCreated(await client.createToken({ label: label.trim(), scope }));
+      setLabel("");
+      onCreate();
+    } catch (cause) {
+      setError(explainError(cause));
+    }
+    setBusy(false);
+  };
+
+  return (
+    <form class="stack" onSubmit={submit}>
+      <Field
+        label={apps.label}
+        hint={apps.labelHint}
+        error={error}
+        value={label}
+        maxLength={100}
+        required
+        autocomplete="off"
+        onInput={({ currentTarget }) => setLabel(currentTarget.value)}
+      />
+      <fieldset class="options">
+        <legend>{apps.scope}</legend>
+        {(["write", "read"] as const).map((kind) => (
+          <label key={kind}>
+            <input type="radio" name="scope" checked={scope === kind} onChange={() => setScope(kind)} />
+            {apps[kind]}
+          </label>
+        ))}
+      </fieldset>
+      <p class="buttons">
+        <button type="submit" class="button primary" aria-disabled={isBusy}>
+          {apps.create}
+        </button>
+      </p>
+      {created && <TokenDialog token={created} onClose={() => setCreated(undefined)} />}
+    </form>
+  );
+}
+
+function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void }) {
+  const { apps } = useWords();
+  return (
+    <Dialog title={apps.created(isolate(token.label))}>
+      <p>{apps.once}</p>
+      {isLoopback ? (
+        <p class="message">{apps.localOnly}</p>
+      ) : (
+        <QrCode text={`${serverUrl}/#${token.secret}`} label={apps.tokenQr} />
+      )}
+      <CopyField label={apps.serverUrl} text={serverUrl} />
+      <CopyField label={apps.token} text={token.secret} />
+      <p class="buttons">
+        <button type="button" class="button primary" onClick={onClose}>
+          {apps.finished}
+        </button>
+      </p>
+    </Dialog>
+  );
+}
