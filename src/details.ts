@@ -6,10 +6,10 @@ export interface Details {
   readonly folders?: readonly string[];
 }
 
-/** The same as it is stored: empty when not set, folders with a line feed between them. */
+/** The same as it is stored: folders with a line feed between them, null when not set. */
 export interface StoredDetails {
-  readonly title: string;
-  readonly folders: string;
+  readonly title: string | null;
+  readonly folders: string | null;
 }
 
 export const MAX_TITLE = 300;
@@ -90,15 +90,20 @@ function cleanText(text: string, max: number): string {
 }
 
 /** Adds the details that are set. */
-export function withDetails<Value extends object>(value: Value, title: string, folders: string): Value & Details {
-  if (title === "" && folders === "") return value;
+export function withDetails<Value extends object>(
+  value: Value,
+  title: string | null,
+  folders: string | null,
+): Value & Details {
+  if (title === null && folders === null) return value;
   return {
     ...value,
-    ...(title === "" ? {} : { title }),
-    ...(folders === "" ? {} : { folders: folders.split("\n") }),
+    ...(title === null ? {} : { title }),
+    ...(folders === null ? {} : { folders: folders.split("\n") }),
   };
 }
 
-export function joinFolders(folders: readonly string[] | undefined): string {
-  return folders === undefined ? "" : folders.join("\n");
+/** Empty details are not set. */
+export function storeDetails({ title, folders }: Details): StoredDetails {
+  return { title: title || null, folders: folders?.join("\n") || null };
 }

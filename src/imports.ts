@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { type Details, joinFolders } from "./details.ts";
+import { type Details, storeDetails } from "./details.ts";
 import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
@@ -115,12 +115,19 @@ async function createPreview(
     for (const [index, key] of keys.entries()) {
       const subscription = found[index];
       if (subscription === undefined) continue;
-      const { id, feedUrl, subscribedAt, title = "" } = subscription;
-      const folders = joinFolders(subscription.folders);
+      const { id, feedUrl, subscribedAt } = subscription;
       // Looked up by id, it is another feed; or it is this feed, and looked up by that as well.
       const feed = "feed" in key ? key.feed : "";
       const time = subscribedAt.getTime();
-      list.know({ sequence: 0, updateSequence: 0, id, feed, feedUrl, subscribedAt: time, title, folders });
+      list.know({
+        sequence: 0,
+        updateSequence: 0,
+        id,
+        feed,
+        feedUrl,
+        subscribedAt: time,
+        ...storeDetails(subscription),
+      });
     }
     return drafts.map((draft) => toOutcome(draft, applyChange(list, draft, now.getTime(), max), now, max));
   };

@@ -1,4 +1,4 @@
-import { type Details, joinFolders, type StoredDetails, withDetails } from "./details.ts";
+import { type Details, type StoredDetails, storeDetails, withDetails } from "./details.ts";
 import type { Change, Draft, Outcome } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
@@ -72,9 +72,9 @@ function add<Key>(
   at: number,
   maxTotal: number,
 ): Answer<Key> {
-  const { id, fallbackId, feedUrl, feed, title = "" } = change;
+  const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
-  const folders = joinFolders(change.folders);
+  const { title, folders } = storeDetails(change);
   const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
@@ -96,8 +96,10 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
 function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): Answer<Key> {
   const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
-  const { feedUrl = old.feedUrl, feed = old.feed, title = old.title } = change;
-  const folders = change.folders === undefined ? old.folders : joinFolders(change.folders);
+  const { feedUrl = old.feedUrl, feed = old.feed } = change;
+  const given = storeDetails(change);
+  const title = change.title === undefined ? old.title : given.title;
+  const folders = change.folders === undefined ? old.folders : given.folders;
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { refused: "already-subscribed", existingId: same.id };
@@ -121,9 +123,9 @@ function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>)
 /** The outcome of a change, from the answer with its keys as text. */
 export function toOutcome(change: Change, answer: Answer<string>, at: Date, max: number): Outcome {
   if (answer === "added") {
-    const { id, feedUrl, title, folders } = change as Draft;
-    if (title === undefined && folders === undefined) return { id, feedUrl, subscribedAt: at };
-    return withDetails({ id, feedUrl, subscribedAt: at }, title ?? "", joinFolders(folders));
+    const { id, feedUrl } = change as Draft;
+    const { title, folders } = storeDetails(change as Draft);
+    return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
   }
   if (!("refused" in answer)) {
     const { id, feedUrl, subscribedAt, title, folders } = answer;

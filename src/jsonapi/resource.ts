@@ -75,9 +75,11 @@ export function readDraft(resource: Members): RequestedDraft | Malformed {
   if (!isObject(attributes)) return { refused: "feed-url-missing", at: "attributes" in resource ? "/attributes" : "" };
   const source = readSource(attributes);
   if (isMalformed(source)) return source;
+  const { id, guid } = identity;
+  const { feedUrl, feed } = source;
+  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, guid, feedUrl, feed };
   const details = readDetails(attributes);
-  if (isMalformed(details)) return details;
-  return { kind: "add", ...identity, ...source, ...details };
+  return isMalformed(details) ? details : { kind: "add", id, guid, feedUrl, feed, ...details };
 }
 
 /** The same for an update, of which every attribute is optional. */
@@ -119,8 +121,7 @@ function readSource(attributes: Members): { readonly feedUrl: string; readonly f
 
 /** A title or folders of null are empty, which clears them. */
 function readDetails(attributes: Members): Details | Malformed {
-  const { title = undefined, folders = undefined } = attributes;
-  if (title === undefined && folders === undefined) return {};
+  const { title, folders } = attributes;
   const details: { title?: string; folders?: readonly string[] } = {};
   if (title !== undefined) {
     const read = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
@@ -180,23 +181,26 @@ export function selfLink(id: string, base: string): string {
 }
 
 /** Built by hand, since it is most of what the server sends. */
-export function writeResource(subscription: Subscription, base: string, fields: readonly Field[] = FIELDS): string {
+export function writeResource(subscription: Subscription, base: string, fields?: readonly Field[]): string {
   const { id } = subscription;
-  let attributes = "";
-  for (const field of fields) {
-    const attribute = writeAttribute(subscription, field);
-    if (attribute !== "") attributes += (attributes === "" ? ',"attributes":{' : ",") + attribute;
-  }
-  if (attributes !== "") attributes += "}";
-  return `{"type":"${TYPE}","id":"${id}"${attributes},"links":{"self":"${selfLink(id, base)}"}}`;
+  const attributes = fields === undefined ? writeAll(subscription) : writeSome(subscription, fields);
+  const member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
+  return `{"type":"${TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
-/** Empty for an attribute that is not set. */
-function writeAttribute({ feedUrl, subscribedAt, title, folders }: Subscription, field: Field): string {
-  if (field === "feed_url") return `"feed_url":${JSON.stringify(feedUrl)}`;
-  if (field === "user_subscribed_at") return `"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
-  if (field === "title") return title === undefined ? "" : `"title":${JSON.stringify(title)}`;
-  return folders === undefined ? "" : `"folders":${JSON.stringify(folders)}`;
+function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): string {
+  let text = `"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
+  if (title !== undefined) text += `,"title":${JSON.stringify(title)}`;
+  if (folders !== undefined) text += `,"folders":${JSON.stringify(folders)}`;
+  return text;
+}
+
+function writeSome({ feedUrl, subscribedAt, title, folders }: Subscription, fields: readonly Field[]): string {
+  const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders };
+  return fields
+    .filter((field) => values[field] !== undefined)
+    .map((field) => `"${field}":${JSON.stringify(values[field])}`)
+    .join();
 }
 
 let last = { time: Number.NaN, text: "" };

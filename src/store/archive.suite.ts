@@ -64,7 +64,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "episode_actions",
       ]);
       const plain = (rows: readonly Row[]) =>
-        rows.map((row) => row.map((one) => (typeof one === "object" ? [...one] : one)));
+        rows.map((row) => row.map((one) => (one instanceof Uint8Array ? [...one] : one)));
       for (const table of TABLES) {
         const given = [1, 2, 3].map((number) => rowOf(table, number));
         assert.deepEqual(plain(all[table.name] ?? []), plain(given), table.name);

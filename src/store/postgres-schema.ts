@@ -156,8 +156,8 @@ const MIGRATIONS: readonly string[] = [
   );
   `,
   `
-  alter table earmark.subscriptions add column title text not null default '';
-  alter table earmark.subscriptions add column folders text not null default '';
+  alter table earmark.subscriptions add column title text;
+  alter table earmark.subscriptions add column folders text;
   `,
   `
   create table earmark.epoch (

@@ -65,8 +65,7 @@ const ADVANCE = named("update earmark.lists set sequence = $2, total = $3 where 
 const INSERT = named(`
   insert into earmark.subscriptions
     (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
-  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at,
-    coalesce(title, ''), coalesce(folders, '')
+  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders
   from earmark.lists as l cross join
     unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[], $9::text[], $10::text[])
       as given (distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
@@ -88,9 +87,9 @@ function columnsOf(items: readonly Item<string>[], { writer }: Group, before: nu
     items.map(({ feed }) => feed),
     items.map(({ feedUrl }) => feedUrl),
     items.map(({ subscribedAt }) => subscribedAt),
-    // Most have none: an empty array is filled up with null.
-    items.some(({ title }) => title !== "") ? items.map(({ title }) => title) : [],
-    items.some(({ folders }) => folders !== "") ? items.map(({ folders }) => folders) : [],
+    // Most have none. An empty array is filled up with null.
+    items.some(({ title }) => title !== null) ? items.map(({ title }) => title) : [],
+    items.some(({ folders }) => folders !== null) ? items.map(({ folders }) => folders) : [],
   ];
 }
 
@@ -284,7 +283,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
 const ITEM = `select sequence, update_sequence, id, replace(feed::text, '-', '') as feed, feed_url, subscribed_at,
   title, folders from earmark.subscriptions`;
 
-function toItem(row: Record<string, string>): Item<string> {
+function toItem(row: Readonly<Record<string, string | null>>): Item<string> {
   return {
     sequence: Number(row["sequence"]),
     updateSequence: Number(row["update_sequence"]),
@@ -292,8 +291,8 @@ function toItem(row: Record<string, string>): Item<string> {
     feed: String(row["feed"]),
     feedUrl: String(row["feed_url"]),
     subscribedAt: Number(row["subscribed_at"]),
-    title: String(row["title"]),
-    folders: String(row["folders"]),
+    title: row["title"] ?? null,
+    folders: row["folders"] ?? null,
   };
 }
 

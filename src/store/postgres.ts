@@ -190,8 +190,8 @@ interface ItemRow {
   readonly id: string;
   readonly feed_url: string;
   readonly subscribed_at: string;
-  readonly title: string;
-  readonly folders: string;
+  readonly title: string | null;
+  readonly folders: string | null;
 }
 
 const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
@@ -205,7 +205,7 @@ const PAGE = named(`
   select (select sequence from earmark.lists where user_id = $1) as sequence,
     (select total from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
-    (select json_agg(case when title = '' and folders = '' then json_build_array(id, feed_url, subscribed_at)
+    (select json_agg(case when title is null and folders is null then json_build_array(id, feed_url, subscribed_at)
         else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
       select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
@@ -248,9 +248,15 @@ function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
   return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 }
 
-type ListedItem = readonly [id: string, feedUrl: string, subscribedAt: number, title?: string, folders?: string];
+type ListedItem = readonly [
+  id: string,
+  feedUrl: string,
+  subscribedAt: number,
+  title?: string | null,
+  folders?: string | null,
+];
 
-function toListed([id, feedUrl, at, title = "", folders = ""]: ListedItem): Subscription {
+function toListed([id, feedUrl, at, title = null, folders = null]: ListedItem): Subscription {
   return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
 }
 

@@ -14,8 +14,8 @@ type Row = [
   feed: Uint8Array,
   feedUrl: string,
   subscribedAt: number,
-  title: string,
-  folders: string,
+  title: string | null,
+  folders: string | null,
 ];
 
 const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders from subscriptions";
@@ -182,9 +182,16 @@ function toKeys(change: Change): KeyedChange<Uint8Array> {
     const { feed, ...rest } = change;
     return { ...rest, id: idKey(change.id), ...(feed === undefined ? {} : { feed: feedKey(feed) }) };
   }
-  const { id, fallbackId, feedUrl, feed, ...details } = change;
-  const keys = { ...details, id: idKey(id), feedUrl, feed: feedKey(feed) };
-  return fallbackId === undefined ? keys : { ...keys, fallbackId: idKey(fallbackId) };
+  const { kind, id, fallbackId, feedUrl, feed, title, folders } = change;
+  const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(feed) };
+  // Most are additions without more.
+  if (fallbackId === undefined && title === undefined && folders === undefined) return keys;
+  return {
+    ...keys,
+    ...(fallbackId === undefined ? {} : { fallbackId: idKey(fallbackId) }),
+    ...(title === undefined ? {} : { title }),
+    ...(folders === undefined ? {} : { folders }),
+  };
 }
 
 function toItem(row: Row | undefined): Item<Uint8Array> | undefined {

@@ -12,7 +12,7 @@ export const APPLICATION_ID = 0x4541524d;
  * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
  * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *
- * A subscription's own title and its folders, one per line, are empty when not set.
+ * A subscription's own title and its folders, one per line, are null when not set.
  *
  * An account and its list have the same user id. Values that must be unique among all users have separate tables: names
  * (`identities`), and the hash of every secret (`credentials`).
@@ -167,8 +167,8 @@ const MIGRATIONS: readonly string[] = [
   create unique index episode_actions_by_episode on episode_actions (user_id, feed, episode, kind);
   `,
   `
-  alter table subscriptions add column title text not null default '';
-  alter table subscriptions add column folders text not null default '';
+  alter table subscriptions add column title text;
+  alter table subscriptions add column folders text;
   `,
   `
   create table epoch (

@@ -164,8 +164,8 @@ type ItemRow = [
   feedUrl: string,
   subscribedAt: number,
   sequence: number,
-  title: string,
-  folders: string,
+  title: string | null,
+  folders: string | null,
 ];
 type RemovalRow = [id: Uint8Array, feedUrl: string, addedSequence: number, sequence: number];
 

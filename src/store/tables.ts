@@ -1,5 +1,5 @@
-/** A stored value, independent of the engine: number, text, 16-byte key as hexadecimal digits, or bytes. */
-export type Value = number | string | Uint8Array;
+/** A stored value, independent of the engine: number, text, 16-byte key as hexadecimal digits, bytes, or null. */
+export type Value = number | string | Uint8Array | null;
 export type Row = readonly Value[];
 
 export interface Table {
