@@ -149,7 +149,8 @@ test("access: same id and feed in two lists → independent, nothing shared", as
   assert.equal((await look(eve)).total, 0);
   // The same words as for the one who was first: nothing tells that somebody has them already.
   const second = await post(eve, id, feed);
-  assert.equal(second.bytes, first.bytes);
+  const withoutStates = (bytes: string) => bytes.replaceAll(/(?<=")A[\w-]{35}(?=")/g, "state");
+  assert.equal(withoutStates(second.bytes), withoutStates(first.bytes));
   for (const who of [dan, eve]) {
     assert.equal((await post(who, id, "https://feeds.example/another")).status, 409);
     assert.equal((await post(who, newId(), feed)).status, 409);

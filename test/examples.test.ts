@@ -119,8 +119,9 @@ for (const kind of ["alone", "shared"] as const) {
         JSON.parse(added)["atomic:results"].map(({ data }: { data: { id: string } }) => data.id),
         FEEDS.map(guid),
       );
-      assert.equal(JSON.parse(listed).meta.total, 2);
-      assert.equal(JSON.parse(removed).meta.state_before, JSON.parse(listed).meta.state);
+      const { total, state } = JSON.parse(listed).meta;
+      assert.equal(total, 2);
+      assert.equal(JSON.parse(removed).meta.state_before, state);
       assert.deepEqual(rest, []);
       assert.deepEqual(await listOf(place), [FEEDS[1]]);
     }

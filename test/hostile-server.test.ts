@@ -241,7 +241,10 @@ describe("command line with a hostile server", () => {
   });
 
   test("remove: control characters in a feed URL → replaced in prompt and output", async () => {
-    const url = await serve({ ...LIST, [`/v1/subscriptions/${resource(1).id}`]: "" });
+    const url = await serve({
+      [`/v1/subscriptions/${resource(1).id}`]: JSON.stringify({ data: resource(1, FEED) }),
+      "/v1/operations": JSON.stringify({ "atomic:results": [{ data: null }] }),
+    });
     for (const options of [[], ["--yes"]]) {
       const { stderr } = await run(["remove", resource(1).id, "--server", url, ...options]);
       assert.match(stderr, /https:\/\/a\.example\/�\[2J/);

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startPostgres } from "../../test/support/postgres.ts";
+import { databaseOf, open, USER } from "../../test/support/postgres-stores.ts";
+import { changesSince } from "../changes.ts";
+import { positionAt } from "../subscriptions.ts";
+
+const server = await startPostgres();
+const LISTS = 100_000;
+
+test("plans: many lists and a long one → sequences and changes never scan a whole table", async () => {
+  const url = await server.database();
+  const name = databaseOf(url);
+  await (await open(url)).close();
+  await server.query(`insert into earmark.lists select n + 1000, 1, 1 from generate_series(1, ${LISTS}) as n`, name);
+  await server.query(`insert into earmark.lists values (${USER}, ${LISTS}, ${LISTS})`, name);
+  await server.query(
+    `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+     select ${USER}, n, gen_random_uuid(), gen_random_uuid(), 0, 0, 'https://feeds.example/' || n
+     from generate_series(1, ${LISTS}) as n`,
+    name,
+  );
+  await server.query("vacuum analyze earmark.lists", name);
+  await server.query("vacuum analyze earmark.subscriptions", name);
+  const read = async () => {
+    const [row] = await server.query(
+      `select sum(seq_scan) as scans, sum(seq_tup_read + idx_tup_fetch) as rows from pg_stat_user_tables
+       where relname in ('lists', 'subscriptions', 'removals')`,
+      name,
+    );
+    return { scans: Number(row?.["scans"]), rows: Number(row?.["rows"]) };
+  };
+  const before = await read();
+  const store = await open(url, { connections: 1 });
+  const users = Array.from({ length: 1_000 }, (_, index) => 1_001 + index * 97);
+  // Often enough for PostgreSQL to choose a plan that does not depend on the parameters.
+  for (let round = 0; round < 10; round += 1) {
+    assert.equal((await store.sequences(users)).filter((sequence) => sequence === 1).length, users.length);
+    assert.equal((await changesSince(store, USER, positionAt(LISTS - 100), 500))?.changed.length, 100);
+    assert.equal((await changesSince(store, USER, positionAt(LISTS), 500))?.changed.length, 0);
+  }
+  // A connection reports its statistics when it ends.
+  await store.close();
+  const { scans, rows } = await read();
+  assert.equal(scans - before.scans, 0);
+  const count = rows - before.rows;
+  assert.ok(count >= 1_000 && count < 10 * (1_000 + 100 + 20), `${count} rows read`);
+});
