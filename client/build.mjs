@@ -14,17 +14,27 @@ function build() {
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target);
   for (const name of readdirSync(source)) {
-    const code = stripTypeScriptTypes(readFileSync(new URL(name, source), "utf8"))
-      .replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.js"')
-      .replaceAll(/^ *(\/\/.*|\/\*\*(.|\n)*?\*\/)$/gm, "")
-      // Erased types leave their spaces behind. No string of the client contains a line break or several spaces.
-      .replaceAll(/^ +| +(?=[ ,;)\n])/gm, "")
-      .replaceAll(/(?<=\d)_(?=\d)/g, "")
-      .replaceAll(/\n{2,}/g, "\n")
-      .replaceAll(/,\n(?=[)\]}])|(?<=[([{,])\n/g, "");
+    const code = stripTypeScriptTypes(readFileSync(new URL(name, source), "utf8"));
     const isOnlyTypes = !/^export /m.test(code);
-    if (!isOnlyTypes) writeFileSync(new URL(name.replace(/\.ts$/, ".js"), target), code);
+    if (!isOnlyTypes) writeFileSync(new URL(name.replace(/\.ts$/, ".js"), target), compact(code));
   }
+}
+
+/**
+ * Removes comments, and white space beside punctuation, which needs the semicolons that the formatter writes. Strings,
+ * templates and regular expressions stay as they are; a template must not contain another.
+ */
+function compact(code) {
+  const literal =
+    /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|(?<=[(,=!?:] ?)\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n[])+\//;
+  const comment = /\/\/.*\s*|\/\*\*(?:.|\n)*?\*\/\s*/;
+  const mark = /\s*([=<>!&|?:,;(){}[\]])\s*/;
+  return code
+    .replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.js"')
+    .replaceAll(
+      new RegExp(`(${literal.source})|(${comment.source})|${mark.source}|\\s+`, "g"),
+      (_, literal, comment, mark) => literal ?? mark ?? (comment ? "" : " "),
+    );
 }
 
 function buildWithBundledNode() {

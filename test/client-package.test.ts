@@ -76,7 +76,7 @@ console.log(me.name, me.limits.operationsPerMinute ?? 0);
 try {
   await createClient({ url }).me();
 } catch (error) {
-  if (error instanceof EarmarkError) console.log(error.status, error.code, error.errors.length, error.retryAfter);
+  if (error instanceof EarmarkError) console.log(error.message, error.code, error.errors.length, error.retryAfter);
   else if (error instanceof NetworkError) console.log(error.cause);
 }
 `;
@@ -163,7 +163,7 @@ test("package: installed in a strict project → compiles, and runs on every Nod
       "undefined 1",
       "https://feeds.example/weekly Weekly News/Tech",
       `${name} 1000000`,
-      "401 unauthenticated 1 undefined",
+      "401 Unauthorized: Authentication required: send a token as `Authorization: Bearer <token>`. unauthenticated 1 undefined",
       "",
     ]);
   }

@@ -152,12 +152,16 @@ describe("client with a hostile server", () => {
   });
 
   test("client: limits that are not numbers → each feed is sent once", async () => {
-    for (const limits of [{}, { operations_per_request: "many", body_bytes: null }, { operations_per_request: -5 }]) {
+    for (const [limits, wanted] of [
+      [{}, 2],
+      [{ operations_per_request: "many", body_bytes: null }, 4],
+      [{ operations_per_request: -5 }, 4],
+    ] as const) {
       const { client, requests } = clientOf((path) =>
         path === "/v1/me" ? me(limits) : JSON.stringify({ "atomic:results": [{ data: resource(1) }] }),
       );
       const results = await client.subscribe(["https://a.example/1", "https://a.example/2", "https://a.example/3"]);
-      assert.deepEqual([results.length, requests()], [3, 4]);
+      assert.deepEqual([results.length, requests()], [3, wanted]);
     }
   });
 
@@ -228,7 +232,10 @@ describe("command line with a hostile server", () => {
   });
 
   test("remove: control characters in a feed URL → replaced in prompt and output", async () => {
-    const url = await serve({ ...LIST, [`/v1/subscriptions/${resource(1).id}`]: "" });
+    const url = await serve({
+      [`/v1/subscriptions/${resource(1).id}`]: JSON.stringify({ data: resource(1, FEED) }),
+      "/v1/operations": JSON.stringify({ "atomic:results": [{ data: null }] }),
+    });
     for (const options of [[], ["--yes"]]) {
       const { stderr } = await runHere(["remove", resource(1).id, "--server", url, ...options]);
       assert.match(stderr, /https:\/\/a\.example\/�\[2J/);

@@ -108,7 +108,8 @@ export class EarmarkError extends Error {
   declare readonly retryAfter: number | undefined;
 
   constructor({ status, code, title, detail }: ErrorObject, errors: readonly ErrorObject[] = [], retryAfter?: number) {
-    super(`${status} ${title}${detail ? `: ${detail}` : ""}`);
+    const reason = detail ? `: ${detail}` : "";
+    super(`${status} ${title}${reason}`);
     Object.assign(this, { status, code, title, detail, errors, retryAfter });
   }
 }

@@ -84,9 +84,8 @@ async function* readEvents(
 }
 
 function readEvent(text: string): StreamEvent {
-  const field = (name: string) => new RegExp(`^${name}: ?(.*)$`, "m").exec(text)?.[1];
-  const retry = Number(field("retry")) || undefined;
-  if (field("event") !== "state") return { retry };
-  const { subscriptions: state } = JSON.parse(field("data") ?? "{}");
+  const retry = Number(/^retry: ?(\d+)$/m.exec(text)?.[1]) || undefined;
+  if (!/^event: ?state$/m.test(text)) return { retry };
+  const { subscriptions: state } = JSON.parse(/^data: ?(.*)$/m.exec(text)?.[1] ?? "");
   return { state: typeof state === "string" ? state : undefined, retry };
 }
