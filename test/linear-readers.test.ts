@@ -21,6 +21,7 @@ import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
 import {
+  readChangesQuery,
   readFieldsQuery,
   readImportQuery,
   readListQuery,
@@ -234,6 +235,7 @@ const READERS: readonly Reader[] = [
   ]),
   plain("requireAccept", HEADERS, (text) => requireAccept(text, ATOMIC), MEDIA),
   plain("requireContentType", HEADERS, (text) => requireContentType(text, ATOMIC), MEDIA),
+  plain("readChangesQuery", HEADERS, readChangesQuery, QUERIES),
   plain("readListQuery", HEADERS, readListQuery, QUERIES),
   plain("readPageQuery", HEADERS, readPageQuery, QUERIES),
   plain("readFieldsQuery", HEADERS, readFieldsQuery, QUERIES),

@@ -4,6 +4,7 @@ import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
 import {
   type ListQuery,
+  readChangesQuery,
   readFieldsQuery,
   readImportQuery,
   readListQuery,
@@ -23,7 +24,8 @@ test("fuzz: any query → the page it asks for, or rejected for a documented rea
   fuzz(QUERIES, inputs(QUERIES), check));
 
 function check(input: string): void {
-  for (const read of [readPageQuery, readFieldsQuery, readImportQuery, requireNoQuery]) attempt(() => read(input));
+  for (const read of [readPageQuery, readChangesQuery, readFieldsQuery, readImportQuery, requireNoQuery])
+    attempt(() => read(input));
   const expected = readByTheBook(input);
   const read = attempt(() => readListQuery(input));
   if (typeof read === "string") {
