@@ -33,7 +33,7 @@ const seen = new Map<string, Set<number>>();
 async function run({ call }: TestServer, basePath: string, cases: readonly Case[]): Promise<void> {
   for (const [name, status, headers, body, path] of cases) {
     const [method = "", template = ""] = name.split(" ");
-    const target = basePath + (path ?? template.replace("{id}", newId()));
+    const target = basePath + (path ?? template.replace(/\{\w+\}/, newId()));
     const answer = await call(method, target, { headers, ...(body === undefined ? {} : { body }) });
     assert.equal(answer.status, status, `${name} ${path ?? ""} ${answer.text}`);
     const statuses = seen.get(name) ?? new Set();
@@ -259,6 +259,59 @@ test("responses: with accounts → as documented", async () => {
   ]);
 });
 
+test("responses: devices, episode actions and app logins → as documented", async () => {
+  const server = await startServer(WITH_ACCOUNTS);
+  const ann = await signUp(server.port, "ann", "correct horse battery", fromElsewhere());
+  const { token } = await newToken(server.port, ann, { label: "write", scope: "write" });
+  const app = { Authorization: `Basic ${btoa(`ann:${token}`)}` };
+  const upload = (path: string, body: unknown) =>
+    server.call("POST", BASE_PATH + path, { headers: app, body: JSON.stringify(body) });
+  await upload("/api/2/devices/ann/phone.json", { caption: "Phone" });
+  const episode = { podcast: "https://a.example/", episode: "https://a.example/1", action: "play", position: 1 };
+  await upload("/api/2/episodes/ann.json", [episode]);
+  const newLogin = async () => {
+    const { json } = await server.call("POST", `${BASE_PATH}/index.php/login/v2`);
+    return `/v1/app-logins/${String(json.login).split("=")[1]}`;
+  };
+  const session = { Cookie: ann.cookie };
+  const typed = { ...session, "Content-Type": PLAIN };
+  const html = { ...session, Accept: "text/html" };
+  const [phone, login] = ["/v1/devices/phone", "/v1/app-logins/{token}"];
+  const device = (attributes: object) => one("device", { id: "phone", attributes });
+  const [pending, denied] = [await newLogin(), await newLogin()];
+  const allow = one("app-login", { attributes: { label: "Phone" } });
+  await run(server, BASE_PATH, [
+    ...["/v1/devices", "/v1/episode-actions", "/v1/devices/{device}"].flatMap((path): Case[] => {
+      const target = path.replace("{device}", "phone");
+      return [
+        [`GET ${path}`, 200, session, undefined, target],
+        [`GET ${path}`, 400, session, undefined, `${target}?x`],
+        [`GET ${path}`, 406, html, undefined, target],
+      ];
+    }),
+    ["GET /v1/devices/{device}", 404, session],
+    ["PATCH /v1/devices/{device}", 200, typed, device({ caption: "My phone" }), phone],
+    ["PATCH /v1/devices/{device}", 404, typed, one("device", { attributes: { caption: "x" } })],
+    ["PATCH /v1/devices/{device}", 422, typed, device({ caption: "" }), phone],
+    ...invalidDocuments("PATCH /v1/devices/{device}", typed),
+    ["DELETE /v1/devices/{device}", 400, session, undefined, `${phone}?x`],
+    ["DELETE /v1/devices/{device}", 406, html],
+    ["DELETE /v1/devices/{device}", 204, session, undefined, phone],
+    ["DELETE /v1/devices/{device}", 404, session, undefined, phone],
+    [`GET ${login}`, 200, session, undefined, pending],
+    ...(["GET", "DELETE"] as const).flatMap((method): Case[] => [
+      [`${method} ${login}`, 404, session],
+      [`${method} ${login}`, 400, session, undefined, `${pending}?x`],
+      [`${method} ${login}`, 406, html, undefined, pending],
+    ]),
+    [`POST ${login}`, 404, typed, allow],
+    [`POST ${login}`, 422, typed, one("app-login", { attributes: { label: "" } }), pending],
+    ...invalidDocuments(`POST ${login}`, typed),
+    [`POST ${login}`, 201, typed, allow, pending],
+    [`DELETE ${login}`, 204, session, undefined, denied],
+  ]);
+});
+
 test("responses: rate limits exceeded → as documented", async () => {
   const now = new Date();
   const server = await startServer({ ...WITH_ACCOUNTS, EARMARK_REQUESTS_PER_MINUTE: "1" }, () => now);
@@ -289,16 +342,17 @@ test("responses: all requests above → every documented status was seen", () =>
       .filter((status) => status !== "default" && !seen.get(name)?.has(Number(status)))
       .map((status) => `${name} ${status}`),
   );
-  // A failing database is the subject of other tests. The 401 needs an account that is deleted during its sign-up.
+  // A failing database is the subject of other tests. The 401 needs an account that is deleted during its sign-up, the 409
+  // a person who denies a thousand logins.
   const elsewhere = unseen.filter((text) => !text.endsWith(" 503"));
-  assert.deepEqual(elsewhere, ["POST /v1/accounts 401"]);
+  assert.deepEqual(elsewhere, ["POST /v1/accounts 401", "DELETE /v1/app-logins/{token} 409"]);
 });
 
 test("responses: undocumented paths and methods → 404 and 405", async () => {
   const { call } = await startServer(WITH_ACCOUNTS);
   for (const path of Object.keys(DOCUMENT.paths))
     for (const method of ["PUT", "OPTIONS", "TRACE"])
-      assert.equal((await call(method, BASE_PATH + path.replace("{id}", newId()))).status, 405, `${method} ${path}`);
+      assert.equal((await call(method, BASE_PATH + path.replace(/\{\w+\}/, newId()))).status, 405, `${method} ${path}`);
   for (const path of ["/v1", "/v1/subscriptions/", "/v2/operations", "/docs/"])
     for (const method of ["GET", "POST", "HEAD"]) assert.equal((await call(method, path)).status, 404, path);
 });
