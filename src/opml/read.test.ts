@@ -171,7 +171,7 @@ const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string
 for (const [name, [body, ...expected]] of Object.entries(cases))
   test(`OPML: ${name} → read as intended`, () => assert.deepEqual(addresses(file(body)), expected));
 
-test("opml: line breaks in an attribute → one space each", () => {
+test("OPML: line breaks in an attribute → one space each", () => {
   const [entry] = readOpml(Buffer.from(file('<outline text="\r\na\nb\r\nc\td&#10;e " xmlUrl="a"/>')));
   assert.equal(entry?.title, "a b c d e");
 });
@@ -300,7 +300,7 @@ test("OPML: random bytes → feeds or NotOpml", () => {
   );
 });
 
-test("opml: a wrapper called feeds → no folder; beside other feeds → a folder", () => {
+test("OPML: a wrapper called feeds → no folder; beside other feeds → a folder", () => {
   const inside = `<outline text="Feeds">${outline("https://a.example/1")}</outline>`;
   const foldersOf = (body: string) => readOpml(Buffer.from(file(body))).map(({ folders }) => folders);
   assert.deepEqual(foldersOf(inside), [undefined]);
@@ -308,7 +308,7 @@ test("opml: a wrapper called feeds → no folder; beside other feeds → a folde
   assert.deepEqual(foldersOf(inside + outline("https://a.example/2")), [["Feeds"], undefined]);
 });
 
-test("opml: folders beyond the limits → the outermost", () => {
+test("OPML: folders beyond the limits → the outermost", () => {
   const deep = Array.from({ length: 12 }, (_, index) => `<outline text="${index}">`).join("");
   const [entry] = readOpml(Buffer.from(file(deep + outline("https://a.example/1"))));
   assert.deepEqual(entry?.folders, ["0/1/2/3/4/5/6/7"]);
@@ -317,7 +317,7 @@ test("opml: folders beyond the limits → the outermost", () => {
   assert.equal(tagged?.folders?.length, 20);
 });
 
-test("opml: unclosed and stray tags → folders as far as they are clear", () => {
+test("OPML: unclosed and stray tags → folders as far as they are clear", () => {
   const body = `</outline><outline text="a">${outline("https://a.example/1")}<b></outline></outline>${outline("https://a.example/2")}`;
   assert.deepEqual(
     readOpml(Buffer.from(file(body))).map(({ folders }) => folders),
