@@ -3,7 +3,6 @@ import {
   type ActionPage,
   type AppStore,
   type Client,
-  type Device,
   isDeviceId,
   MAX_DEVICES,
   type Settlement,
@@ -15,11 +14,12 @@ import {
   type KeyedAction,
   looseFeed,
   readAction,
+  rememberFeeds,
   type StoredAction,
   type UploadedAction,
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import { readDraft } from "./imports.ts";
+import { type FeedUpload, readDraft, readUpload } from "./imports.ts";
 import {
   type Caller,
   type Change,
@@ -37,8 +37,9 @@ import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
-  /** Feed URLs as they are stored. */
-  readonly add: readonly string[];
+  /** Feed URLs as they are stored. Like actions, more than a page of them are read as they are needed. */
+  readonly pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
+  readonly isLong: boolean;
   /** Every spelling in which a client may know the removed feeds. */
   readonly remove: readonly string[];
   readonly timestamp: number;
@@ -60,6 +61,8 @@ export interface Uploaded {
 
 /** How many rows are read or written at a time, so that others get their turn. */
 const BATCH = 1_000;
+/** Rows with feed URLs, which may be long. */
+const FEED_BATCH = 200;
 /** Spellings of one feed that are recorded. */
 const MAX_SPELLINGS_PER_FEED = 100;
 /** How stale a device's `syncedAt` may be. */
@@ -81,29 +84,37 @@ export class AppSync {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, since);
     const { from, known } = startOf(state, since);
-    const { add, removals } = await this.#readChanges(user, from, state.sequence, since > 0);
+    const covered = state.sequence;
+    const isLong = covered - from > BATCH;
+    const [add, removals]: [string[], Removed[]] = [[], []];
+    if (since > 0 || !isLong) {
+      for await (const page of this.#changes(user, from, covered, since > 0)) {
+        removals.push(...page.removals);
+        if (!isLong) add.push(...page.add);
+      }
+    }
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
-    const progress = { since, from, covered: state.sequence };
-    const settlement = { kind: "feeds", client, progress, spellings: outdated } as const;
-    return { add, remove, timestamp: await this.#settle(caller, settlement, state, at) };
+    const settlement = { kind: "feeds", client, progress: { since, from, covered }, spellings: outdated } as const;
+    const timestamp = await this.#settle(caller, settlement, state, at);
+    return { pages: isLong ? this.#addedUrls(user, from, covered) : [add], isLong, remove, timestamp };
   }
 
-  async #readChanges(user: UserId, from: number, upTo: number, withRemovals: boolean) {
-    const add: string[] = [];
-    const removals: Removed[] = [];
+  async *#addedUrls(user: UserId, from: number, upTo: number): AsyncGenerator<readonly string[]> {
+    for await (const { add } of this.#changes(user, from, upTo, false)) yield add;
+  }
+
+  /** What changed after one number up to another. */
+  async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
       const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
-      const rows = await this.#store.changeRows(user, position, BATCH);
+      const rows = await this.#store.changeRows(user, position, FEED_BATCH);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
-      const page = all.slice(0, BATCH).filter(({ sequence }) => sequence <= upTo);
-      for (const row of page) {
-        if ("item" in row) add.push(row.item.feedUrl);
-        else removals.push(row);
-      }
-      after = all.length > BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+      const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
+      const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+      yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
+      after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
       if (after < upTo) await setImmediate();
     }
-    return { add, removals };
   }
 
   /**
@@ -268,7 +279,7 @@ export class AppSync {
 
   /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */
   async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
-    const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
+    const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
     for await (const some of this.#actions(user, 0, sequence, undefined)) {
       await requireAccess?.();
       yield some;
@@ -302,8 +313,9 @@ export class AppSync {
   async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
+    const feedOf = rememberFeeds();
     for (const upload of uploads) {
-      const action = readAction(upload, at);
+      const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
         const sent = upload[member];
         if (action !== undefined && action[member] !== sent) rewritten.set(sent, action[member]);
@@ -326,7 +338,7 @@ export class AppSync {
     return { timestamp, rewritten: [...rewritten] };
   }
 
-  devices(user: UserId): Promise<readonly Device[]> {
+  devices(user: UserId) {
     return this.#store.apps.devices(user);
   }
 
@@ -380,17 +392,3 @@ type Removed = ChangeRows["removals"][number];
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
-const NO_CLIENT: Client = { key: "", device: undefined };
-
-/** A feed URL that an app has sent; without a feed if it is invalid. */
-interface FeedUpload {
-  readonly sent: string;
-  readonly url: string;
-  readonly feed: string | undefined;
-}
-
-function readUpload(sent: string): FeedUpload {
-  const url = sent.trim();
-  const reading = readFeedUrl(url);
-  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
-}

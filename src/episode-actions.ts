@@ -49,12 +49,12 @@ export const MAX_GUID = 1_024;
 const MAX_AHEAD_MS = 5 * 60_000;
 const MAX_SECONDS = 2 ** 31 - 1;
 
-/** The action as it is stored; undefined if it cannot be used. */
-export function readAction(upload: UploadedAction, at: Date): KeyedAction | undefined {
+/** The action as it is stored; undefined if it cannot be used. `feedOf` may remember the feeds of URLs. */
+export function readAction(upload: UploadedAction, at: Date, feedOf = looseFeed): KeyedAction | undefined {
   const { kind, device, guid } = upload;
   const podcast = upload.podcast.trim();
   const episode = upload.episode.trim();
-  const feed = looseFeed(podcast);
+  const feed = feedOf(podcast);
   if (feed === undefined || !isMediaUrl(episode)) return undefined;
   if (guid !== undefined && (guid.length > MAX_GUID || !isStorable(guid))) return undefined;
   const progress = readProgress(upload);
@@ -142,6 +142,15 @@ const MEMBERS = ["position", "started", "total", "device", "guid", "podcast"] as
 export function looseFeed(url: string): string | undefined {
   const reading = readFeedUrl(url.trim().replaceAll(/\s/g, encodeURIComponent));
   return "feed" in reading ? percentDecode(reading.feed) : undefined;
+}
+
+/** The same for many URLs, most of which occur again. */
+export function rememberFeeds(): typeof looseFeed {
+  const feeds = new Map<string, string | undefined>();
+  return (url) => {
+    if (!feeds.has(url)) feeds.set(url, looseFeed(url));
+    return feeds.get(url);
+  };
 }
 
 /** Leaves what is not valid UTF-8 as it is. */

@@ -90,6 +90,19 @@ export function readDraft(feedUrl: string, details: Details = {}): Draft | Inval
   return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
 }
 
+/** A feed URL that an app has sent; without a feed if it is invalid. */
+export interface FeedUpload {
+  readonly sent: string;
+  readonly url: string;
+  readonly feed: string | undefined;
+}
+
+export function readUpload(sent: string): FeedUpload {
+  const url = sent.trim();
+  const reading = readFeedUrl(url);
+  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
+}
+
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
   const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
   if (isInvalid(outcome)) return refused(outcome.error);

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
 import { type ClientOptions, createClient, EarmarkError } from "../client/src/index.ts";
-import { failureOf, listen } from "./support/client.ts";
+import { failureOf } from "./support/client.ts";
+import { listen } from "./support/listen.ts";
 
 const STREAM = { "Content-Type": "text/event-stream" };
 const event = (state: string) => `event: state\nid: ${state}\ndata: ${JSON.stringify({ subscriptions: state })}\n\n`;

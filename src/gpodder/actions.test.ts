@@ -128,7 +128,7 @@ test("actions: no guid, device or numbers → no such members", async () => {
 
 test("actions: none or several pages → one array", async () => {
   assert.equal(await writeAll(), '{"actions":[],"timestamp":1800000000}');
-  const { actions } = JSON.parse(await writeAll([STORED, STORED], [STORED]));
+  const { actions } = JSON.parse(await writeAll([], [STORED, STORED], [], [STORED]));
   assert.equal(actions.length, 3);
 });
 

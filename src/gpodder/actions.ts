@@ -66,6 +66,7 @@ export async function* writeActions(
   yield '{"actions":[';
   let separator = "";
   for await (const actions of pages) {
+    if (actions.length === 0) continue;
     yield separator + actions.map((action) => JSON.stringify(write(action))).join();
     separator = ",";
   }

@@ -48,8 +48,10 @@ test("feeds: the same URL added and removed → refused", () => {
   requireNoContradiction({ add: [A], remove: [B, `${A}/`] });
 });
 
-test("feeds: responses → every member is there", () => {
-  assert.equal(writeFeedChanges({ add: [], remove: [] }, 5), '{"add":[],"remove":[],"timestamp":5}');
+test("feeds: responses → every member is there", async () => {
+  const write = (...pages: string[][]) => textOf(writeFeedChanges(pages, [B], 5));
+  assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
+  assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
   assert.equal(writeUploaded(5, [["bad", ""]]), '{"timestamp":5,"update_urls":[["bad",""]]}');
 });
 

@@ -35,8 +35,20 @@ export function requireNoContradiction({ add, remove }: ChangedFeeds): void {
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
 }
 
-export function writeFeedChanges({ add, remove }: ChangedFeeds, timestamp: number): string {
-  return JSON.stringify({ add, remove, timestamp });
+/** The pieces of a response with changes; `pages` are the feeds that were added. */
+export async function* writeFeedChanges(
+  pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
+  remove: readonly string[],
+  timestamp: number,
+): AsyncGenerator<string> {
+  yield '{"add":[';
+  let separator = "";
+  for await (const urls of pages) {
+    if (urls.length === 0) continue;
+    yield separator + urls.map((url) => JSON.stringify(url)).join();
+    separator = ",";
+  }
+  yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
 }
 
 /** `rewritten` has pairs of a URL as it was sent and as it is stored, which is empty if it was ignored. */

@@ -124,8 +124,16 @@ function emptyRoutes(): Route[] {
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
-      const { timestamp, ...changes } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      await respondCompressed(request, response, dialect, writeFeedChanges(changes, timestamp));
+      const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
+      const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      if (isLong) {
+        admitTransfer(request);
+        await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
+        return;
+      }
+      let document = "";
+      for await (const piece of pieces) document += piece;
+      await respondCompressed(request, response, dialect, document);
     },
 
     async changeFeeds(call: Call): Promise<void> {
@@ -160,7 +168,10 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
 }
 
 /** Ends when access is revoked. */
-async function* whileAllowed<Page>({ requireAccess }: Principal, pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+async function* whileAllowed<Page>(
+  { requireAccess }: Principal,
+  pages: AsyncIterable<Page> | Iterable<Page>,
+): AsyncGenerator<Page> {
   for await (const page of pages) {
     await requireAccess();
     yield page;

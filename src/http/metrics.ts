@@ -4,6 +4,8 @@ export interface Metrics {
   readonly contentType: string;
   collect(): Promise<string>;
   observeRequest(method: string, route: string, status: number, seconds: number): void;
+  /** Counts a request of a podcast app. */
+  countAppRequest(userAgent: string | undefined, status: number): void;
   /** Outcome N is that of operation N. One without `refused` is a success. */
   countOutcomes(
     operations: readonly (object | { readonly kind: keyof typeof SUCCESSES })[],
@@ -18,6 +20,18 @@ export interface Metrics {
 
 const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
 
+/** Apps that are counted by name: anyone can send any User-Agent, and a metric must not have any number of labels. */
+const APPS = [
+  ...["AntennaPod", "Kasts", "gPodder", "Cardo", "Podcini", "Music Assistant", "PinePods", "YourPods", "Kodi"],
+  "GNOME Podcasts",
+];
+
+export function appNamed(userAgent: string | undefined): string {
+  const compact = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, "");
+  const agent = compact((userAgent ?? "").slice(0, 200));
+  return APPS.find((name) => agent.includes(compact(name))) ?? "other";
+}
+
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export function createMetrics(): Metrics {
@@ -29,6 +43,12 @@ export function createMetrics(): Metrics {
     help: "Time from the request headers to the end of the response, in seconds.",
     labelNames: ["method", "route", "status"],
     buckets: SECONDS,
+    registers,
+  });
+  const appRequests = new Counter({
+    name: "earmark_app_requests_total",
+    help: "Requests of podcast apps, by app and result.",
+    labelNames: ["app", "result"],
     registers,
   });
   const operations = new Counter({
@@ -59,6 +79,10 @@ export function createMetrics(): Metrics {
         if ("refused" in outcome) operations.labels(outcome.refused).inc();
         else if (operation !== undefined && "kind" in operation) operations.labels(SUCCESSES[operation.kind]).inc();
       }
+    },
+    countAppRequest(userAgent, status) {
+      const result = status < 400 ? "ok" : status < 500 ? "refused" : "failed";
+      appRequests.labels(appNamed(userAgent), result).inc();
     },
     observeCommit(count, seconds) {
       commits.observe(seconds);

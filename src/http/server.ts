@@ -146,6 +146,7 @@ export function createServer(options: ServerOptions): Server {
     const { statusCode: status, writableFinished } = response;
     const route = match?.resource.path ?? "none";
     metrics?.observeRequest(method, route, status, ms / 1000);
+    if (match?.resource.dialect.app !== undefined) metrics?.countAppRequest(request.headers["user-agent"], status);
     const line = { reqId: request.id, method, route, status, ms };
     if (isSlow) slowRequests.add(line, status < 400 && writableFinished);
     else if (isVerbose) log.debug(line, "request");

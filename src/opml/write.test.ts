@@ -48,11 +48,11 @@ const APPS: Readonly<Record<string, readonly Entry[]>> = {
 };
 
 for (const [app, expected] of Object.entries(APPS)) {
-  test(`opml: a file in the style of ${app} → its titles and folders`, () => {
+  test(`OPML: a file in the style of ${app} → its titles and folders`, () => {
     assert.deepEqual(imported(fixture(app)), expected);
   });
 
-  test(`opml: a file in the style of ${app}, exported and imported again → the same document`, async () => {
+  test(`OPML: a file in the style of ${app}, exported and imported again → the same document`, async () => {
     const first = await writeFile(imported(fixture(app)));
     assert.equal(await writeFile(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
@@ -61,7 +61,7 @@ for (const [app, expected] of Object.entries(APPS)) {
   });
 }
 
-test("opml: export → feeds without a folder first, then each folder with its own", async () => {
+test("OPML: export → feeds without a folder first, then each folder with its own", async () => {
   const text = await writeFile([
     feed("1", "One", "B/C", "D, E 100%"),
     feed("2"),
@@ -89,14 +89,14 @@ test("opml: export → feeds without a folder first, then each folder with its o
   );
 });
 
-test("opml: a user's own folder called feeds that has everything → stays", async () => {
+test("OPML: a user's own folder called feeds that has everything → stays", async () => {
   for (const folder of ["feeds", "Feeds/Sub"]) {
     const entries = [feed("1", "One", folder), feed("2", "Two", folder, "x")];
     assert.deepEqual(imported(await writeFile(entries)), entries);
   }
 });
 
-test("opml: more than 1,000 folders → all of them kept, the rest as categories", async () => {
+test("OPML: more than 1,000 folders → all of them kept, the rest as categories", async () => {
   const entries = Array.from({ length: 1_500 }, (_, index) => feed(String(index), `t${index}`, `f${index}`));
   const again = imported(await writeFile(entries));
   assert.deepEqual(
@@ -105,7 +105,7 @@ test("opml: more than 1,000 folders → all of them kept, the rest as categories
   );
 });
 
-test("opml: a list of any titles and folders → the same list from the file, and the same file from that", async () => {
+test("OPML: a list of any titles and folders → the same list from the file, and the same file from that", async () => {
   const character = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
     fc.constantFrom(
@@ -161,12 +161,12 @@ test("opml: a list of any titles and folders → the same list from the file, an
   );
 });
 
-test("opml: 20 folders of 300 characters that XML escapes → all read again", async () => {
+test("OPML: 20 folders of 300 characters that XML escapes → all read again", async () => {
   const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
   assert.deepEqual(imported(await writeFile([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });
 
-test("opml: characters that XML forbids → replaced, and the file is the same after an import", async () => {
+test("OPML: characters that XML forbids → replaced, and the file is the same after an import", async () => {
   const text = await writeFile([feed("\ufffe", "\uffff", "\ufffe")]);
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
   assert.deepEqual(imported(text), [feed("\ufffd", "\ufffd", "\ufffd")]);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { collect } from "../../test/support/app-clients.ts";
 import type { Store } from "../account-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
@@ -98,9 +99,7 @@ export function describeAppAccess(engine: string, store: Store): void {
       const many = Array.from({ length: 2_500 }, (_, index) => play(String(index)));
       await sync.addActions(asUser(user), PHONE, many, NOW);
       const { pages } = await sync.actionsSince(asUser(user), PHONE, 0, undefined, NOW);
-      let count = 0;
-      for await (const page of pages) count += page.length;
-      assert.equal(count, 2_501);
+      assert.equal((await collect(pages)).length, 2_501);
       assert.equal(await accounts.delete(asUser(user), NOW), true);
       await assert.rejects(sync.addActions(asUser(user), PHONE, [play("x")], NOW), AccessRevoked);
       await assert.rejects(sync.feedsSince(asUser(user), PHONE, 0, NOW), AccessRevoked);

@@ -1,7 +1,8 @@
+import { collect } from "../../test/support/app-clients.ts";
 import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
-import type { EpisodeAction, UploadedAction } from "../episode-actions.ts";
+import type { UploadedAction } from "../episode-actions.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 export const START = Date.parse("2026-01-02T03:04:05.678Z");
@@ -40,12 +41,13 @@ export function createAppContext(store: Store) {
     sync.changeFeeds(asUser(user), client, { add: urls, remove: [] }, at());
   const remove = (user: UserId, client: Client, ...urls: string[]) =>
     sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
-  const feeds = (user: UserId, client: Client, since: number) => sync.feedsSince(asUser(user), client, since, at());
+  const feeds = async (user: UserId, client: Client, since: number) => {
+    const { pages, ...changes } = await sync.feedsSince(asUser(user), client, since, at());
+    return { ...changes, add: await collect(pages) };
+  };
   const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
     const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());
-    const all: EpisodeAction[] = [];
-    for await (const page of pages) all.push(...page);
-    return { actions: all, timestamp };
+    return { actions: await collect(pages), timestamp };
   };
   const upload = (user: UserId, client: Client, ...some: UploadedAction[]) =>
     sync.addActions(asUser(user), client, some, at());

@@ -1,9 +1,18 @@
 import type { AppSync } from "../../src/app-sync.ts";
-import type { EpisodeAction, UploadedAction } from "../../src/episode-actions.ts";
+import type { UploadedAction } from "../../src/episode-actions.ts";
 import { asUser, type UserId } from "../../src/subscriptions.ts";
 
 /** What clients use of a server. */
 export type SyncServer = Pick<AppSync, "feedsSince" | "changeFeeds" | "actionsSince" | "addActions">;
+
+/** The items of all pages. */
+export async function collect<Item>(
+  pages: AsyncIterable<readonly Item[]> | Iterable<readonly Item[]>,
+): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const page of pages) all.push(...page);
+  return all;
+}
 
 const HOUR_MS = 3_600_000;
 
@@ -129,8 +138,7 @@ export class AppClient {
     const isFirstHistory = this.#actionsSince === 0;
     const startedActions = this.#seconds;
     const { pages, timestamp } = await this.#getActions();
-    const actions: EpisodeAction[] = [];
-    for await (const page of pages) actions.push(...page);
+    const actions = await collect(pages);
     if (!isFirstHistory && isLost()) return;
     for (const { episode, position, actedAt } of actions) {
       const own = this.#plays.get(Number(episode.split("/").at(-1)));
@@ -153,8 +161,10 @@ export class AppClient {
     return { key: this.#key, device: this.#key };
   }
 
-  #getFeeds() {
-    return this.#server.feedsSince(asUser(this.#user), this.#client, this.#feedsSince, new Date(this.#now()));
+  async #getFeeds() {
+    const at = new Date(this.#now());
+    const { pages, ...changes } = await this.#server.feedsSince(asUser(this.#user), this.#client, this.#feedsSince, at);
+    return { ...changes, add: await collect(pages) };
   }
 
   #applyFeeds({ add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] }): void {
