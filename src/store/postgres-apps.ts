@@ -8,13 +8,13 @@ import {
   type DeviceType,
   MAX_CLIENTS,
   MAX_SPELLINGS,
-  type Settlement,
   type Spelling,
+  type SyncRecord,
 } from "../app-store.ts";
 import {
   type ActionKind,
   type ActionToWrite,
-  EVICTED_SPARE,
+  EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
@@ -97,7 +97,7 @@ export class PostgresApps implements AppStore {
     };
   }
 
-  settle(caller: Caller, { kind, client, progress, spellings, devices }: Settlement, at: Date): Promise<number> {
+  recordSync(caller: Caller, { kind, client, progress, spellings, devices }: SyncRecord, at: Date): Promise<number> {
     const { user } = caller;
     return this.#write(caller, at, async (connection) => {
       const done = "actions" in progress ? await addActions(connection, user, progress.actions) : progress;
@@ -373,7 +373,7 @@ async function evictActions(connection: Connection, user: UserId, last: number):
   await connection.query(
     `delete from earmark.episode_actions where user_id = $1 and sequence in (
        select sequence from earmark.episode_actions where user_id = $1 order by kind = 'play', sequence limit $2)`,
-    [user, count - MAX_ACTIONS + EVICTED_SPARE],
+    [user, count - MAX_ACTIONS + EXTRA_EVICTED],
   );
 }
 

@@ -11,12 +11,12 @@ import {
   MAX_CLIENTS,
   MAX_DEVICES,
   MAX_SPELLINGS,
-  type Settlement,
   type Spelling,
+  type SyncRecord,
 } from "../app-store.ts";
 import {
   type ActionKind,
-  EVICTED_SPARE,
+  EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
@@ -38,7 +38,7 @@ import { reading } from "./sqlite-file.ts";
 
 /** A change of what apps synchronize, as sent to the writer thread, which answers with a number. */
 export type AppChange =
-  | { readonly kind: "settle"; readonly settlement: Settlement }
+  | { readonly kind: "record-sync"; readonly record: SyncRecord }
   | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
@@ -131,7 +131,7 @@ export class AppWriter {
   }
 
   apply(user: UserId, change: AppChange, at: number): number {
-    if (change.kind === "settle") return this.#settle(user, change.settlement, at);
+    if (change.kind === "record-sync") return this.#recordSync(user, change.record, at);
     if (change.kind === "forget-device")
       return this.#statements.run("delete from devices where user_id = ? and id = ?", user, change.id);
     if (change.kind === "change-device") return this.#changeDevice(user, change.id, change.changes);
@@ -147,7 +147,7 @@ export class AppWriter {
     );
   }
 
-  #settle(user: UserId, { kind, client, progress, spellings, devices }: Settlement, at: number): number {
+  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: SyncRecord, at: number): number {
     const done = "actions" in progress ? this.#addActions(user, progress.actions) : progress;
     const seen = readSeen(this.#statements, user, kind, client);
     const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
@@ -249,7 +249,7 @@ export class AppWriter {
       `delete from episode_actions where user_id = ?1 and sequence in (
          select sequence from episode_actions where user_id = ?1 order by kind = 'play', sequence limit ?2)`,
       user,
-      count - MAX_ACTIONS + EVICTED_SPARE,
+      count - MAX_ACTIONS + EXTRA_EVICTED,
     );
   }
 
@@ -320,8 +320,8 @@ export class SqliteApps implements AppStore {
     return { sequence, seen, marks, deviceSyncedAt: device && new Date(device[0]) };
   }
 
-  settle(caller: Caller, settlement: Settlement, at: Date): Promise<number> {
-    return this.#write(caller, { kind: "settle", settlement }, at);
+  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
+    return this.#write(caller, { kind: "record-sync", record }, at);
   }
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
