@@ -27,7 +27,7 @@ export const OPTIONS = {
   distribute: ["", "Distribute the tables over a Citus cluster"],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 
-/** Options of every command. */
+/** Options that every command has. */
 export const COMMON_OPTIONS = ["env-file", "quiet", "help"] as const;
 
 export type OptionName = keyof typeof OPTIONS;
