@@ -1,7 +1,7 @@
 import type { ImportResult } from "../imports.ts";
 import { PLAIN } from "./media-type.ts";
 
-/** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
+/** The outcome of each feed, as the pieces of one document. Entry N is the outcome of feed N of the file. */
 export async function* writeImported(imported: readonly ImportResult[], dryRun: boolean): AsyncGenerator<string> {
   const count = (wanted: ImportResult["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
   const meta = {
