@@ -35,7 +35,7 @@ import { newId } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`account commands on ${engine}`, AT_ONCE, () => {
-    test("account commands: each of them → does what it says", async () => {
+    test("account commands: each command → has its effect", async () => {
       const database = await newDatabase();
       const added = await earmark(database, ["user", "add", "Ann", "--password-stdin"], { input: PASSWORD });
       assert.deepEqual([added.code, added.stdout], [0, ""]);
