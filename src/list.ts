@@ -38,7 +38,7 @@ export type KeyedChange<Key> =
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
-/** What an `Outcome` is made of. Additions are the bulk of all answers, and "added" is cheap to pass between threads. */
+/** What an `Outcome` is made of. Most changes are additions, and "added" is cheap to pass between threads. */
 export type Answer<Key> =
   | "added"
   | { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number }
@@ -92,7 +92,7 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   const same = list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { refused: "already-subscribed", existingId: same.id };
-  // Apps know feeds and no ids: for them another feed is a removal and an addition.
+  // Podcast apps have no ids: to them, a subscription with another feed is a removal and an addition.
   const isOtherFeed = same === undefined;
   if (isOtherFeed) {
     list.sequence += 1;
@@ -127,7 +127,7 @@ export class MemoryList implements List<string> {
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
   readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
-  /** Sequence numbers that are no item's place any more, or never were. */
+  /** Sequence numbers at which there is no item. */
   readonly unused: number[] = [];
   readonly #byId = new Map<string, Item<string>>();
   readonly #byFeed = new Map<string, Item<string>>();

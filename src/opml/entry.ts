@@ -1,10 +1,10 @@
-/** A feed as a file names it. */
+/** A feed in an OPML file. */
 export interface Entry {
   readonly feedUrl: string;
   readonly title: string | undefined;
 }
 
-/** The bytes are no OPML file that can be read, with the reason in words. */
+/** The file is not valid OPML. The message says why. */
 export class NotOpml extends Error {
   override readonly name = "NotOpml";
 }
