@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { AccessMatrix, startWithAccounts, withHead } from "../test/support/access.ts";
+import { startWithAccounts, withHead } from "../test/support/access.ts";
+import { AccessMatrix } from "../test/support/access-matrix.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { Findings, Proof, Run } from "./proof.ts";
 

@@ -3,13 +3,13 @@ import {
   type ActionPage,
   type AppStore,
   type Client,
-  type Device,
   isDeviceId,
   MAX_DEVICES,
   type Spelling,
   type SyncRecord,
 } from "./app-store.ts";
 import {
+  cacheFeeds,
   type EpisodeAction,
   isWebUrl,
   type KeyedAction,
@@ -87,11 +87,9 @@ export class AppSync {
     const isLong = covered - from > BATCH;
     const [add, removals]: [string[], Removed[]] = [[], []];
     if (since > 0 || !isLong) {
-      for await (const rows of this.#changes(user, from, covered, since > 0)) {
-        for (const row of rows) {
-          if (!("item" in row)) removals.push(row);
-          else if (!isLong) add.push(row.item.feedUrl);
-        }
+      for await (const page of this.#changes(user, from, covered, since > 0)) {
+        removals.push(...page.removals);
+        if (!isLong) add.push(...page.add);
       }
     }
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
@@ -101,22 +99,17 @@ export class AppSync {
   }
 
   async *#addedUrls(user: UserId, from: number, upTo: number): AsyncGenerator<readonly string[]> {
-    for await (const rows of this.#changes(user, from, upTo, false))
-      yield rows.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+    for await (const { add } of this.#changes(user, from, upTo, false)) yield add;
   }
 
-  /** The rows with sequence numbers from `from` (exclusive) to `upTo` (inclusive), in order. */
-  async *#changes(
-    user: UserId,
-    from: number,
-    upTo: number,
-    withRemovals: boolean,
-  ): AsyncGenerator<readonly ChangeRow[]> {
+  /** The changes with sequence numbers from `from` (exclusive) to `upTo` (inclusive). */
+  async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
       const rows = await this.#store.changeRows(user, after, FEED_BATCH, withRemovals);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
-      yield page;
+      const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+      yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
       after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
       if (after < upTo) await setImmediate();
     }
@@ -284,7 +277,7 @@ export class AppSync {
 
   /** All actions of a user, in the order of their uploads. `requireAccess` throws when access has ended. */
   async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
-    const { sequence } = await this.#store.apps.state(user, "actions", NO_CLIENT, 0);
+    const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
     for await (const actions of this.#actions(user, 0, sequence, undefined)) {
       await requireAccess?.();
       yield actions;
@@ -318,11 +311,7 @@ export class AppSync {
   async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
-    const feeds = new Map<string, string | undefined>();
-    const feedOf = (url: string) => {
-      if (!feeds.has(url)) feeds.set(url, looseFeed(url));
-      return feeds.get(url);
-    };
+    const feedOf = cacheFeeds();
     for (const upload of uploads) {
       const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
@@ -347,7 +336,7 @@ export class AppSync {
     return { timestamp, rewritten: [...rewritten] };
   }
 
-  devices(user: UserId): Promise<readonly Device[]> {
+  devices(user: UserId) {
     return this.#store.apps.devices(user);
   }
 
@@ -398,8 +387,6 @@ export class AppSync {
 }
 
 type Removed = ChangeRows["removals"][number];
-type ChangeRow = ChangeRows["changed"][number] | Removed;
 
 /** A number that no client has seen. */
 const UNSEEN = -1;
-const NO_CLIENT: Client = { key: "", device: undefined };

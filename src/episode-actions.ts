@@ -143,6 +143,15 @@ export function looseFeed(url: string): string | undefined {
   return "feed" in reading ? percentDecode(reading.feed) : undefined;
 }
 
+/** `looseFeed` with a cache, for many URLs most of which repeat. */
+export function cacheFeeds(): typeof looseFeed {
+  const feeds = new Map<string, string | undefined>();
+  return (url) => {
+    if (!feeds.has(url)) feeds.set(url, looseFeed(url));
+    return feeds.get(url);
+  };
+}
+
 /** Leaves invalid UTF-8 encoded. */
 function percentDecode(text: string): string {
   if (!text.includes("%")) return text;

@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { faultOfPassword, hashPassword, isPassword, TooManyPasswords } from "./passwords.ts";
 
 const PASSWORD = "correct horse battery staple";
+/** A hash of "password" that is cheap to verify. */
+const CHEAP = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
 test("hash: a password → PHC format, at least the OWASP cost", async () => {
   const hashed = await hashPassword(PASSWORD);
@@ -33,7 +35,7 @@ const FROM_OTHER_TOOLS: readonly (readonly [password: string, hash: string])[] =
   [PASSWORD, "$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$gy5SuVm5Z7Vw7keB9se9p87QGcomaseB/S2U1OhTsM0"],
   ["p\u00e4ssw\u00f6rd 🎧\0 ", "$argon2id$v=19$m=8192,t=3,p=2$ZWFybWFyay1zYWx0$vcA9Vpo8KOoBTJrvXAMedPo5TRA+iJ6K"],
   ["password", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
-  ["password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"],
+  ["password", CHEAP],
 ];
 for (const [password, hash] of FROM_OTHER_TOOLS) {
   test(`verify: hash of another implementation, ${hash.slice(0, 32)} → accepted`, async () => {
@@ -64,9 +66,12 @@ for (const [what, [one, other]] of Object.entries(SIMILAR)) {
     const hashed = await hashPassword(one);
     assert.equal(await isPassword(one, hashed), true);
     assert.equal(await isPassword(other, hashed), false);
-    assert.equal(await isPassword("", hashed), false);
   });
 }
+
+test("verify: an empty password → wrong", async () => {
+  assert.equal(await isPassword("", await hashPassword(PASSWORD)), false);
+});
 
 test("verify: no hash → wrong", async () => {
   for (const none of [undefined, ""])
@@ -76,14 +81,14 @@ test("verify: no hash → wrong", async () => {
 test("verify: no hash → takes as long as with one", async () => {
   const hashed = await hashPassword("another one");
   const took = new Map<string | undefined, number[]>([hashed, undefined, ""].map((hash) => [hash, []]));
-  for (let round = 0; round < 9; round += 1) {
+  for (let round = 0; round < 5; round += 1) {
     for (const [hash, all] of took) {
       const start = performance.now();
       await isPassword(PASSWORD, hash);
       all.push(performance.now() - start);
     }
   }
-  const [known = 0, unknown = 0, empty = 0] = [...took.values()].map((all) => all.toSorted((a, b) => a - b)[4]);
+  const [known = 0, unknown = 0, empty = 0] = [...took.values()].map((all) => all.toSorted((a, b) => a - b)[2]);
   for (const other of [unknown, empty])
     assert.ok(other > known / 3 && other < known * 3, `${other} ms instead of ${known} ms`);
 });
@@ -167,27 +172,25 @@ async function mostAtATime(work: () => Promise<void>): Promise<number> {
 }
 
 test("hashing: too many at once → two run, thirty wait, the others are refused", async () => {
-  const hashed = await hashPassword(PASSWORD);
-  const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? PASSWORD : `${PASSWORD}${index}`));
+  const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? "password" : `password ${index}`));
   const most = await mostAtATime(async () => {
-    const outcomes = await Promise.allSettled(attempts.map((password) => isPassword(password, hashed)));
+    const outcomes = await Promise.allSettled(attempts.map((password) => isPassword(password, CHEAP)));
     const refused = outcomes.filter(({ status }) => status === "rejected");
     assert.ok(refused.length > 0 && refused.length < 20, `${refused.length} refused`);
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.status === "rejected") assert.ok(outcome.reason instanceof TooManyPasswords);
-      else assert.equal(outcome.value, attempts[index] === PASSWORD);
+      else assert.equal(outcome.value, attempts[index] === "password");
     }
   });
   assert.ok(most <= 2, `${most} at a time`);
 
-  const again = await Promise.all(Array.from({ length: 20 }, () => isPassword(PASSWORD, hashed)));
+  const again = await Promise.all(Array.from({ length: 20 }, () => isPassword("password", CHEAP)));
   assert.ok(again.every(Boolean), "a refused attempt keeps no slot");
 });
 
 test("hashing: new attempts while others wait → still two at a time", async () => {
-  const hashed = await hashPassword(PASSWORD);
   const hashFourTimes = async () => {
-    for (let count = 0; count < 4; count += 1) assert.equal(await isPassword(PASSWORD, hashed), true);
+    for (let count = 0; count < 4; count += 1) assert.equal(await isPassword("password", CHEAP), true);
   };
   const most = await mostAtATime(async () => {
     await Promise.all(Array.from({ length: 6 }, hashFourTimes));
@@ -203,10 +206,9 @@ test("hashing: a failure → frees its slot", async () => {
 });
 
 test("hashing: a network that floods the queue → attempts of other networks succeed, and take turns with it", async () => {
-  const hashed = await hashPassword(PASSWORD);
   const order: string[] = [];
   const attempt = async (network: string) => {
-    const isRight = await isPassword(PASSWORD, hashed, network);
+    const isRight = await isPassword("password", CHEAP, network);
     order.push(network);
     return isRight;
   };
@@ -221,8 +223,7 @@ test("hashing: a network that floods the queue → attempts of other networks su
 });
 
 test("hashing: more waiting networks than slots → the newest are refused", async () => {
-  const hashed = await hashPassword(PASSWORD);
-  const attempts = Array.from({ length: 40 }, (_, index) => isPassword(PASSWORD, hashed, `network ${index}`));
+  const attempts = Array.from({ length: 40 }, (_, index) => isPassword("password", CHEAP, `network ${index}`));
   const outcomes = (await Promise.allSettled(attempts)).map(({ status }) => status);
   assert.deepEqual(outcomes, [...new Array(32).fill("fulfilled"), ...new Array(8).fill("rejected")]);
 });

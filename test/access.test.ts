@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Accounts } from "../src/accounts.ts";
 import {
-  AccessMatrix,
   bearer,
   bodyOf,
   cookie,
@@ -18,6 +17,7 @@ import {
   wayOf,
   withoutApps,
 } from "./support/access.ts";
+import { AccessMatrix } from "./support/access-matrix.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
@@ -25,7 +25,7 @@ const clocked = await startWithAccounts();
 const { server, clock } = clocked;
 const { port } = server;
 const accounts = new Accounts(server.store.accounts, { signUp: false });
-// Before the first test: when that has run, the server would be closed while the next are still being thought of.
+// Before the first test is registered: otherwise the server would be closed after it.
 const matrix = await AccessMatrix.open(clocked, ["ann", "bob"]);
 
 test("access: every route → covered by these tests with its access class", () => {
@@ -36,22 +36,28 @@ test("access: every route → covered by these tests with its access class", () 
   assert.deepEqual(found.toSorted(), known.toSorted());
 });
 
-for (const actor of matrix.names) {
-  for (const { method, path } of targetsOf(server.server.routes)) {
-    const { access } = wayOf(path, method);
-    test(`access: ${actor} sends ${method} ${path} → allowed with access "${access}", to ${actor}'s own data only`, () =>
-      matrix.tryWay(path, method, actor));
-  }
+/** Every route as each user. Routes that are open to everybody do not depend on the user. */
+const tries = targetsOf(server.server.routes).flatMap(({ method, path }) => {
+  const { access } = wayOf(path, method);
+  return (access === "open" ? matrix.names.slice(0, 1) : matrix.names).map((actor) => ({
+    actor,
+    method,
+    path,
+    access,
+  }));
+});
+
+for (const { actor, method, path, access } of tries) {
+  test(`access: ${actor} sends ${method} ${path} → allowed with access "${access}", to ${actor}'s own data only`, () =>
+    matrix.tryWay(path, method, actor));
 }
 
 test("access: every route → succeeded at least once for each user", (t) => {
-  const wanted = targetsOf(server.server.routes).flatMap(({ method, path }) =>
-    matrix.names.map((actor) => `${actor} ${method} ${path}`),
-  );
+  const wanted = tries.map(({ actor, method, path }) => `${actor} ${method} ${path}`);
   assert.deepEqual([...matrix.successes.keys()].toSorted(), wanted.toSorted());
   const done = [...matrix.successes.values()].reduce((sum, count) => sum + count, 0);
-  t.diagnostic(`${matrix.requests} requests, ${done} of them carried out`);
-  assert.ok(matrix.requests > 2_500, `${matrix.requests} requests`);
+  t.diagnostic(`${matrix.requests} requests, ${done} of them successful`);
+  assert.ok(matrix.requests > 2_000, `${matrix.requests} requests`);
 });
 
 test("access: invalid or missing credentials → identical responses on every route", () => {

@@ -6,7 +6,6 @@ import {
   type Fate,
   failureOf,
   feedsOf,
-  listen,
   newClient,
   newPerson,
   outcomesOf,
@@ -14,6 +13,7 @@ import {
   startProxy,
   startProxyWith,
 } from "./support/client.ts";
+import { listen } from "./support/listen.ts";
 import { ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 
 test("retry: rate limit → waits and continues", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Event, findViolations } from "./support/history.ts";
-import { startPostgres } from "./support/postgres.ts";
+import { sharedPostgres } from "./support/postgres.ts";
 import { start } from "./support/process.ts";
 import { fc } from "./support/properties.ts";
 import { ATOMIC, add, callServer, newId } from "./support/server.ts";
@@ -105,7 +105,7 @@ describe("history checker", () => {
 });
 
 test("PostgreSQL: add confirmed by one process → listed by another", async () => {
-  const postgres = await startPostgres();
+  const postgres = await sharedPostgres();
   const url = await postgres.database();
   const [one, other] = await Promise.all([start({ DATABASE_URL: url }), start({ DATABASE_URL: url })]);
   let expected = 0;

@@ -1,27 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type Client, type ClientOptions, createClient, EarmarkError, NetworkError } from "../client/src/index.ts";
+import { runHere } from "./support/commands.ts";
+import { listen } from "./support/listen.ts";
 import { run } from "./support/process.ts";
 
 /** Terminal control sequences, bidirectional controls and invisible characters. */
 const HOSTILE = "\x1b[2J\x07\x9b31m\u202egpj.exe\u2066\u200b\u{e0041}\u2028";
 const CONTROLS = /[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Zl}\p{DI}]/u;
 const MIB = 1_048_576;
-
-async function listen(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const resource = (index: number, feed = `https://a.example/${index}`) => ({
   type: "subscription",
@@ -227,11 +218,11 @@ describe("command line with a hostile server", () => {
 
   test("list: control characters in a feed URL → replaced, and escaped in JSON", async () => {
     const url = await serve(LIST);
-    const { code, stdout } = await run(["list", "--server", url]);
+    const { code, stdout } = await runHere(["list", "--server", url]);
     assert.equal(code, 0);
     assert.doesNotMatch(stdout, CONTROLS);
     assert.match(stdout, /^\S+\t\S+\thttps:\/\/a\.example\/�\[2J[^\n]*\n$/);
-    const json = (await run(["list", "--json", "--server", url])).stdout;
+    const json = (await runHere(["list", "--json", "--server", url])).stdout;
     assert.match(json, /^[ -~]+\n$/);
     assert.equal(JSON.parse(json).feed_url, FEED);
   });
@@ -239,7 +230,7 @@ describe("command line with a hostile server", () => {
   test("remove: control characters in a feed URL → replaced in prompt and output", async () => {
     const url = await serve({ ...LIST, [`/v1/subscriptions/${resource(1).id}`]: "" });
     for (const options of [[], ["--yes"]]) {
-      const { stderr } = await run(["remove", resource(1).id, "--server", url, ...options]);
+      const { stderr } = await runHere(["remove", resource(1).id, "--server", url, ...options]);
       assert.match(stderr, /https:\/\/a\.example\/�\[2J/);
       assert.doesNotMatch(stderr, CONTROLS);
     }
@@ -250,7 +241,7 @@ describe("command line with a hostile server", () => {
       { status: "403", title: `T${HOSTILE}`, detail: `D${HOSTILE}\nearmark: All is well.${"x".repeat(MIB)}` },
     ];
     const url = await serve({ "/v1/subscriptions": [403, JSON.stringify({ errors })] });
-    const { code, stderr } = await run(["list", "--server", url]);
+    const { code, stderr } = await runHere(["list", "--server", url]);
     assert.equal(code, 1);
     assert.match(stderr, /^earmark: The server returned an error: 403 T�\[2J.*: D�.*�earmark: All is well.*\n$/);
     assert.doesNotMatch(stderr, CONTROLS);
@@ -263,7 +254,7 @@ describe("command line with a hostile server", () => {
       "/v1/me": me({ operations_per_request: 10, body_bytes: 1_000 }),
       "/v1/operations": JSON.stringify({ "atomic:results": [{ errors: [error] }] }),
     });
-    const { stdout } = await run(["add", FEED, "--server", url]);
+    const { stdout } = await runHere(["add", FEED, "--server", url]);
     assert.match(stdout, /^refused\thttps:\/\/a\.example\/�[^\n\t]*\tno �[^\n\t]*�added�[^\n\t]*\n$/);
     assert.doesNotMatch(stdout, CONTROLS);
   });
@@ -276,7 +267,7 @@ describe("command line with a hostile server", () => {
       '<?xml version="1.0"?><opml><head><title>\x9b31m</title></head></opml>',
       "<opml>\0</opml>",
     ]) {
-      const { code, stdout, stderr } = await run([
+      const { code, stdout, stderr } = await runHere([
         "export",
         "--server",
         await serve({ "/v1/subscriptions.opml": body }),
@@ -285,7 +276,7 @@ describe("command line with a hostile server", () => {
       assert.match(stderr, /did not return an OPML file/);
     }
     const fine = `<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0"><body><outline xmlUrl="https://a.example/\u202e"/></body></opml>\n`;
-    const { stdout } = await run(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
+    const { stdout } = await runHere(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
     assert.equal(stdout, fine, "other characters are kept");
   });
 

@@ -335,8 +335,9 @@ const READERS: readonly Reader[] = [
 const MEASURABLE_MS = 0.2;
 /** A linear reader takes 4 times as long for 4 times the text, a quadratic one 16 times. */
 const MAX_RATIO = 9;
-/** A reader that looks quadratic is measured again for this long. */
+/** A reader that looks quadratic is measured again for this long, and at least this often. */
 const REMEASURE_MS = 1_000;
+const REMEASURE_RUNS = 30;
 
 const figures: { readonly name: string; readonly ms: number; readonly text: string }[] = [];
 
@@ -367,12 +368,12 @@ test("linear time: all readers → the slowest are reported", (t) => {
 async function measure(reader: Reader, frame: Frame, unit: string): Promise<[full: number, quarter: number]> {
   let [full, quarter] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   const deadline = performance.now() + REMEASURE_MS;
-  for (let run = 1; run <= 5 || performance.now() < deadline; run += 1) {
+  for (let run = 1; run <= REMEASURE_RUNS || performance.now() < deadline; run += 1) {
     full = Math.min(full, await time(reader, frame, unit, reader.length));
     if (full < MEASURABLE_MS) break;
-    if (run < 3) continue;
+    if (run < 2) continue;
     quarter = Math.min(quarter, await time(reader, frame, unit, reader.length / 4));
-    if (run < 5) continue;
+    if (run < 3) continue;
     if (full / quarter < MAX_RATIO) break;
     // Another process may have interrupted the run, which is least likely right after a pause.
     await setTimeout(5);

@@ -228,7 +228,8 @@ test("responses: with accounts → as documented", async () => {
 });
 
 test("responses: rate limits exceeded → as documented", async () => {
-  const server = await startServer({ ...WITH_ACCOUNTS, EARMARK_REQUESTS_PER_MINUTE: "1" });
+  const now = new Date();
+  const server = await startServer({ ...WITH_ACCOUNTS, EARMARK_REQUESTS_PER_MINUTE: "1" }, () => now);
   const { cookie } = await signUp(server.port, "eve", "correct horse battery", fromElsewhere());
   await run(server, BASE_PATH, [["GET /v1/me", 200, { Cookie: cookie }]]);
   const limited = operationsOf.filter(

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { startPostgres } from "./support/postgres.ts";
 import { urlOf } from "./support/postgres-cluster.ts";
@@ -12,6 +13,14 @@ import { urlOf } from "./support/postgres-cluster.ts";
  */
 const isCheck = process.argv[2] === "check";
 
+/** The slowest tests start first, so that no processor waits for them at the end. */
+const TESTS = [
+  "test/{linear-readers,secrets,page-*}.test.ts",
+  "src/store/postgres*.test.ts",
+  "src/{commands,http}/*.test.ts",
+  "{src,test,reliability}/**/*.test.ts",
+];
+
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 const API_TESTS = [
   "src/http/{operations,subscriptions,accounts,imports,quota}*.test.ts",
@@ -20,44 +29,84 @@ const API_TESTS = [
   "test/apps/*.test.ts",
 ];
 
+const cleanups: (() => unknown)[] = [];
+
+/** A test file that takes longer has hung. */
+const TIMEOUT_MS = 5 * 60_000;
+
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const find = (patterns: string[]) => globSync(patterns, { cwd: ROOT }).sort();
+const find = (patterns: readonly string[]) => [
+  ...new Set(patterns.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort())),
+];
+const secondsSince = (start: number) => `${((performance.now() - start) / 1_000).toFixed(1)} s`;
 
 /** Whether a test file starts no server, database or other program. */
 function isUnitTest(file: string): boolean {
   const starts =
-    /\b(startServer|startPostgres|launch|spawn|spawnSync)\(|support\/(\w+-)*(process|accounts|commands|client)\b/;
+    /\b(startServer|startPostgres|launch|spawn|spawnSync)\(|support\/(\w+-)*(process|accounts|commands|client|postgres)\b/;
   return !starts.test(readFileSync(`${ROOT}${file}`, "utf8"));
 }
 
-async function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<void> {
-  const options = { cwd: ROOT, env: { ...process.env, ...environment }, shell: process.platform === "win32" };
-  const [status] = await once(spawn(command, args, { ...options, stdio: "inherit" }), "exit");
-  if (status !== 0) throw new Error(`failed: ${command} ${args.join(" ").slice(0, 100)}`);
+async function run(command: string, args: readonly string[]): Promise<void> {
+  const options = { cwd: ROOT, shell: process.platform === "win32", stdio: "inherit" } as const;
+  const [status] = await once(spawn(command, args, options), "exit");
+  if (status !== 0) throw new Error(`failed: ${command} ${args.join(" ")}`);
 }
 
-function runTests(files: readonly string[], environment?: NodeJS.ProcessEnv): Promise<void> {
-  return run("node", ["--test", `--test-concurrency=${availableParallelism() + 1}`, ...files], environment);
+interface Job {
+  readonly file: string;
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+/** Runs each test file in a process of its own, and prints the output of those that fail. */
+async function runTests(jobs: readonly Job[]): Promise<void> {
+  const queue = jobs.values();
+  const failed: string[] = [];
+  const work = async () => {
+    for (const { file, environment } of queue) {
+      const start = performance.now();
+      const env = { ...process.env, ...environment };
+      const child = spawn(process.execPath, [file], { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL" });
+      const outputs = Promise.all([text(child.stdout), text(child.stderr)]);
+      const [status] = await once(child, "close");
+      const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
+      if (status !== 0) {
+        failed.push(name);
+        process.stdout.write((await outputs).join(""));
+      }
+      process.stdout.write(`${status === 0 ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
+    }
+  };
+  // Tests also wait: for timeouts, disks and other processes.
+  await Promise.all(Array.from({ length: availableParallelism() + 2 }, work));
+  if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
+}
+
+async function startSharedPostgres(): Promise<string> {
+  const { port } = await startPostgres(["max_connections=300"], (cleanup) => cleanups.push(cleanup));
+  return urlOf(port, "postgres");
 }
 
 async function step(name: string, work: () => Promise<unknown>): Promise<void> {
   process.stdout.write(`\n== ${name}\n`);
-  const started = performance.now();
+  const start = performance.now();
   await work();
-  process.stdout.write(`== ${name}: ${((performance.now() - started) / 1_000).toFixed(0)} s\n`);
+  process.stdout.write(`== ${name}: ${secondsSince(start)}\n`);
 }
 
-const cleanups: (() => unknown)[] = [];
 try {
   await step("format, lint, types", () =>
     Promise.all([run("biome", ["check", "--error-on-warnings"]), run("tsc", []), run("tsc", ["-p", "web"])]),
   );
-  if (isCheck) await step("unit tests", () => runTests(find(["src/**/*.test.ts"]).filter(isUnitTest)));
-  else {
-    await step("tests", () => runTests(find(["{src,test,reliability}/**/*.test.ts"])));
-    const postgres = await startPostgres(["max_connections=300"], (cleanup) => cleanups.push(cleanup));
-    const environment = { TEST_ENGINE: "postgres", RUNS: "200", TEST_POSTGRES_URL: urlOf(postgres.port, "postgres") };
-    await step("API tests on PostgreSQL", () => runTests(find(API_TESTS), environment));
+  if (isCheck) {
+    const files = find(["src/**/*.test.ts"]).filter(isUnitTest);
+    await step("unit tests", () => runTests(files.map((file) => ({ file, environment: {} }))));
+  } else {
+    const url = process.env["TEST_POSTGRES_URL"] ?? (await startSharedPostgres());
+    const environment = { TEST_POSTGRES_URL: url };
+    const onPostgres = { ...environment, TEST_ENGINE: "postgres", RUNS: "200" };
+    const again = find(API_TESTS).map((file) => ({ file, environment: onPostgres }));
+    await step("tests", () => runTests([...find(TESTS).map((file) => ({ file, environment })), ...again]));
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

@@ -3,12 +3,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { startPostgres } from "../../test/support/postgres.ts";
-import { type Ended, run, start } from "../../test/support/process.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
+import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 
 describe("backup and restore", () => {
   test("backup: while a server writes → complete, and restored when the server is stopped", async () => {
@@ -40,7 +40,7 @@ describe("backup and restore", () => {
       ["copy.db"],
     );
     assert.match((await run(["backup", copy], settings)).stderr, /already exists/);
-    const refused = await run(["restore", copy, "--yes"], settings);
+    const refused = await runHere(["restore", copy, "--yes"], settings);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /Another Earmark is running/);
     isStopped = true;
@@ -48,27 +48,27 @@ describe("backup and restore", () => {
     server.child.kill();
     await server.ended;
     assert.ok(written > rows);
-    assert.equal((await run(["restore", copy], settings)).code, 64, "nobody is there to ask");
-    const restored = await run(["restore", copy, "--yes"], settings);
+    assert.equal((await runHere(["restore", copy], settings)).code, 64, "nobody is there to ask");
+    const restored = await runHere(["restore", copy, "--yes"], settings);
     assert.equal(restored.code, 0, restored.stderr);
-    assert.equal(lines(await run(["list"], settings)).length, rows);
+    assert.equal(lines(await runHere(["list"], settings)).length, rows);
     const [kept = ""] = readdirSync(folder).filter((name) => name.startsWith("earmark.db-before-"));
-    const old = await run(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
+    const old = await runHere(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
     assert.equal(lines(old).length, written, "what was there is kept");
   });
 
   test("backup: of PostgreSQL → restored on any engine", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: await postgres.database() };
-    await run(["add", "https://a.example/1", "https://a.example/2"], settings);
+    await runHere(["add", "https://a.example/1", "https://a.example/2"], settings);
     const copy = join(folder, "copy.db");
     assert.equal((await run(["backup", copy], settings)).code, 0);
     assert.deepEqual(readdirSync(folder), ["copy.db"]);
-    const listed = (await run(["list"], settings)).stdout;
+    const listed = (await runHere(["list"], settings)).stdout;
     for (const DATABASE_URL of [`file:${join(folder, "other.db")}`, await postgres.database()]) {
-      const restored = await run(["restore", copy, "--yes"], { DATABASE_URL });
+      const restored = await runHere(["restore", copy, "--yes"], { DATABASE_URL });
       assert.equal(restored.code, 0, restored.stderr);
-      assert.equal((await run(["list"], { DATABASE_URL })).stdout, listed);
+      assert.equal((await runHere(["list"], { DATABASE_URL })).stdout, listed);
     }
     assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
@@ -80,20 +80,20 @@ describe("backup and restore", () => {
       const target = async (name: string) => ({
         DATABASE_URL: engine === "SQLite" ? `file:${join(folder, name)}` : await postgres.database(),
       });
-      await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-      await run(["token", "create", "ann", "--label", "phone"], settings);
-      await run(["user", "invite"], settings);
+      await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+      await runHere(["token", "create", "ann", "--label", "phone"], settings);
+      await runHere(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
       await run(["backup", copy], settings);
       const revived = "1 tokens, 0 sessions, 1 invitations";
 
       const untold = await target("untold.db");
-      const refused = await run(["restore", copy, "--yes"], untold);
+      const refused = await runHere(["restore", copy, "--yes"], untold);
       assert.equal(refused.code, 64);
       assert.ok(refused.stderr.includes(`The backup has ${revived}`), refused.stderr);
       assert.match(refused.stderr, /--keep-access or --end-access/);
-      assert.match((await run(["user", "list"], untold)).stderr, /No database at/, "nothing was restored");
-      const both = await run(["restore", copy, "--yes", "--keep-access", "--end-access"], untold);
+      assert.match((await runHere(["user", "list"], untold)).stderr, /No database at/, "nothing was restored");
+      const both = await runHere(["restore", copy, "--yes", "--keep-access", "--end-access"], untold);
       assert.equal(both.code, 64);
 
       for (const [flag, count] of [
@@ -101,34 +101,34 @@ describe("backup and restore", () => {
         ["--end-access", 0],
       ] as const) {
         const restored = await target(`${flag}.db`);
-        const { code, stderr } = await run(["restore", copy, "--yes", flag], restored);
+        const { code, stderr } = await runHere(["restore", copy, "--yes", flag], restored);
         assert.equal(code, 0, stderr);
         assert.ok(stderr.includes(revived), stderr);
-        assert.match((await run(["user", "list"], restored)).stdout, /ann/);
-        assert.equal(lines(await run(["token", "list", "ann"], restored)).length, count);
+        assert.match((await runHere(["user", "list"], restored)).stdout, /ann/);
+        assert.equal(lines(await runHere(["token", "list", "ann"], restored)).length, count);
       }
     });
 
   test("restore: a trigger in the backup → refused, nothing changes", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await run(["add", "https://a.example/1"], settings);
+    await runHere(["add", "https://a.example/1"], settings);
     const copy = join(folder, "copy.db");
     await run(["backup", copy], settings);
     const database = new DatabaseSync(copy);
     database.exec("create trigger spy after insert on subscriptions begin delete from gaps; end");
     database.close();
-    await run(["add", "https://a.example/2"], settings);
-    const { code, stderr } = await run(["restore", copy, "--yes"], settings);
+    await runHere(["add", "https://a.example/2"], settings);
+    const { code, stderr } = await runHere(["restore", copy, "--yes"], settings);
     assert.equal(code, 1);
     assert.match(stderr, /has a trigger spy that Earmark did not create/);
-    assert.equal(lines(await run(["list"], settings)).length, 2);
+    assert.equal(lines(await runHere(["list"], settings)).length, 2);
   });
 
   test("restore: not a backup, or a damaged one → refused", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await run(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);
+    await runHere(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);
     const [copy, damaged, foreign] = ["copy.db", "damaged.db", "foreign.db"].map((name) => join(folder, name)) as [
       string,
       string,
@@ -143,11 +143,11 @@ describe("backup and restore", () => {
     writeFileSync(live, readFileSync(copy));
     writeFileSync(`${live}-wal`, "what is not in the file yet");
     for (const path of [damaged, foreign, live, folder, join(folder, "nowhere.db")]) {
-      const { code, stderr } = await run(["restore", path, "--yes"], settings);
+      const { code, stderr } = await runHere(["restore", path, "--yes"], settings);
       assert.equal(code, 1, path);
       assert.match(stderr, /damaged|not an Earmark database|not a backup|no such file|malformed/i);
     }
-    assert.equal(lines(await run(["list"], settings)).length, 200);
+    assert.equal(lines(await runHere(["list"], settings)).length, 200);
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.includes("before")),
       [],
@@ -157,7 +157,7 @@ describe("backup and restore", () => {
   test("backup: it fails → no file", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await run(["add", "https://a.example/1"], settings);
+    await runHere(["add", "https://a.example/1"], settings);
     const { code } = await run(["backup", join(folder, "nowhere", "copy.db")], settings);
     assert.equal(code, 1);
     assert.ok(!existsSync(join(folder, "nowhere")));

@@ -4,29 +4,29 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { startPostgres } from "../../test/support/postgres.ts";
-import { type Ended, run, start } from "../../test/support/process.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
+import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 
 describe("doctor", () => {
   test("doctor: SQLite → findings with advice", async () => {
     const folder = temporaryFolder();
     const path = join(folder, "earmark.db");
     const settings = { DATABASE_URL: `file:${path}` };
-    const fresh = await run(["doctor"], { ...settings, PORT: "9" });
+    const fresh = await runHere(["doctor"], { ...settings, PORT: "9" });
     assert.equal(fresh.code, 0, fresh.stdout);
     assert.match(fresh.stdout, /No database at .* yet/);
-    await run(["add", "https://a.example/1"], settings);
+    await runHere(["add", "https://a.example/1"], settings);
     chmodSync(path, 0o644);
-    const found = await run(["doctor", "--json"], { ...settings, PORT: "9" });
+    const found = await runHere(["doctor", "--json"], { ...settings, PORT: "9" });
     const states = lines(found).map((line) => JSON.parse(line));
     assert.ok(states.some(({ state, advice }) => state === "warning" && /chmod 600/.test(advice ?? "")));
     assert.ok(states.some(({ what }) => /journal_mode wal, synchronous full/.test(what)));
     writeFileSync(path, "no database");
-    const broken = await run(["doctor"], { ...settings, PORT: "9" });
+    const broken = await runHere(["doctor"], { ...settings, PORT: "9" });
     assert.equal(broken.code, 1);
     assert.match(broken.stdout, /^error +.*not an Earmark database\n +Set DATABASE_URL/m);
   });
@@ -38,16 +38,16 @@ describe("doctor", () => {
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
     after(() => proxy.close());
     const wrong = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-    const well = await run(["doctor", "--server", server.url], { ...settings, PORT: String(server.port) });
+    const well = await runHere(["doctor", "--server", server.url], { ...settings, PORT: String(server.port) });
     assert.equal(well.code, 0, well.stdout);
     assert.match(well.stdout, /^ok +PostgreSQL \d+/m);
     assert.match(well.stdout, /^ok +A server is ready/m);
     assert.match(well.stdout, /reaches Earmark/);
     assert.match(
-      (await run(["doctor", "--server", wrong], settings)).stdout,
+      (await runHere(["doctor", "--server", wrong], settings)).stdout,
       /The proxy changes the header content-type/,
     );
-    const away = await run(["doctor", "--server", "http://127.0.0.1:9"], {
+    const away = await runHere(["doctor", "--server", "http://127.0.0.1:9"], {
       DATABASE_URL: "postgres://x:secret@127.0.0.1:9/y",
     });
     assert.equal(away.code, 1);

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { startPostgres } from "../../test/support/postgres.ts";
-import { type Ended, run, start } from "../../test/support/process.ts";
+import { lines, runHere } from "../../test/support/commands.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
+import { start } from "../../test/support/process.ts";
 import { callServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
   <outline text="c" xmlUrl="http://A.example/1/"/><outline text="d" xmlUrl="feed://a.example/2"/></body></opml>`;
 
-const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 
 for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const) {
   describe(`subscription commands on ${engine}`, async () => {
@@ -23,14 +23,14 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     if (engine.startsWith("a server")) {
       const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
       if (engine.endsWith("accounts")) {
-        await run(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
-        const { stdout } = await run(["token", "create", "ann", "--label", "cli"], settings, folder);
+        await runHere(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
+        const { stdout } = await runHere(["token", "create", "ann", "--label", "cli"], settings, folder);
         settings["EARMARK_TOKEN"] = stdout.trim();
       }
       const { url } = await start({ DATABASE_URL, ...accounts });
       place.push("--server", url);
     }
-    const earmark = (...args: string[]) => run([...args, ...place], settings, folder);
+    const earmark = (...args: string[]) => runHere([...args, ...place], settings, folder);
 
     test("subscriptions: add, list, remove → done, with outcomes", async () => {
       const added = await earmark("add", "https://podnews.net/rss", "http://Podnews.net/rss/", "nonsense");
@@ -69,13 +69,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const exported = await earmark("export");
       assert.equal(exported.code, 0);
       assert.match(exported.stdout, /xmlUrl="http:\/\/a\.example\/2"/);
-      const again = await run(["import", "-", "--quiet", ...place], settings, folder, exported.stdout);
+      const again = await runHere(["import", "-", "--quiet", ...place], settings, folder, exported.stdout);
       assert.deepEqual([again.code, again.stderr], [0, ""]);
       assert.deepEqual(
         lines(again).map((line) => line.split("\t")[0]),
         ["already-subscribed", "already-subscribed"],
       );
-      const from = await run(
+      const from = await runHere(
         ["add", "-", ...place],
         settings,
         folder,
@@ -89,7 +89,9 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
       const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
       const outcomes = async (...args: string[]) =>
-        lines(await run(["import", "-", ...args, ...place], settings, folder, opml)).map((line) => line.split("\t")[0]);
+        lines(await runHere(["import", "-", ...args, ...place], settings, folder, opml)).map(
+          (line) => line.split("\t")[0],
+        );
       assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
       assert.deepEqual(await outcomes(), ["added", "added"]);
       assert.deepEqual(await outcomes(), ["already-subscribed", "already-subscribed"]);
@@ -97,7 +99,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 
     test("import: no file or not OPML → an error", async () => {
       assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
-      const wrong = await run(["import", "-", ...place], settings, folder, "<html/>");
+      const wrong = await runHere(["import", "-", ...place], settings, folder, "<html/>");
       assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
       assert.match(wrong.stderr, /not an OPML file/);
     });
@@ -105,13 +107,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 }
 
 test("--server: unreachable, or an invalid token → a one-line error", async () => {
-  const away = await run(["list", "--server", "http://127.0.0.1:9"], {});
+  const away = await runHere(["list", "--server", "http://127.0.0.1:9"], {});
   assert.equal(away.code, 1);
   assert.match(away.stderr, /retrying/);
   assert.doesNotMatch(away.stderr, /at .*\.ts/);
   const folder = temporaryFolder();
   const { url } = await start({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
-  const refused = await run(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
+  const refused = await runHere(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /401/);
   assert.doesNotMatch(refused.stderr, /emk_wrong|at .*\.ts/);
@@ -119,19 +121,19 @@ test("--server: unreachable, or an invalid token → a one-line error", async ()
 
 test("subscriptions: a database with accounts → needs --user", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
-  await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-  const asked = await run(["list"], settings);
+  await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const asked = await runHere(["list"], settings);
   assert.deepEqual([asked.code, asked.stdout], [1, ""]);
   assert.match(asked.stderr, /--user NAME/);
-  assert.equal((await run(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
-  assert.equal(lines(await run(["list", "--user", "ann"], settings)).length, 1);
-  assert.match((await run(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
+  assert.equal((await runHere(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
+  assert.equal(lines(await runHere(["list", "--user", "ann"], settings)).length, 1);
+  assert.match((await runHere(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
 });
 
 test("serve: a database with accounts, accounts off → refused unless anonymous access is allowed", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db`, PORT: "0" };
-  await run(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-  const refused = await run(["serve"], settings);
+  await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const refused = await runHere(["serve"], settings);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /has accounts\..*EARMARK_ACCOUNTS=true/);
   const meant = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
@@ -141,7 +143,7 @@ test("serve: a database with accounts, accounts off → refused unless anonymous
 test("import: control characters in a file → replaced", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
   const hostile = '<opml><body><outline text="x" xmlUrl="&#27;[2Jhttps://a.example/&#155;31m"/></body></opml>';
-  const { stdout } = await run(["import", "-"], settings, undefined, hostile);
+  const { stdout } = await runHere(["import", "-"], settings, undefined, hostile);
   assert.match(stdout, /^refused\t/);
   assert.doesNotMatch(stdout.replaceAll(/[\t\n]/g, ""), /\p{Cc}/u);
 });

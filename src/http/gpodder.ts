@@ -1,4 +1,3 @@
-import { text } from "node:stream/consumers";
 import type { Client } from "../app-store.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
@@ -127,12 +126,14 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
       const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
-      if (!isLong) {
-        await respondCompressed(request, response, dialect, await text(pieces));
+      if (isLong) {
+        admitTransfer(request);
+        await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
         return;
       }
-      admitTransfer(request);
-      await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
+      let document = "";
+      for await (const piece of pieces) document += piece;
+      await respondCompressed(request, response, dialect, document);
     },
 
     async changeFeeds(call: Call): Promise<void> {

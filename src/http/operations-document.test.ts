@@ -1,26 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, type CallOptions, newId, PLAIN, startServer, statusOf } from "../../test/support/server.ts";
-
-const server = await startServer();
-
-let feeds = 0;
-/** A URL that no list has. */
-function newFeed(): string {
-  feeds += 1;
-  return `https://feeds.example/${feeds}`;
-}
-
-function post(body: CallOptions["body"], headers: CallOptions["headers"] = {}, path = "/v1/operations") {
-  return server.call("POST", path, {
-    headers: { "Content-Type": ATOMIC, Accept: ATOMIC, ...headers },
-    ...(body === undefined ? {} : { body }),
-  });
-}
-
-async function total(): Promise<number> {
-  return (await server.call("GET", "/v1/subscriptions")).json.meta.total;
-}
+import { newFeed, post, server, total } from "../../test/support/operations.ts";
+import { ATOMIC, add, newId, PLAIN, statusOf } from "../../test/support/server.ts";
 
 const BODIES: Record<string, readonly (string | Uint8Array | undefined)[]> = {
   "no body": [undefined, ""],

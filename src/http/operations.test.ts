@@ -1,30 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ATOMIC, add, type CallOptions, newId, startServer, statusOf } from "../../test/support/server.ts";
+import { newFeed, post, server, total } from "../../test/support/operations.ts";
+import { ATOMIC, add, newId, statusOf } from "../../test/support/server.ts";
 
-const server = await startServer();
 const { operate } = server;
 
 const ID = "9b024349-ccf0-5f69-a609-6b82873eab3c";
 const FEED = "https://podnews.net/rss";
-
-let feeds = 0;
-/** A URL that no list has. */
-function newFeed(): string {
-  feeds += 1;
-  return `https://feeds.example/${feeds}`;
-}
-
-function post(body: CallOptions["body"], headers: CallOptions["headers"] = {}, path = "/v1/operations") {
-  return server.call("POST", path, {
-    headers: { "Content-Type": ATOMIC, Accept: ATOMIC, ...headers },
-    ...(body === undefined ? {} : { body }),
-  });
-}
-
-async function total(): Promise<number> {
-  return (await server.call("GET", "/v1/subscriptions")).json.meta.total;
-}
 
 /** The error of one operation. The operation after it must succeed. */
 async function errorOf(operation: unknown) {

@@ -1,32 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { AT, DRAFT, FEED, failureOf, ID, KEPT, RESOURCE } from "../../test/support/jsonapi.ts";
 import { createError, ERRORS, RequestFailure } from "../errors.ts";
 import type { ImportResult } from "../imports.ts";
-import type { Subscription } from "../subscriptions.ts";
 import { writeFailure } from "./failure.ts";
 import { writeImported } from "./imports.ts";
 import { ATOMIC, PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
-import type { RequestedDraft } from "./resource.ts";
 import { readSubscription, writePage, writeSubscription } from "./subscriptions.ts";
-
-const ID = "00000000-0000-4000-8000-00000000000a";
-const FEED = "https://feeds.example/one";
-const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
-const AT = new Date("2026-01-02T03:04:05.678Z");
-const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
-
-function failureOf(work: () => unknown): RequestFailure["error"] {
-  try {
-    work();
-  } catch (failure) {
-    assert.ok(failure instanceof RequestFailure, String(failure));
-    assert.deepEqual(failure.headers, {});
-    return failure.error;
-  }
-  assert.fail("it should be refused");
-}
 
 test("subscription: a document → a draft; an invalid one → thrown with a pointer", () => {
   assert.deepEqual(readSubscription({ data: RESOURCE }), DRAFT);

@@ -1,29 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createError, ERRORS, RequestFailure } from "../errors.ts";
-import type { Conflict, Subscription } from "../subscriptions.ts";
+import { DRAFT, FEED, failureOf, ID, KEPT, RESOURCE } from "../../test/support/jsonapi.ts";
+import { createError, ERRORS } from "../errors.ts";
+import type { Conflict } from "../subscriptions.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
 import { explainMalformed, isMalformed, type Malformed, type RequestedDraft } from "./resource.ts";
 import { refusedSubscription } from "./subscriptions.ts";
 
-const ID = "00000000-0000-4000-8000-00000000000a";
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
-const FEED = "https://feeds.example/one";
-const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
-const AT = new Date("2026-01-02T03:04:05.678Z");
-const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
-
-function failureOf(work: () => unknown): RequestFailure["error"] {
-  try {
-    work();
-  } catch (failure) {
-    assert.ok(failure instanceof RequestFailure, String(failure));
-    assert.deepEqual(failure.headers, {});
-    return failure.error;
-  }
-  assert.fail("it should be refused");
-}
 
 const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });

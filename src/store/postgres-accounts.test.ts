@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { asUser } from "../subscriptions.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
 import { openStore } from "./engines.ts";
 
-const server = await startPostgres();
+const server = await sharedPostgres();
 
 await describeAccounts("PostgreSQL", async () => {
   const store = await openStore(await server.database(), { connections: 10 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
   fails,
@@ -26,7 +26,7 @@ import {
   type SubscriptionStore,
 } from "../subscriptions.ts";
 
-const server = await startPostgres(["max_connections=40"]);
+const server = await sharedPostgres();
 
 for (const isAlone of [true, false]) {
   const meanwhile = isAlone ? "" : " while another process writes";

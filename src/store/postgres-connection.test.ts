@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { codeOf, isRefusedCommit, named, Postgres, readServers } from "./postgres-connection.ts";
 
-const server = await startPostgres();
+const server = await sharedPostgres();
 
 test("database URL: several hosts → one URL each, with the same parameters", () => {
   assert.deepEqual(readServers("postgres://u:p@a:1,b:2/earmark?connect_timeout=3&target_session_attrs=any"), [

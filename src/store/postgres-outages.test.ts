@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { addTo, draftsOf as drafts, wordOf } from "../../test/support/lists.ts";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
   isUnavailable,
@@ -16,7 +16,7 @@ import {
 import { asUser, isRefusal, StoreUnavailable } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
-const server = await startPostgres(["max_connections=40"]);
+const server = await sharedPostgres();
 
 /** Opens `count` connections, so that few or none are left for the store. */
 async function occupy(url: string, count: number): Promise<pg.Client[]> {
@@ -62,10 +62,10 @@ test("outage: 300 ms → not noticed", async () => {
   assert.equal(await total(store), 2);
 });
 
+const restarted = await startPostgres();
 for (const mode of ["fast", "immediate"] as const) {
   test(`outage: restart (${mode}) while clients write → nothing confirmed is lost`, async () => {
-    const mine = await startPostgres();
-    const store = await open(await mine.database());
+    const store = await open(await restarted.database());
     const acknowledged = new Set<string>();
     let next = 0;
     let stopping = false;
@@ -87,8 +87,8 @@ for (const mode of ["fast", "immediate"] as const) {
     const clients = [1, 2, 3, 4].map(client);
     try {
       await sleep(300);
-      await mine.stop(mode);
-      await mine.start();
+      await restarted.stop(mode);
+      await restarted.start();
       const before = acknowledged.size;
       await sleep(2_000);
       assert.ok(acknowledged.size > before, "good again within two seconds");

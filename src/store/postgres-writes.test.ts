@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
 import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
-const server = await startPostgres(["max_connections=40"]);
+const server = await sharedPostgres();
 
 /** Number of statements: to lock and read a list; of a group that reads, then writes; of one that adds without reading. */
 const READ = 4;

@@ -4,20 +4,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
-import { startPostgres, suiteDatabase } from "../../test/support/postgres.ts";
+import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, total, USER } from "../../test/support/postgres-stores.ts";
 import { asUser } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeArchive, fill } from "./archive.suite.ts";
 import { describeStore } from "./contract.suite.ts";
 import { engineFor, inspectDatabase } from "./engines.ts";
-
 import { TABLES } from "./tables.ts";
 
-const server = await startPostgres(["max_connections=40"]);
+const server = await sharedPostgres();
 
-describeStore("PostgreSQL", await open(await suiteDatabase(server)));
-describeArchive("PostgreSQL", () => suiteDatabase(server));
+describeStore("PostgreSQL", await open(await server.database()));
+describeArchive("PostgreSQL", () => server.database());
 
 /** Takes connections away from everybody else. */
 async function occupy(url: string, count: number): Promise<pg.Client[]> {
@@ -94,10 +93,11 @@ test("inspect: any schema version → findings, and nothing is changed", async (
 });
 
 test("inspect: clock skew, few free connections → warnings", async (t) => {
-  const url = await server.database();
+  const small = await startPostgres(["max_connections=40"]);
+  const url = await small.database();
   const { now } = Date;
   t.mock.method(Date, "now", () => now() + 5_000);
-  const [row] = await server.query("select 40 - count(*)::int as free from pg_stat_activity");
+  const [row] = await small.query("select 40 - count(*)::int as free from pg_stat_activity");
   const hogs = await occupy(url, Number(row?.["free"]) - 5);
   const findings = (await inspectDatabase(url)).slice(2);
   await Promise.all(hogs.map((hog) => hog.end()));

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { Accounts, isRefused } from "../../src/accounts.ts";
 import { openStore } from "../../src/store/engines.ts";
 import { asUser } from "../../src/subscriptions.ts";
-import { startPostgres } from "./postgres.ts";
-import { cleanEnvironment, EARMARK, type Ended, type RunningServer, SERVE, start } from "./process.ts";
+import { runHere } from "./commands.ts";
+import { sharedPostgres } from "./postgres.ts";
+import { type Ended, type RunningServer, run, SERVE, start } from "./process.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./server.ts";
 
 export type Settings = Readonly<Record<string, string>>;
@@ -19,29 +19,25 @@ export const ON = { EARMARK_ACCOUNTS: "true" };
 /** A test waits for one process at a time, mostly. */
 export const AT_ONCE = { concurrency: 2 };
 
-export const postgres = await startPostgres();
+export const postgres = await sharedPostgres();
 export const newFile = async () => `file:${temporaryFolder()}/earmark.db`;
 export const ENGINES: readonly (readonly [name: string, newDatabase: () => Promise<string>])[] = [
   ["SQLite", newFile],
   ["PostgreSQL", () => postgres.database()],
 ];
 
-/** Runs a command on a database, to its end, with this and nothing more on its standard input. */
-export async function earmark(
-  database: string,
-  args: readonly string[],
-  { input = "", settings = {} }: { readonly input?: string | Buffer; readonly settings?: Settings } = {},
-): Promise<Ended> {
-  const env = cleanEnvironment({ DATABASE_URL: database, ...settings });
-  const child = spawn(process.execPath, [EARMARK, ...args], { env });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => (stderr += chunk));
-  // One that reads nothing may be gone before it has been given anything.
-  child.stdin.on("error", () => undefined).end(input);
-  const [code, signal] = await once(child, "close");
-  return { code: signal ?? code, stdout, stderr };
+interface Given {
+  readonly input?: string;
+  readonly settings?: Settings;
 }
+
+/** Runs a command on a database, in this process. */
+export const earmark = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
+  runHere(args, { DATABASE_URL: database, ...settings }, undefined, input);
+
+/** Runs the program on a database, where its own process matters. */
+export const earmarkProcess = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
+  run(args, { DATABASE_URL: database, ...settings }, undefined, input);
 
 /** A command that has to succeed; returns its data. */
 export async function done(database: string, args: readonly string[], input = ""): Promise<string> {
@@ -184,43 +180,31 @@ export const refusesAll = (database: string, cases: readonly Case[]) =>
   });
 
 /**
- * The program at a terminal, or what it takes for one: no terminal can be had with Node alone. Marks show where the
- * terminal was told to echo no more, and to echo again. Types each text when the words before it have been said.
+ * Runs a command at a simulated terminal: Node has no pseudo terminals. `<silent>` and `<echo>` mark where echo was
+ * switched off and on. Types each text as soon as the prompt before it appears; undefined ends the input.
  */
 export async function atTerminal(
   database: string,
   args: readonly string[],
-  typing: readonly (readonly [words: string, text: string | undefined])[],
+  typing: readonly (readonly [prompt: string, text: string | undefined])[],
 ): Promise<Ended> {
-  const preload = join(temporaryFolder(), "terminal.cjs");
-  writeFileSync(
-    preload,
-    `if (require("node:worker_threads").isMainThread) {
-       process.stdin.isTTY = true;
-       process.stderr.isTTY = true;
-       process.stdin.setRawMode = (on) => (process.stderr.write(on ? "<silent>" : "<echo>"), process.stdin);
-     }`,
-  );
-  const env = cleanEnvironment({ DATABASE_URL: database, NODE_OPTIONS: `--require=${preload}` });
-  const child = spawn(process.execPath, [EARMARK, ...args], { env });
-  let [stdout, stderr, seen] = ["", "", 0];
+  const stderr = Object.assign(new PassThrough(), { isTTY: true });
+  const setRawMode = (isRaw: boolean) => stderr.write(isRaw ? "<silent>" : "<echo>");
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode });
   const rest = [...typing];
-  child.stdin.on("error", () => undefined);
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-    // A pipe that has been read from keeps the process until it ends, which a terminal does not.
-    if (stderr.includes("earmark: ")) child.stdin.end();
-    const [words, text] = rest[0] ?? [];
-    if (words === undefined || !stderr.slice(seen).includes(words)) return;
-    seen = stderr.length;
+  let unseen = "";
+  stderr.on("data", (chunk) => {
+    unseen += chunk;
+    const [prompt, text] = rest[0] ?? [];
+    if (prompt === undefined || !unseen.includes(prompt)) return;
+    unseen = "";
     rest.shift();
-    if (text === undefined) child.stdin.end();
-    else child.stdin.write(text);
+    if (text === undefined) stdin.end();
+    else stdin.write(text);
   });
-  const [code, signal] = await once(child, "close");
-  assert.deepEqual(rest, [], `everything was asked for: ${stderr}`);
-  return { code: signal ?? code, stdout, stderr };
+  const ended = await runHere(args, { DATABASE_URL: database }, undefined, stdin, stderr);
+  assert.deepEqual(rest, [], `everything was asked for: ${ended.stderr}`);
+  return ended;
 }
 
 export const CTRL_C = "\u0003";

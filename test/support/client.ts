@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type RequestListener, request } from "node:http";
-import type { AddressInfo } from "node:net";
-import { after } from "node:test";
+import { type IncomingMessage, request } from "node:http";
 import {
   type Client,
   type ClientOptions,
@@ -11,6 +9,7 @@ import {
   type SubscribeResult,
 } from "../../client/src/index.ts";
 import { newToken, signUp } from "./accounts.ts";
+import { listen } from "./listen.ts";
 import { startServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
@@ -21,17 +20,6 @@ export const feedsOf = (count: number, name = "show") =>
 /** Each outcome as one word; for a refused feed, the code of its error. */
 export const outcomesOf = (results: readonly SubscribeResult[]) =>
   results.map((result) => (result.outcome === "refused" ? result.error.code : result.outcome));
-
-/** Starts an HTTP server that is closed after the tests of the file. */
-export async function listen(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];

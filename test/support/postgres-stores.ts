@@ -5,7 +5,7 @@ import { openStore } from "../../src/store/engines.ts";
 import type { StoreOptions } from "../../src/store/store-options.ts";
 import { asUser, type Caller, StoreUnavailable, type SubscriptionStore } from "../../src/subscriptions.ts";
 import { addTo, draftsOf, idOf } from "./lists.ts";
-import type { PostgresServer } from "./postgres.ts";
+import type { SharedPostgres } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";
 
 export const NOW = new Date();
@@ -20,7 +20,7 @@ export async function open(url: string, options: Partial<StoreOptions> = {}): Pr
 
 /** A store that reaches its server over a connection that can be cut, and one that reaches it directly. */
 export async function openOverProxy(
-  server: PostgresServer,
+  server: SharedPostgres,
 ): Promise<{ store: Store; other: Store; proxy: Wire; url: string }> {
   const proxy = await startProxy(server.port);
   const url = await server.database();
@@ -53,7 +53,7 @@ export async function statementsOf(proxy: Wire, work: () => Promise<unknown>): P
 
 /** Makes every insert of subscriptions run some PL/pgSQL, either at once or at commit. */
 export async function onInsert(
-  server: PostgresServer,
+  server: SharedPostgres,
   url: string,
   when: "at once" | "at commit",
   code: string,

@@ -8,21 +8,36 @@ import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Cluster, freePort, giveToServer, launch, makeCluster, query, urlOf } from "./postgres-cluster.ts";
 
-export interface PostgresServer {
+/** A server that other tests may use at the same time. */
+export interface SharedPostgres {
   readonly port: number;
-  /** A new database on this server. */
+  /** Creates a database. */
   database(): Promise<string>;
+  query(sql: string, database?: string): Promise<Record<string, unknown>[]>;
+}
+
+export interface PostgresServer extends SharedPostgres {
   stop(mode: "fast" | "immediate"): Promise<void>;
   start(): Promise<void>;
-  query(sql: string, database?: string): Promise<Record<string, unknown>[]>;
   /** A second server that follows this one and can only be read, until it is promoted. */
   standby(): Promise<PostgresServer>;
 }
 
-/** What has to be put away at the end, the latest first. */
-export type Later = (putAway: () => unknown) => void;
+/** Registers what runs at the end, in reverse order. */
+export type Later = (cleanup: () => unknown) => void;
 
-/** A real server of its own for the tests of a file. */
+/** The server at TEST_POSTGRES_URL, which `npm test` starts once for all files; without it, one for this file. */
+export async function sharedPostgres(): Promise<SharedPostgres> {
+  const given = process.env["TEST_POSTGRES_URL"];
+  if (given === undefined) return startPostgres(["max_connections=300"]);
+  return {
+    port: Number(new URL(given).port || 5_432),
+    database: () => createDatabase(given),
+    query: (sql, database = "postgres") => query(Object.assign(new URL(given), { pathname: `/${database}` }).href, sql),
+  };
+}
+
+/** Starts a server for the tests of a file. */
 export async function startPostgres(settings: readonly string[] = [], later: Later = after): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), "earmark-postgres-"));
   later(() => rmSync(home, { recursive: true, force: true }));
@@ -80,17 +95,10 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
   };
 }
 
-/** A new database on the server of this URL. */
-export async function createDatabase(server: string): Promise<string> {
+async function createDatabase(server: string): Promise<string> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   await query(server, `create database ${name}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;
-}
-
-/** A new database for one suite: on the server that TEST_POSTGRES_URL names, or else on this one. */
-export async function suiteDatabase(server: PostgresServer): Promise<string> {
-  const given = process.env["TEST_POSTGRES_URL"];
-  return given === undefined ? server.database() : createDatabase(given);
 }

@@ -9,9 +9,8 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createServer, type Server } from "../../src/http/server.ts";
 import { openStore } from "../../src/store/engines.ts";
-
 import { checkAnswer } from "./openapi.ts";
-import { createDatabase, type Later, startPostgres } from "./postgres.ts";
+import { type Later, sharedPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 export const PLAIN = "application/vnd.api+json";
@@ -46,15 +45,8 @@ export interface CallOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** With TEST_ENGINE=postgres servers use PostgreSQL: at TEST_POSTGRES_URL, or started for this file. */
-const createDatabaseUrl = process.env["TEST_ENGINE"] === "postgres" ? await findPostgres() : async () => undefined;
-
-async function findPostgres(): Promise<() => Promise<string>> {
-  const url = process.env["TEST_POSTGRES_URL"];
-  if (url !== undefined) return () => createDatabase(url);
-  const server = await startPostgres(["max_connections=300"]);
-  return () => server.database();
-}
+/** With TEST_ENGINE=postgres, servers use PostgreSQL. */
+const postgres = process.env["TEST_ENGINE"] === "postgres" ? await sharedPostgres() : undefined;
 
 /** A temporary folder that is deleted after the tests of the file. */
 export function temporaryFolder(later: Later = after): string {
@@ -70,7 +62,7 @@ export async function startServer(
   later: Later = after,
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
-  const databaseUrl = (await createDatabaseUrl()) ?? "file:earmark.db";
+  const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
   const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
   const store = await openStore(config.databaseUrl, {
     connections: config.databaseConnections,

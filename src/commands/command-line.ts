@@ -1,0 +1,144 @@
+import { existsSync, readFileSync } from "node:fs";
+import { resolve as resolvePath } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, parseEnv } from "node:util";
+import { type Config, ConfigError, readConfig } from "../config.ts";
+import { stripControlCharacters, stripFromLines } from "../control-characters.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
+import { suggest } from "../suggest.ts";
+import { UserError } from "../user-error.ts";
+import { COMMANDS, COMMON_OPTIONS, OPTIONS, type Options } from "./commands.ts";
+import { type CommandContext, Terminal, UsageError } from "./terminal.ts";
+
+/** Exit codes, as sysexits.h numbers them. */
+const OK = 0;
+const FAILED = 1;
+const INVALID_USAGE = 64;
+const INVALID_SETTINGS = 78;
+
+const INSTALLATION = resolvePath(fileURLToPath(new URL("../..", import.meta.url)));
+const { version } = JSON.parse(readFileSync(`${INSTALLATION}/package.json`, "utf8")) as { version: string };
+
+/** The process in which a command line runs. */
+export type HostProcess = Pick<CommandContext, "stdin" | "stdout" | "stderr" | "environment" | "folder" | "stopped">;
+
+/** Runs a command line; resolves to its exit code. */
+export async function runCommandLine(args: readonly string[], host: HostProcess): Promise<number> {
+  try {
+    return await dispatch(args, host);
+  } catch (error) {
+    const { code, message } = describeError(error);
+    host.stderr.write(`${stripFromLines(message)}\n`);
+    return code;
+  }
+}
+
+async function dispatch(args: readonly string[], host: HostProcess): Promise<number> {
+  const kinds = Object.entries(OPTIONS).map(
+    ([name, [value]]) => [name, { type: value === "" ? "boolean" : "string", ...SHORT[name] }] as const,
+  );
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: Object.fromEntries(kinds) as Record<string, { type: "boolean" | "string" }>,
+  });
+  const options = values as Options;
+  if (options.version === true) {
+    host.stdout.write(`${version}\n`);
+    return OK;
+  }
+  const words = [2, 1].find((count) => Object.hasOwn(COMMANDS, positionals.slice(0, count).join(" "))) ?? 0;
+  const name = positionals.slice(0, words).join(" ");
+  const command = words === 0 ? undefined : COMMANDS[name];
+  if (positionals.length === 0 || (options.help === true && command === undefined)) {
+    host.stdout.write((await import("./help.ts")).writeHelp());
+    return OK;
+  }
+  if (command === undefined) throw unknownCommand(positionals);
+  if (options.help === true) {
+    host.stdout.write((await import("./help.ts")).writeCommandHelp(name, command));
+    return OK;
+  }
+  const operands = positionals.slice(words);
+  const isVariadic = command.operands.at(-1)?.endsWith("...") === true;
+  if (isVariadic ? operands.length < command.operands.length : operands.length !== command.operands.length)
+    throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
+  const unknown = Object.keys(options).find(
+    (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),
+  );
+  if (unknown !== undefined) throw new UsageError(`unknown option for "${name}": --${unknown}`);
+  return command.run(
+    new Terminal(createContext(host, options["env-file"]), { quiet: options.quiet === true }),
+    options,
+    operands,
+  );
+}
+
+const SHORT: Readonly<Record<string, { readonly short: string }>> = {
+  help: { short: "h" },
+  quiet: { short: "q" },
+  yes: { short: "y" },
+};
+
+/** Repeats only the first word: others may be secrets. */
+function unknownCommand(positionals: readonly string[]): UsageError {
+  const names = Object.keys(COMMANDS);
+  const [first = "", second = ""] = positionals;
+  const subcommands = names.flatMap((name) => (name.startsWith(`${first} `) ? name.slice(first.length + 1) : []));
+  if (subcommands.length > 0) return new UsageError(`"${first}" needs a subcommand: ${subcommands.join(", ")}`);
+  const meant = suggest(`${first} ${second}`.trim(), names) ?? suggest(first, names);
+  return new UsageError(`unknown command "${first}"${meant === undefined ? "" : `. Did you mean "${meant}"?`}`);
+}
+
+function createContext(host: HostProcess, envFile: string | boolean | undefined): CommandContext {
+  const { environment: own, folder, stderr } = host;
+  const environment = typeof envFile === "string" ? { ...readEnvFile(resolvePath(folder, envFile)), ...own } : own;
+  const files = {
+    installation: INSTALLATION,
+    read: (path: string) => readFileSync(path, "utf8"),
+    exists: existsSync,
+  };
+  let config: Config | undefined;
+  return {
+    ...host,
+    environment,
+    version,
+    config() {
+      if (config === undefined) {
+        config = readConfig(environment, folder, files);
+        for (const warning of config.warnings) stderr.write(`Warning: ${stripFromLines(warning)}\n`);
+      }
+      return config;
+    },
+    readFile: (path) => readFileSync(resolvePath(folder, path)),
+    now: () => new Date(),
+  };
+}
+
+function readEnvFile(path: string): Readonly<Record<string, string | undefined>> {
+  try {
+    return parseEnv(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new UserError(`Cannot read ${path}: ${(error as Error).message}.`);
+  }
+}
+
+function describeError(error: unknown): { code: number; message: string } {
+  if (error instanceof ConfigError) {
+    const message = `earmark: invalid settings:\n${error.message}\nSee: bin/earmark --help`;
+    return { code: INVALID_SETTINGS, message };
+  }
+  if (error instanceof UserError) return { code: FAILED, message: `earmark: ${stripControlCharacters(error.message)}` };
+  if (error instanceof StoreUnavailable) {
+    const cause = error.cause instanceof Error ? `: ${stripControlCharacters(error.cause.message)}` : "";
+    return { code: FAILED, message: `earmark: The database is unavailable${cause}. Try again.` };
+  }
+  const { code, message: text } = error as NodeJS.ErrnoException;
+  if (error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true) {
+    return {
+      code: INVALID_USAGE,
+      message: `earmark: ${text}${/[.?]$/.test(text) ? "" : "."} See: bin/earmark --help`,
+    };
+  }
+  return { code: FAILED, message: `earmark: ${(error as Error).stack ?? String(error)}` };
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+const outline = (url: string) => `<outline type="rss" text="t" xmlUrl="${url}"/>`;
+const repeated =
+  (unit: string, before: string, after = "", bytes = 4 * 2 ** 20) =>
+  () =>
+    before + unit.repeat((bytes - before.length - after.length) / unit.length) + after;
+const BODY = '<opml version="2.0"><body>';
+const END = `${outline("https://a.example/1")}</body></opml>`;
+const one = { count: 1, last: { feedUrl: "https://a.example/1", title: "t" } };
+const hostile: Readonly<Record<string, readonly [make: () => string, expected: object]>> = {
+  "tiny elements": [repeated("<a></a>", BODY, END), one],
+  "empty outlines": [repeated("<outline/>", BODY, END), one],
+  "deep nesting": [repeated("<outline>", BODY, END), one],
+  "end tags": [repeated("</a>", BODY, END), one],
+  "attributes of different names": [
+    () => `${BODY}<outline${Array.from({ length: 4e5 }, (_, index) => ` a${index}=""`).join("")}/>${END}`,
+    one,
+  ],
+  "attributes of one name": [repeated(' url="x"', `${BODY}<outline `, ` />${END}`), one],
+  "one long title": [
+    repeated("x", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
+    { count: 1, last: { feedUrl: "a", title: "x".repeat(300) } },
+  ],
+  "entities in a title": [
+    repeated("&amp;", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
+    { count: 1, last: { feedUrl: "a", title: "&amp;".repeat(60) } },
+  ],
+  "entity without end": [repeated("0", `${BODY}<outline text="&#`, `;"/>${END}`), one],
+  "entities in text": [repeated("&amp;", BODY, END), one],
+  "declared entities": [repeated('<!ENTITY a "&a;&a;">', `${BODY}<!DOCTYPE x [`, `]>${END}`), one],
+  "long names": [repeated("x", `${BODY}<outline `, `/><${"x".repeat(2 ** 20)}/>${END}`), one],
+  "unterminated value": [repeated("x", `${BODY}<outline xmlUrl="`), { fault: /incomplete/ }],
+  "unterminated tag": [repeated("x ", `${BODY}<outline `), { fault: /incomplete/ }],
+  "unterminated comment": [repeated("- ", `${BODY}<!--`), { fault: /incomplete/ }],
+  "unterminated CDATA": [repeated("]", `${BODY}<![CDATA[`), { fault: /incomplete/ }],
+  "unterminated processing instruction": [repeated("?", `${BODY}<?x `), { fault: /incomplete/ }],
+  "few feeds in much text": [
+    () => `${BODY}${(outline("https://a.example/1") + "\u4e00".padEnd(60_000)).repeat(256)}</body></opml>`,
+    { ...one, count: 256 },
+  ],
+};
+
+for (const [name, [make, expected]] of Object.entries(hostile))
+  test(`OPML: ${name} by the megabyte → little memory`, { timeout: 60_000 }, async () => {
+    const result = await readWithLittleMemory(Buffer.from(make()));
+    if ("fault" in expected) assert.match(result.fault ?? "", expected.fault as RegExp);
+    else assert.deepEqual(result, expected);
+  });
+
+/** Reads in a thread whose heap is limited to a few times what an idle thread needs. */
+async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly fault?: string }> {
+  const code = `const { parentPort, workerData } = require("node:worker_threads");
+    import(workerData.module).then(({ readOpml }) => {
+      try {
+        const entries = readOpml(workerData.bytes);
+        parentPort.postMessage({ count: entries.length, last: entries.at(-1) });
+      } catch (error) {
+        parentPort.postMessage({ fault: error.message });
+      }
+    });`;
+  const worker = new Worker(code, {
+    eval: true,
+    workerData: { module: new URL("./read.ts", import.meta.url).href, bytes },
+    resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 },
+  });
+  return new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+}

@@ -1,0 +1,327 @@
+import assert from "node:assert/strict";
+import { Accounts, isRefused } from "../../src/accounts.ts";
+import { startAppLogin } from "../../src/app-logins.ts";
+import { AppSignatures } from "../../src/app-signatures.ts";
+import {
+  type Answer,
+  bearer,
+  bodyOf,
+  type Clocked,
+  type Credential,
+  cookie,
+  EARLY,
+  expectedStatus,
+  feedOf,
+  type Headers,
+  headersFor,
+  isWithout,
+  LATE,
+  MALFORMED,
+  METRICS_TOKEN,
+  markOf,
+  mediaOf,
+  NOBODY,
+  type Owner,
+  one,
+  type Person,
+  SESSION,
+  sendTo,
+  TOKEN,
+  tamper,
+  wayOf,
+} from "./access.ts";
+import { fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
+import { callServer, newId, PLAIN } from "./server.ts";
+
+interface Place {
+  readonly path: string;
+  readonly owner: Owner;
+}
+
+/** Every credential of every user on every route. Throws if a response does not follow the rule. */
+export class AccessMatrix {
+  /** How often each request succeeded. */
+  readonly successes = new Map<string, number>();
+  /** Every 401 response, by what it may depend on. */
+  readonly refusals = new Map<string, Set<string>>();
+  requests = 0;
+  readonly names: readonly string[];
+  readonly invitation: string;
+  readonly #port: number;
+  readonly #clock: Clocked["clock"];
+  readonly #signatures: AppSignatures;
+  readonly #gone: { readonly cookie: string; readonly token: string };
+  readonly #people = new Map<string, Person>();
+
+  /** Requests go to `port`: the server's own, or that of a proxy. */
+  static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
+    const { server, clock } = clocked;
+    const accounts = new Accounts(server.store.accounts, { signUp: false });
+    const invitation = await accounts.invite(7, clock.now);
+    assert.ok(!isRefused(invitation));
+    const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
+    const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
+    assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
+    const signatures = new AppSignatures(accounts);
+    const matrix = new AccessMatrix(port, clock, signatures, names, invitation.secret, { cookie: gone.cookie, token });
+    for (const name of names) await matrix.#makePerson(name);
+    return matrix;
+  }
+
+  private constructor(
+    port: number,
+    clock: Clocked["clock"],
+    signatures: AppSignatures,
+    names: readonly string[],
+    invitation: string,
+    gone: { readonly cookie: string; readonly token: string },
+  ) {
+    this.#port = port;
+    this.#clock = clock;
+    this.#signatures = signatures;
+    this.names = names;
+    this.invitation = invitation;
+    this.#gone = gone;
+  }
+
+  send(method: string, path: string, headers: Headers, body?: string): Promise<Answer> {
+    return sendTo(this.#port, method, path, headers, body);
+  }
+
+  personOf(name: string): Person {
+    const person = this.#people.get(name);
+    if (person === undefined) throw new Error(`there is no ${name}`);
+    return person;
+  }
+
+  async makeAgain({ name, cookie: Cookie }: Person): Promise<void> {
+    await this.send("DELETE", "/v1/me", { Cookie });
+    await this.#makePerson(name);
+  }
+
+  async #makePerson(name: string): Promise<void> {
+    const port = this.#port;
+    const label = markOf(name);
+    const agent = () => ({ "User-Agent": label, ...fromElsewhere() });
+    this.#clock.now = EARLY;
+    const early = await signUp(port, name, `the password ${markOf(name)}`, agent());
+    const soon = new Date(EARLY.getTime() + 60 * 60 * 1_000).toISOString();
+    const expired = await newToken(port, early, { label, scope: "write", expires_at: soon });
+    this.#clock.now = LATE;
+    const session = await signIn(port, early, agent());
+    const signedOut = await signIn(port, early, agent());
+    const write = await newToken(port, session, { label, scope: "write" });
+    const read = await newToken(port, session, { label, scope: "read" });
+    const revoked = await newToken(port, session, { label, scope: "write" });
+    for (const path of [`/v1/tokens/${revoked.id}`, `/v1/sessions/${signedOut.id}`])
+      assert.equal((await this.send("DELETE", path, { Cookie: session.cookie })).status, 204);
+    const person: Person = {
+      ...session,
+      writeToken: write.token,
+      readToken: read.token,
+      ended: { revoked: revoked.token, expired: expired.token, signedOut: signedOut.session, idle: early.session },
+      items: new Map(),
+    };
+    this.#people.set(name, person);
+    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN]) await this.makeItem(person, url);
+    await this.makeDevice(person);
+    await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
+  }
+
+  /** Creates an item for a path with an id. */
+  async makeItem(who: Person, url: string): Promise<void> {
+    who.items.set(url, await this.#newItem(who, url));
+  }
+
+  /** Everyone has a device of the same id, and has played something on it. */
+  async makeDevice({ name, writeToken }: Person): Promise<void> {
+    const headers = { Authorization: `Basic ${btoa(`${name}:${writeToken}`)}`, "User-Agent": markOf(name) };
+    const episode = { podcast: feedOf(name), episode: `https://media.example/${markOf(name)}`, action: "new" };
+    for (const [path, body] of [
+      [`/api/2/devices/${name}/phone.json`, { caption: markOf(name) }],
+      [`/api/2/episodes/${name}.json`, [episode]],
+    ] as const)
+      assert.equal((await this.send("POST", path, headers, JSON.stringify(body))).status, 200);
+  }
+
+  async #newItem(who: Person, url: string): Promise<string> {
+    const mark = markOf(who.name);
+    if (url === SESSION) return (await signIn(this.#port, who, { "User-Agent": mark, ...fromElsewhere() })).id;
+    if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
+    const id = newId();
+    const body = one("subscription", { id, attributes: { feed_url: feedOf(who.name) } });
+    const headers = { ...bearer(who.writeToken), "Content-Type": PLAIN };
+    assert.equal((await this.send("POST", "/v1/subscriptions", headers, body)).status, 201);
+    return id;
+  }
+
+  /** The last use of a credential is recorded in the background. Waits for that, so that it cannot change later. */
+  async #waitUntilUsed(person: Person, ids: readonly string[]): Promise<void> {
+    for (const headers of [bearer(person.writeToken), bearer(person.readToken)])
+      assert.equal((await this.send("GET", "/v1/me", headers)).status, 200);
+    for (let tries = 0; tries < 500; tries += 1) {
+      const { json } = await callServer(this.#port, "GET", "/v1/me/export", { headers: { Cookie: person.cookie } });
+      const used = (json.data as { id: string; attributes: { last_used_at?: string | null } }[])
+        .filter(({ attributes }) => typeof attributes.last_used_at === "string")
+        .map(({ id }) => id);
+      if (ids.every((id) => used.includes(id))) return;
+    }
+    throw new Error("the use of a credential was not recorded");
+  }
+
+  /** All data of a person. */
+  async #everythingOf(name: string): Promise<string> {
+    const headers = { Cookie: this.personOf(name).cookie };
+    const answers = [await this.send("GET", "/v1/me", headers), await this.send("GET", "/v1/me/export", headers)];
+    for (const { status } of answers) assert.equal(status, 200);
+    return answers.map(bodyOf).join("\n");
+  }
+
+  #validCredentials(name: string, whose: string): Credential[] {
+    const { writeToken, readToken, session, ended } = this.personOf(name);
+    return [
+      { name: `${whose} write token`, headers: bearer(writeToken), holder: name, scope: "write" },
+      { name: `${whose} read token`, headers: bearer(readToken), holder: name, scope: "read" },
+      { name: `${whose} session`, headers: cookie(session), holder: name, scope: "everything" },
+      {
+        name: `${whose} write token beside an ended session`,
+        headers: { ...bearer(writeToken), ...cookie(ended.signedOut) },
+        holder: name,
+        scope: "write",
+      },
+    ];
+  }
+
+  /** Credentials for a request. Read them again for each request, since some requests end credentials. */
+  credentialsOf(name: string): Credential[] {
+    const { password, writeToken, session, ended } = this.personOf(name);
+    return [
+      ...this.#validCredentials(name, "a"),
+      { name: "none", headers: {} },
+      { name: "a cookie that is not ours", headers: { Cookie: "theme=dark" } },
+      { name: "a revoked token", headers: bearer(ended.revoked) },
+      { name: "an expired token", headers: bearer(ended.expired) },
+      { name: "a tampered token", headers: bearer(tamper(writeToken, 4)) },
+      { name: "the token of a deleted user", headers: bearer(this.#gone.token) },
+      { name: "an ended session", headers: cookie(ended.signedOut) },
+      { name: "an idle session", headers: cookie(ended.idle) },
+      { name: "a tampered session", headers: cookie(tamper(session, 0)) },
+      { name: "the session of a deleted user", headers: { Cookie: this.#gone.cookie } },
+      {
+        name: "a session beside an ended one",
+        headers: { Cookie: `earmark=${ended.signedOut}; earmark=${session}; earmark=${session}` },
+        holder: name,
+        scope: "everything",
+      },
+      { name: "two ended sessions", headers: { Cookie: `earmark=${ended.signedOut}; earmark=${ended.idle}` } },
+      { name: "a session as token", headers: bearer(session) },
+      { name: "a session with the prefix of a token", headers: bearer(`emk_${session}`) },
+      { name: "a token as session", headers: cookie(writeToken) },
+      { name: "a token without its prefix as session", headers: cookie(writeToken.slice(4)) },
+      { name: "an invitation", headers: bearer(this.invitation) },
+      { name: "the password", headers: { Authorization: `Basic ${btoa(`${name}:${password}`)}` } },
+      { name: "a wrong scheme", headers: { Authorization: `Token ${writeToken}` } },
+      { name: "a token and more", headers: { Authorization: `Bearer ${writeToken}, Bearer ${writeToken}` } },
+      { name: "a scheme alone", headers: { Authorization: "Bearer" } },
+      { name: "garbage", headers: bearer("garbage") },
+      { name: "what looks like a JWT", headers: bearer("eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln") },
+      { name: "a wrong token beside a session", headers: { ...bearer("garbage"), ...cookie(session) } },
+      { name: "the token of metrics", headers: bearer(METRICS_TOKEN), isMetrics: true },
+    ];
+  }
+
+  async placesOf(url: string, actor: string): Promise<Place[]> {
+    if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
+    const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
+    return [
+      at(this.personOf(actor).items.get(url) ?? "", actor),
+      ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? "", other)),
+      at(newId(), NOBODY),
+      // An id of the same user, but of another kind of item.
+      at(this.personOf(actor).items.get(url === TOKEN ? SESSION : TOKEN) ?? "", NOBODY),
+      at("not-an-id", MALFORMED),
+    ];
+  }
+
+  async #fill(url: string): Promise<string> {
+    const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
+    return url.replace(":name", "icon.svg").replace(":device", "phone").replace(":token", id);
+  }
+
+  #othersThan(actor: string): string[] {
+    return this.names.filter((name) => name !== actor);
+  }
+
+  /** Sends one request and checks the response. */
+  async #tryOne(
+    url: string,
+    method: string,
+    actor: string,
+    credential: Credential,
+    { path, owner }: Place,
+  ): Promise<Answer> {
+    const way = wayOf(url, method);
+    const who = this.personOf(credential.holder ?? actor);
+    const headers = { ...headersFor(url, way, who), ...credential.headers };
+    const answer = await this.send(method, path, headers, way.body?.(who));
+    const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
+    this.requests += 1;
+    assert.equal(answer.status, expectedStatus(way, credential, owner), what);
+    if (method === "HEAD") assert.equal(bodyOf(answer), "", what);
+    for (const name of ["carol", ...this.names])
+      if (name !== who.name) assert.ok(!answer.bytes.includes(markOf(name)), `${markOf(name)} is in ${what}`);
+    if (answer.status === 401) {
+      const kind = `${mediaOf(url)}, ${method === "HEAD" ? "without" : "with"} body, ${isWithout(way, credential) ? "no" : "wrong"} credentials`;
+      this.refusals.set(kind, (this.refusals.get(kind) ?? new Set()).add(answer.bytes));
+    }
+    if (answer.status === way.status) {
+      const key = `${actor} ${method} ${url}`;
+      this.successes.set(key, (this.successes.get(key) ?? 0) + 1);
+      if (method !== "HEAD") await way.restore?.(this, who);
+    }
+    return answer;
+  }
+
+  /** Tries all ids with one credential. Items of others must look like items that do not exist, in every byte. */
+  async #tryPlaces(url: string, method: string, actor: string, nameOfCredential: string): Promise<void> {
+    const find = () => {
+      const others = this.#othersThan(actor).flatMap((other) => this.#validCredentials(other, `${other}'s`));
+      const all = [...this.credentialsOf(actor), ...others];
+      const credential = all.find(({ name }) => name === nameOfCredential);
+      if (credential === undefined) throw new Error(nameOfCredential);
+      return credential;
+    };
+    const { holder } = find();
+    const hidden: string[] = [];
+    for (const [index] of (await this.placesOf(url, actor)).entries()) {
+      // The previous request may have removed the item.
+      const place = (await this.placesOf(url, actor))[index];
+      assert.ok(place);
+      const { bytes } = await this.#tryOne(url, method, actor, find(), place);
+      const isHidden = place.owner !== undefined && place.owner !== MALFORMED && place.owner !== holder;
+      if (isHidden) hidden.push(bytes.replaceAll(place.path, "PATH"));
+    }
+    assert.ok(new Set(hidden).size <= 1, hidden.join("\n---\n"));
+  }
+
+  /** Tries one route as one person, with every credential. */
+  async tryWay(url: string, method: string, actor: string): Promise<void> {
+    const { access } = wayOf(url, method);
+    const victims = this.#othersThan(actor);
+    const look = (names: readonly string[]) => Promise.all(names.map((name) => this.#everythingOf(name)));
+    const before = await look(victims);
+    const own = this.credentialsOf(actor).map(({ name }) => name);
+    // These are independent, and some of them hash a password.
+    if (access === "open") await Promise.all(own.map((name) => this.#tryPlaces(url, method, actor, name)));
+    else for (const name of own) await this.#tryPlaces(url, method, actor, name);
+    assert.deepEqual(await look(victims), before, `something of ${victims}'s has changed`);
+
+    // With the credentials of another user, a client acts as that user and sees nothing of the first.
+    const mine = await look([actor]);
+    for (const victim of victims) {
+      for (const { name } of this.#validCredentials(victim, `${victim}'s`))
+        await this.#tryPlaces(url, method, actor, name);
+    }
+    if (access !== "open") assert.deepEqual(await look([actor]), mine, `something of ${actor}'s has changed`);
+  }
+}
