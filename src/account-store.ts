@@ -11,8 +11,8 @@ export interface Account {
 }
 
 /**
- * A secret that is accepted instead of a password. Only the hash of the secret is stored. Of a `signing-key` it is the
- * public key (`app-signatures.ts`), of a `denied-login` the hash that the token would have had.
+ * A secret that is accepted instead of a password. Only the hash of the secret is stored. A `signing-key` stores the public
+ * key instead (`app-signatures.ts`), a `denied-login` the hash that the token would have had.
  */
 export interface Credential {
   readonly id: string;

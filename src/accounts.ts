@@ -99,7 +99,7 @@ export class Accounts {
     return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
   }
 
-  /** The same by the hash of the secret, for what has been proven in another way. */
+  /** The same by the hash of the secret, for callers that have already verified the secret in another way. */
   async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
     const find = () => this.#findCredential(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
@@ -376,7 +376,7 @@ export class Accounts {
   }
 }
 
-/** Hashing of passwords is shared fairly between these. */
+/** The unit between which password hashing is shared fairly. */
 function widest(networks: Networks): string {
   return networks.at(-1) ?? "";
 }

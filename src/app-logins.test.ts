@@ -17,7 +17,7 @@ const signatures = () => new AppSignatures(new Accounts(store.accounts, { signUp
 const own = signatures();
 const start = (at = NOW) => startAppLogin(own, ORIGIN, at);
 
-test("app login: poll token and link → the same token, and who asks since when", async () => {
+test("app login: poll token and link → the same token; the link has app, address and time", async () => {
   const { pollToken, id } = await start();
   const secret = readPollToken(pollToken, NOW) ?? "";
   assert.match(secret, /^emk_[\w-]{43}$/);
@@ -34,7 +34,7 @@ test("app login: another process → reads the same", async () => {
   assert.equal((await readAppLoginId(signatures(), id, NOW))?.address, ORIGIN.address);
 });
 
-test("app login: two → different tokens", async () => {
+test("app login: started twice → different tokens", async () => {
   assert.notEqual((await start()).id, (await start()).id);
 });
 
@@ -66,7 +66,7 @@ test("app login: any part of the link replaced by that of another → not accept
   }
 });
 
-test("app login: other text → none", async () => {
+test("app login: malformed poll token or link → undefined", async () => {
   for (const text of ["", "~", "x", `poll~zzzzzzzz~${HASH}`, `zzzzzzzz~${HASH}`, `1~${HASH}`, "emk_x"]) {
     assert.equal(readPollToken(text, NOW), undefined, text);
     assert.equal(await readAppLoginId(own, text, NOW), undefined, text);

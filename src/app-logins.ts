@@ -12,16 +12,16 @@ import type { AppSignatures } from "./app-signatures.ts";
 import type { Caller } from "./subscriptions.ts";
 
 /**
- * A login that an app starts and a signed-in person allows in the browser. Nothing is stored meanwhile: the app's token is
- * derived from a secret that only the app has, and the link for the browser contains the hash of that token, which is all
- * that allowing it needs, and who asks. So any process can serve any step.
+ * A login that an app starts and a signed-in user approves in the browser. Nothing is stored until then: the app's future
+ * token is derived from a secret that only the app has, and the link that the user opens contains the hash of that token
+ * and a description of the app. So any process can serve any step.
  */
 export const APP_LOGIN_MS = 20 * 60 * 1_000;
 const MAX_DENIALS = 1_000;
 
-/** Who asks, as far as that is known. */
+/** The app that asks for access. */
 export interface AppLoginOrigin {
-  /** User agent; empty if there is none. */
+  /** User agent; empty if the app sent none. */
   readonly app: string;
   readonly address: string;
 }
@@ -33,7 +33,7 @@ export interface AppLogin extends AppLoginOrigin {
   readonly expiresAt: Date;
 }
 
-/** `pollToken` is for the app, to ask whether it was allowed; `id` is for the browser, to allow it. */
+/** The app polls with `pollToken`; the browser allows or denies the login by `id`. */
 export async function startAppLogin(
   signatures: AppSignatures,
   { app, address }: AppLoginOrigin,
@@ -62,7 +62,7 @@ export async function readAppLoginId(signatures: AppSignatures, text: string, at
   return { app, address, hash: tokenHash, requestedAt: new Date(expiresAt.getTime() - APP_LOGIN_MS), expiresAt };
 }
 
-/** Creates a token whose secret only the app knows. The caller may repeat the request. */
+/** Creates a token whose secret only the app knows. Safe to repeat. */
 export function allowAppLogin(
   accounts: Accounts,
   caller: Caller,
@@ -74,7 +74,7 @@ export function allowAppLogin(
   return decide(accounts, caller, token, tokenHash, at, MAX_TOKENS);
 }
 
-/** No token can be created for the app any more. */
+/** From now on this login cannot be allowed. Safe to repeat. */
 export function denyAppLogin(
   accounts: Accounts,
   caller: Caller,
@@ -85,7 +85,7 @@ export function denyAppLogin(
   return decide(accounts, caller, denial, tokenHash, at, MAX_DENIALS);
 }
 
-/** `gone` if it was decided otherwise. */
+/** `gone` if the login was already decided differently, or by another user. */
 async function decide(
   accounts: Accounts,
   caller: Caller,

@@ -13,46 +13,46 @@ import { AppSignatures } from "./app-signatures.ts";
 import { CredentialCache } from "./credential-cache.ts";
 import type { UserId } from "./subscriptions.ts";
 
-/** How long a verified password is accepted without hashing it again, and how many are remembered. */
+/** How long a verified password is accepted without hashing it again, and how many are cached. */
 const PASSWORD_MS = 10 * 60 * 1_000;
 const MAX_PASSWORDS = 10_000;
 
-/** How long a session of an app lasts; it is renewed with use. */
+/** How long an app session lasts; use renews it. */
 export const APP_SESSION_MS = 60 * 24 * 60 * 60 * 1_000;
 /** A session that was renewed within this time is not renewed again. */
 const RENEW_MS = 24 * 60 * 60 * 1_000;
-/** Sessions that are opened within this time are the same, since some apps open one with every request. */
-const ISSUED_MS = 60 * 60 * 1_000;
+/** The issue time of a session is rounded down to this, so that an app that signs in with every request gets the same one. */
+const ISSUE_ROUNDING_MS = 60 * 60 * 1_000;
 
-/** Who an app signed in as, and how. */
+/** The user that an app has signed in as. */
 export interface AppUser {
   readonly account: Account;
-  /** The app's token; undefined when it has the password of the account. */
+  /** The app's token; undefined if it signed in with the account's password. */
   readonly token: Verified | undefined;
-  /** Part of what its sessions sign: it changes or ends with the credential. It is stored, so it is no secret. */
+  /** Signed as part of each session, so that sessions end when the credential is changed or revoked. Not secret. */
   readonly key: string;
 }
 
 export interface AppSession {
   readonly user: AppUser;
-  /** The device that the app has last named in a path. */
+  /** The device in the path of the app's last request that had one. */
   readonly device: string | undefined;
   readonly isStale: boolean;
 }
 
 /**
  * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Sessions are signed
- * and not stored, since some apps open one for every request. Whatever an app has ends at once when the token is revoked,
- * the password is changed or the account is deleted.
+ * and not stored, since some apps open one for every request. All access ends at once when the token is revoked, the
+ * password is changed or the account is deleted.
  */
 export class AppSignIn {
   readonly signatures: AppSignatures;
   readonly #accounts: Accounts;
   readonly #found = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
-  /** When each verified password must be verified again, by a hash that only this process can compute. */
+  /** When the verification of each password expires, by an HMAC that only this process can compute. */
   readonly #passwords = new Map<string, number>();
-  /** Verifications under way: apps send several requests at once. */
+  /** Verifications in progress: apps send several requests at once. */
   readonly #pending = new Map<string, Promise<StoredAccount | AccountRefusal>>();
 
   constructor(accounts: Accounts) {
@@ -79,7 +79,7 @@ export class AppSignIn {
     const name = readName(typed.name);
     const found = name === undefined ? undefined : await this.#find(name);
     if (found === undefined || found.password === "") return this.#accounts.checkPassword(typed, at);
-    // It contains the stored hash, so that a changed password is not found.
+    // Includes the stored hash, so that changing the password invalidates the entry.
     const key = createHmac("sha256", this.#passwordKey)
       .update(`${found.account.user}\0${found.password}\0${typed.password}`)
       .digest("base64url");
@@ -106,13 +106,13 @@ export class AppSignIn {
 
   async #userOf(token: Verified): Promise<AppUser | undefined> {
     const found = await this.#find(token.user);
-    // Not the hash: a login that is approved again has the same one.
+    // Not the token's hash: if an app login is approved again after a revocation, the new token has the same hash.
     return found && { account: found.account, token, key: token.id };
   }
 
-  /** The session as text. It has no characters that a cookie cannot have. */
+  /** The session as the value of a cookie. */
   async writeSession({ account, token, key }: AppUser, device: string | undefined, at: Date): Promise<string> {
-    const issued = Math.floor(at.getTime() / ISSUED_MS).toString(36);
+    const issued = Math.floor(at.getTime() / ISSUE_ROUNDING_MS).toString(36);
     const content = `${token?.hash ?? account.user}~${issued}~${device ?? ""}`;
     return `${content}~${await this.signatures.sign(signedText(content, key), at)}`;
   }
@@ -121,7 +121,7 @@ export class AppSignIn {
   async readSession(text: string, at: Date): Promise<AppSession | undefined> {
     const [, content = "", holder = "", issued = "", device = "", signature = ""] = SESSION.exec(text) ?? [];
     if (content === "") return undefined;
-    const age = at.getTime() - Number.parseInt(issued, 36) * ISSUED_MS;
+    const age = at.getTime() - Number.parseInt(issued, 36) * ISSUE_ROUNDING_MS;
     if (age > APP_SESSION_MS) return undefined;
     const user = /^\d+$/.test(holder)
       ? await this.#userWithPassword(Number(holder))
@@ -142,7 +142,7 @@ export class AppSignIn {
   }
 }
 
-/** A user id or the hash of a token, when it was issued, the device, and the signature of all that. */
+/** User id or token hash, issue time, device, and a signature of these. */
 const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{43}~[\w-]{86})$/;
 
 function signedText(content: string, key: string): string {
@@ -153,7 +153,7 @@ function toUser({ account, password }: StoredAccount): AppUser {
   return { account, token: undefined, key: password };
 }
 
-/** Names are compared without case. An identity provider's subject need not be a name here. */
+/** Case-insensitive. The account of an identity provider's user may have a name that `readName` rejects. */
 export function isSameName(typed: string, { name }: Account): boolean {
   return typed.toLowerCase() === name.toLowerCase() || readName(typed) === name;
 }

@@ -4,13 +4,13 @@ import type { Accounts } from "./accounts.ts";
 import { asUser } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** How long a key signs. */
+/** How long a key is used to sign. */
 const SIGNING_MS = 30 * DAY_MS;
-/** How long a key is known: longer than anything that it has signed is accepted. */
-const KNOWN_MS = 120 * DAY_MS;
-/** One for each process that has started meanwhile. Beyond it, a process still verifies what it has signed itself. */
+/** How long a key is accepted: until everything it has signed has expired. */
+const ACCEPTED_MS = 120 * DAY_MS;
+/** Each start of a process adds a key. Beyond this number, a process verifies only its own signatures. */
 const MAX_KEYS = 10_000;
-const MAX_REMEMBERED = 10_000;
+const MAX_CACHED = 10_000;
 
 interface SigningKey {
   readonly id: string;
@@ -20,13 +20,13 @@ interface SigningKey {
 
 /**
  * Signs what the server gives to apps instead of storing it. Every process has a key pair of its own and stores the public
- * key, so that any process can verify a signature, also after a restart, while nobody can make one from the database or a
- * backup.
+ * key, so that any process can verify a signature, even after a restart, while nobody can forge one with the content of the
+ * database or a backup.
  */
 export class AppSignatures {
   readonly #accounts: Accounts;
   #key: Promise<SigningKey> | undefined;
-  /** Signatures by what they sign, and texts whose signature was verified: both take longer than all else. */
+  /** Caches, because signing and verifying take longer than the rest of a request. */
   readonly #signed = new Map<string, string>();
   readonly #verified = new Set<string>();
 
@@ -34,13 +34,13 @@ export class AppSignatures {
     this.#accounts = accounts;
   }
 
-  /** The key and the signature, without characters that a cookie or a URL cannot have. */
+  /** The public key and the signature, in characters that cookies and URLs allow. */
   async sign(text: string, at: Date): Promise<string> {
     const { id, privateKey } = await this.#currentKey(at);
-    const remembered = this.#signed.get(`${id} ${text}`);
-    if (remembered !== undefined) return remembered;
+    const cached = this.#signed.get(`${id} ${text}`);
+    if (cached !== undefined) return cached;
     const signature = `${id}~${sign(null, Buffer.from(text), privateKey).toString("base64url")}`;
-    if (this.#signed.size >= MAX_REMEMBERED) this.#signed.clear();
+    if (this.#signed.size >= MAX_CACHED) this.#signed.clear();
     this.#signed.set(`${id} ${text}`, signature);
     return signature;
   }
@@ -52,7 +52,7 @@ export class AppSignatures {
     if (id === "" || !(await this.#isKey(id, at))) return false;
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: id }, format: "jwk" });
     if (!verify(null, Buffer.from(text), key, Buffer.from(bytes, "base64url"))) return false;
-    if (this.#verified.size >= MAX_REMEMBERED) this.#verified.clear();
+    if (this.#verified.size >= MAX_CACHED) this.#verified.clear();
     this.#verified.add(claim);
     return true;
   }
@@ -66,7 +66,7 @@ export class AppSignatures {
     if (current !== undefined && at.getTime() - current.createdAt < SIGNING_MS) return current;
     const created = this.#createKey(at);
     this.#key = created;
-    // What cannot be stored now is tried again with the next signature.
+    // If the key cannot be stored, the next signature tries again.
     created.catch(() => {
       this.#key = undefined;
     });
@@ -76,12 +76,12 @@ export class AppSignatures {
   async #createKey(at: Date): Promise<SigningKey> {
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     const id = publicKey.export({ format: "jwk" }).x ?? "";
-    const expiresAt = new Date(at.getTime() + KNOWN_MS);
+    const expiresAt = new Date(at.getTime() + ACCEPTED_MS);
     const key = { kind: "signing-key", user: NOBODY, scope: "read", label: "", expiresAt } as const;
     await this.#accounts.addCredential(asUser(NOBODY), key, id, at, { atMost: MAX_KEYS });
     return { id, privateKey, createdAt: at.getTime() };
   }
 }
 
-/** A public key and what it verifies. */
+/** A public key and a signature. */
 const SIGNATURE = /^([\w-]{43})~([\w-]{86})$/;

@@ -4,11 +4,11 @@ import type { Progress, SyncKind, SyncState } from "./sync-marks.ts";
 
 /** An installation of an app. */
 export interface Client {
-  /** Tells the user's clients apart: id of its token, else of its device, else its user agent. Some 100 characters. */
+  /** Identifies it among the user's clients: by its token, else its device, else its user agent. About 100 characters. */
   readonly key: string;
-  /** Id of the device that it synchronizes as, if it has one. */
+  /** Id of the device that it syncs as, if any. */
   readonly device: string | undefined;
-  /** Caption of the device until somebody gives it one; its id unless given. */
+  /** Initial caption of the device; by default its id. */
   readonly caption?: string | undefined;
   /** User agent of the app. */
   readonly app?: string | undefined;
@@ -23,11 +23,11 @@ export interface Device {
   readonly type: DeviceType;
   /** User agent of the app that last used it; empty if unknown. */
   readonly app: string;
-  /** Accurate to a few minutes. */
+  /** Accurate to five minutes. */
   readonly syncedAt: Date;
 }
 
-/** When there are more, the one that has not synchronized for the longest time is forgotten. */
+/** Beyond it, the least recently synced device is deleted. */
 export const MAX_DEVICES = 100;
 const MAX_DEVICE_ID = 64;
 /** Whether this can be the id of a device. */
@@ -36,7 +36,7 @@ export function isDeviceId(text: string): boolean {
 }
 
 export const MAX_CAPTION = 100;
-/** Clients per user and kind whose progress is kept. */
+/** Clients per user and kind whose sync state is kept. */
 export const MAX_CLIENTS = 200;
 export const MAX_SPELLINGS = 200_000;
 
@@ -48,11 +48,11 @@ export interface Spelling {
   readonly client: string;
 }
 
-/** What is written when a client has read or uploaded something, in one transaction. */
-export interface Settlement {
+/** What a poll or an upload records, in one transaction. */
+export interface SyncRecord {
   readonly kind: SyncKind;
   readonly client: Client;
-  /** For actions, the store knows which numbers they take. */
+  /** Uploaded actions get their sequence numbers from the store. */
   readonly progress: Progress | { readonly actions: readonly KeyedAction[] };
   readonly spellings: readonly Spelling[];
   /** Devices that the actions name. */
@@ -60,26 +60,26 @@ export interface Settlement {
 }
 
 /**
- * Stores what apps synchronize beside the list: devices, episode actions, and what each client has seen. It gives the
- * same guarantees as `SubscriptionStore`. The rules are in `sync-marks.ts` and `episode-actions.ts`.
+ * Stores what apps sync besides the list: devices, episode actions, and what each client has received. It gives the same
+ * guarantees as `SubscriptionStore`. The rules are in `sync-marks.ts` and `episode-actions.ts`.
  */
 export interface AppStore {
   /**
-   * What is known about a client, with the newest mark at or before the timestamp `since`. Rejects with `AccessRevoked` if
+   * The sync state of a client, with the newest mark at or before the timestamp `since`. Rejects with `AccessRevoked` if
    * the account was deleted.
    */
   state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState>;
-  /** Returns the timestamp to give to the client, which is durable. */
-  settle(caller: Caller, settlement: Settlement, at: Date): Promise<number>;
+  /** Returns the timestamp for the client. Its mark is durable. */
+  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
   /** All spellings of these feeds. */
   spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]>;
-  /** Actions with numbers after `after` up to `upTo`, in that order; of one feed, if it is given. */
+  /** Actions with sequence numbers from `after` (exclusive) to `upTo` (inclusive), in order; of one feed, if given. */
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
-  /** `size` actions in order after the first `offset`, and how many there are; of one feed, if it is given. */
+  /** `size` actions in order after the first `offset`, with the total; of one feed, if given. */
   actionPage(user: UserId, window: Window & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
-  /** An app names the device of the client, which is created if it is new, and changes what is given. */
+  /** Creates the device of the client if it is new, and applies the changes. */
   saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void>;
   /** False if there is no such device. */
   changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean>;

@@ -5,16 +5,16 @@ import {
   type Client,
   isDeviceId,
   MAX_DEVICES,
-  type Settlement,
   type Spelling,
+  type SyncRecord,
 } from "./app-store.ts";
 import {
+  cacheFeeds,
   type EpisodeAction,
   isWebUrl,
   type KeyedAction,
   looseFeed,
   readAction,
-  rememberFeeds,
   type StoredAction,
   type UploadedAction,
 } from "./episode-actions.ts";
@@ -37,16 +37,16 @@ import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
-  /** Feed URLs as they are stored. Like actions, more than a page of them are read as they are needed. */
+  /** URLs of feeds that were added, as stored. If `isLong`, they are read from the store on demand. */
   readonly pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
   readonly isLong: boolean;
-  /** Every spelling in which a client may know the removed feeds. */
+  /** The removed feeds, in every spelling that a client may know. */
   readonly remove: readonly string[];
   readonly timestamp: number;
 }
 
 export interface ActionChanges {
-  /** In the order in which they were uploaded. Read from the store as they are needed: there may be very many. */
+  /** In the order of their uploads. Read from the store on demand, because there may be very many. */
   readonly pages: AsyncGenerator<readonly EpisodeAction[]>;
   /** Whether there may be more than one page. */
   readonly isLong: boolean;
@@ -55,22 +55,22 @@ export interface ActionChanges {
 
 export interface Uploaded {
   readonly timestamp: number;
-  /** URLs that are stored otherwise than they were sent; an empty one was not accepted. */
+  /** URLs that were not stored as sent; `stored` is empty if the URL was rejected. */
   readonly rewritten: readonly (readonly [sent: string, stored: string])[];
 }
 
-/** How many rows are read or written at a time, so that others get their turn. */
+/** How many rows are read or written at a time, so that other requests are handled in between. */
 const BATCH = 1_000;
 /** Rows with feed URLs, which may be long. */
 const FEED_BATCH = 200;
-/** Spellings of one feed that are recorded. */
+/** Maximum recorded spellings of one feed. */
 const MAX_SPELLINGS_PER_FEED = 100;
 /** How stale a device's `syncedAt` may be. */
 const TOUCH_MS = 5 * 60_000;
 
 /**
- * What podcast apps do, in whatever dialect. All clients of a user share one list and one history. A client that repeats a
- * request, or asks for more than it needs, changes nothing.
+ * The sync rules that all APIs for podcast apps share. All clients of a user share one list and one history. Repeating a
+ * request has no further effect.
  */
 export class AppSync {
   readonly #store: SubscriptionStore & { readonly apps: AppStore };
@@ -79,7 +79,7 @@ export class AppSync {
     this.#store = store;
   }
 
-  /** What the client does not know since that timestamp. Since 0, which is a first sync, nothing counts as removed. */
+  /** What the client has not received since that timestamp. 0 means a first sync, which contains no removals. */
   async feedsSince(caller: Caller, client: Client, since: number, at: Date): Promise<FeedChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, since);
@@ -94,8 +94,8 @@ export class AppSync {
       }
     }
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
-    const settlement = { kind: "feeds", client, progress: { since, from, covered }, spellings: outdated } as const;
-    const timestamp = await this.#settle(caller, settlement, state, at);
+    const record = { kind: "feeds", client, progress: { since, from, covered }, spellings: outdated } as const;
+    const timestamp = await this.#recordSync(caller, record, state, at);
     return { pages: isLong ? this.#addedUrls(user, from, covered) : [add], isLong, remove, timestamp };
   }
 
@@ -103,7 +103,7 @@ export class AppSync {
     for await (const { add } of this.#changes(user, from, upTo, false)) yield add;
   }
 
-  /** What changed after one number up to another. */
+  /** The changes with sequence numbers from `from` (exclusive) to `upTo` (inclusive). */
   async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
       const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
@@ -118,8 +118,8 @@ export class AppSync {
   }
 
   /**
-   * A removal is due if the client may know the feed: it was in the list then, or the client has uploaded it. Feeds that are
-   * back in the list are not removed; if their URL is now spelled otherwise, the old spelling is recorded.
+   * A removal is due if the client may know the feed: it was in the list that the client received, or the client uploaded
+   * it. A feed that is back in the list is not removed; if its URL is now spelled differently, the old spelling is recorded.
    */
   async #dueRemovals(
     user: UserId,
@@ -145,8 +145,8 @@ export class AppSync {
       const listed = current.get(feed);
       if (listed === undefined) for (const url of urls) remove.add(url);
       else {
-        const isNews = (url: string) => url !== listed.feedUrl && !spelled.some((one) => one.url === url);
-        outdated.push(...[...urls].filter(isNews).map((url) => ({ feed, url, client: "" })));
+        const isUnrecorded = (url: string) => url !== listed.feedUrl && !spelled.some((one) => one.url === url);
+        outdated.push(...[...urls].filter(isUnrecorded).map((url) => ({ feed, url, client: "" })));
       }
     }
     return { remove: [...remove], outdated };
@@ -183,11 +183,11 @@ export class AppSync {
       if (refused.has(feed)) rewritten.set(sent, "");
       else spellings.push({ feed, url, client: client.key });
     }
-    const settlement = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
-    return { timestamp: await this.#settle(caller, settlement, state, at), rewritten: [...rewritten] };
+    const record = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
+    return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
 
-  /** Makes the list what the client has uploaded. What others add meanwhile stays. */
+  /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
   async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<Uploaded> {
     const kept = new Set(urls.flatMap((url) => looseFeed(url) ?? []));
     const remove: string[] = [];
@@ -197,7 +197,7 @@ export class AppSync {
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
   }
 
-  /** Feeds that are to be removed: they are in the list, or among those that are added first. */
+  /** The feeds to remove: those in the list, or among the ones that this upload adds. */
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
@@ -205,15 +205,15 @@ export class AppSync {
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
     const added = new Map(uploads.flatMap(({ sent, feed }) => (feed === undefined ? [] : [[feed, sent]])));
-    const wishes = remove.filter((sent) => sent.trim() !== "").map(readUpload);
+    const requested = remove.filter((sent) => sent.trim() !== "").map(readUpload);
     const listed = await this.#find(
       user,
-      wishes.flatMap(({ feed }) => feed ?? []),
+      requested.flatMap(({ feed }) => feed ?? []),
     );
     const isListed = (feed: string | undefined) => feed !== undefined && (listed.has(feed) || added.has(feed));
-    const unknown = wishes.filter(({ feed }) => !isListed(feed));
+    const unknown = requested.filter(({ feed }) => !isListed(feed));
     const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
-    const feeds = wishes.flatMap(({ sent, feed }) => {
+    const feeds = requested.flatMap(({ sent, feed }) => {
       if (feed !== undefined && isListed(feed)) return (added.get(feed) ?? sent) === sent ? [feed] : [];
       const found = decoded.get(looseFeed(sent) ?? "");
       if (found === undefined && feed === undefined) rewritten.set(sent, "");
@@ -222,7 +222,7 @@ export class AppSync {
     return [...new Set(feeds)];
   }
 
-  /** The feeds of the list that an app may know by a percent-decoded URL. */
+  /** The feeds of the list whose URL contains percent-encoding, by the percent-decoded URL. */
   async #decodedFeeds(user: UserId): Promise<Map<string, string>> {
     const feeds = new Map<string, string>();
     for await (const items of everySubscription(this.#store, user)) {
@@ -249,14 +249,14 @@ export class AppSync {
         if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
           refused.add((batch[index] as Draft).feed);
       }
-      // Others have written between two batches: then it is not known that the client has seen everything before.
+      // If others wrote between two batches, the client may not have seen everything before.
       const isUnbroken = progress === undefined || progress.after === sequenceBefore;
       progress = { before: isUnbroken ? (progress?.before ?? sequenceBefore) : UNSEEN, after };
     }
     return { refused, progress: progress ?? { before: sequence, after: sequence } };
   }
 
-  /** Actions that were uploaded since that timestamp; of one podcast, if a feed URL is given. */
+  /** Actions uploaded since that timestamp; of one podcast, if a feed URL is given. */
   async actionsSince(
     caller: Caller,
     client: Client,
@@ -269,24 +269,24 @@ export class AppSync {
     const feed = podcast === undefined ? undefined : looseFeed(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
-    // With a filter the client has not been sent everything.
+    // With a filter, the client does not receive everything.
     const progress =
       podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
-    const timestamp = await this.#settle(caller, { kind: "actions", client, progress }, state, at);
-    // What is replaced while the pages are read has a later number, and comes with the next request.
+    const timestamp = await this.#recordSync(caller, { kind: "actions", client, progress }, state, at);
+    // Actions that are replaced while the pages are read get a higher number, so the next request returns them.
     return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
   }
 
-  /** All actions of a user, in the order in which they were uploaded. `requireAccess` throws when access has ended. */
+  /** All actions of a user, in the order of their uploads. `requireAccess` throws when access has ended. */
   async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
     const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
-    for await (const some of this.#actions(user, 0, sequence, undefined)) {
+    for await (const actions of this.#actions(user, 0, sequence, undefined)) {
       await requireAccess?.();
-      yield some;
+      yield actions;
     }
   }
 
-  /** A page of the actions; of one podcast, if a feed URL is given. */
+  /** One page of actions; of one podcast, if a feed URL is given. */
   actionPage(user: UserId, window: Window, podcast: string | undefined): Promise<ActionPage> {
     const feed = podcast === undefined ? undefined : (looseFeed(podcast) ?? "");
     return this.#store.apps.actionPage(user, { ...window, feed });
@@ -299,21 +299,21 @@ export class AppSync {
     feed: string | undefined,
   ): AsyncGenerator<readonly StoredAction[]> {
     for (let after = from; after < upTo; ) {
-      const some = await this.#store.apps.actions(user, { after, upTo, limit: BATCH, feed });
-      const last = some.at(-1);
+      const actions = await this.#store.apps.actions(user, { after, upTo, limit: BATCH, feed });
+      const last = actions.at(-1);
       if (last === undefined) return;
-      yield some;
+      yield actions;
       after = last.sequence;
-      // A store that answers at once must not keep other requests waiting.
+      // Without this, reads that resolve immediately would starve other requests.
       await setImmediate();
     }
   }
 
-  /** Records the actions that can be used. They never change the list. */
+  /** Stores the valid actions and ignores the others. Actions never change the list. */
   async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
-    const feedOf = rememberFeeds();
+    const feedOf = cacheFeeds();
     for (const upload of uploads) {
       const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
@@ -331,10 +331,10 @@ export class AppSync {
     let timestamp: number | undefined;
     for (let start = 0; start < actions.length; start += BATCH) {
       const batch = { actions: actions.slice(start, start + BATCH) };
-      const settlement = { kind: "actions", client, progress: batch, spellings: [], devices } as const;
-      timestamp = await this.#store.apps.settle(caller, settlement, at);
+      const record = { kind: "actions", client, progress: batch, spellings: [], devices } as const;
+      timestamp = await this.#store.apps.recordSync(caller, record, at);
     }
-    timestamp ??= await this.#settle(caller, { kind: "actions", client, progress }, state, at);
+    timestamp ??= await this.#recordSync(caller, { kind: "actions", client, progress }, state, at);
     return { timestamp, rewritten: [...rewritten] };
   }
 
@@ -342,19 +342,19 @@ export class AppSync {
     return this.#store.apps.devices(user);
   }
 
-  /** The timestamp for the client. Most polls find nothing new, and then nothing is written. */
-  async #settle(
+  /** The timestamp for the client. Writes nothing if nothing is new, as for most polls. */
+  async #recordSync(
     caller: Caller,
-    settlement: Pick<Settlement, "kind" | "client"> & Partial<Settlement> & { readonly progress: Progress },
+    record: Pick<SyncRecord, "kind" | "client"> & Partial<SyncRecord> & { readonly progress: Progress },
     state: SyncState,
     at: Date,
   ): Promise<number> {
-    const { timestamp, newMark, newSeen } = advance(state, settlement.progress, at);
-    const { spellings = [], devices = [], client } = settlement;
+    const { timestamp, newMark, newSeen } = advance(state, record.progress, at);
+    const { spellings = [], devices = [], client } = record;
     const age = at.getTime() - (state.deviceSyncedAt?.getTime() ?? Number.NEGATIVE_INFINITY);
     const isDeviceFresh = client.device === undefined || age < TOUCH_MS;
     if (newMark === undefined && newSeen === undefined && spellings.length === 0 && isDeviceFresh) return timestamp;
-    return this.#store.apps.settle(caller, { ...settlement, spellings, devices }, at);
+    return this.#store.apps.recordSync(caller, { ...record, spellings, devices }, at);
   }
 
   async #find(user: UserId, feeds: readonly string[]): Promise<Map<string, Subscription>> {
@@ -382,8 +382,8 @@ export class AppSync {
   async #unrecorded(user: UserId, spellings: readonly Spelling[]): Promise<readonly Spelling[]> {
     const recorded = await this.#spellings(user, [...new Set(spellings.map(({ feed }) => feed))]);
     return spellings.filter(({ feed, url, client }) => {
-      const of = recorded.get(feed) ?? [];
-      return of.length < MAX_SPELLINGS_PER_FEED && !of.some((one) => one.url === url && one.client === client);
+      const known = recorded.get(feed) ?? [];
+      return known.length < MAX_SPELLINGS_PER_FEED && !known.some((one) => one.url === url && one.client === client);
     });
   }
 }

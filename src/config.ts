@@ -71,7 +71,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
-/** All problems of the settings at once. */
+/** All problems with the settings. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 
@@ -80,7 +80,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Access to the file system, without which the settings can be read as well. */
+/** Access to the file system; optional, because settings can be read without it. */
 export interface ConfigFiles {
   /** The folder where Earmark is installed. */
   readonly installation: string;

@@ -21,35 +21,35 @@ export interface EpisodeAction {
   readonly total: number | undefined;
 }
 
-/** An action as an app sends it. Anything in it may be unusable. */
+/** An action as an app sent it. Its values have not been validated. */
 export type UploadedAction = Omit<EpisodeAction, "actedAt"> & { readonly actedAt: Date | undefined };
 
-/** An action with the feed that it is looked up by. */
+/** An action with the key of its feed. */
 export interface KeyedAction extends EpisodeAction {
   readonly feed: string;
-  /** The app gave no usable time: `actedAt` is that of the upload, and no action that was uploaded earlier is later. */
+  /** The app sent no valid time. `actedAt` is the time of the upload, and the action wins over all earlier uploads. */
   readonly isUndated: boolean;
 }
 
-/** An action with the number under which it was uploaded. */
+/** An action with its sequence number. */
 export interface StoredAction extends EpisodeAction {
   readonly sequence: number;
-  /** The latest of the uploads that this action has won against: its time, and its position. */
+  /** The latest upload that lost to this action. */
   readonly beaten: Beaten | undefined;
 }
 
 export type Beaten = Pick<EpisodeAction, "actedAt" | "position">;
 
 export const MAX_ACTIONS = 200_000;
-/** How many more than necessary are evicted at a time, so that not every upload has to look for the oldest. */
-export const EVICTED_SPARE = 2_000;
+/** How many more than necessary are evicted at a time, so that not every upload has to find the oldest. */
+export const EXTRA_EVICTED = 2_000;
 export const MAX_MEDIA_URL = 2_048;
 export const MAX_GUID = 1_024;
-/** Clocks of phones differ by this much. A later time is replaced by the server's, or it would win for ever. */
+/** Allowed clock skew of phones. A later time is replaced by the server's, because it would win all comparisons. */
 const MAX_AHEAD_MS = 5 * 60_000;
 const MAX_SECONDS = 2 ** 31 - 1;
 
-/** The action as it is stored; undefined if it cannot be used. `feedOf` may remember the feeds of URLs. */
+/** The action to store; undefined if it is invalid. `feedOf` may cache the feeds of URLs. */
 export function readAction(upload: UploadedAction, at: Date, feedOf = looseFeed): KeyedAction | undefined {
   const { kind, device, guid } = upload;
   const podcast = upload.podcast.trim();
@@ -58,7 +58,7 @@ export function readAction(upload: UploadedAction, at: Date, feedOf = looseFeed)
   if (feed === undefined || !isMediaUrl(episode)) return undefined;
   if (guid !== undefined && (guid.length > MAX_GUID || !isStorable(guid))) return undefined;
   const progress = readProgress(upload);
-  // Apps take a play without a position for one at the very beginning.
+  // Apps would read a missing position as the beginning of the episode.
   if (kind === "play" && progress.position === undefined) return undefined;
   return { podcast, episode, feed, guid: guid || undefined, device, kind, ...readTime(upload, at), ...progress };
 }
@@ -79,12 +79,11 @@ function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, 
 }
 
 /**
- * What is written under the numbers after `sequence`, and the numbers of what it replaces. `stored[N]` is the action of the
- * same feed, episode and kind as upload N.
+ * The actions to write, with sequence numbers after `sequence`, and the numbers of those they replace. `stored[N]` is the
+ * stored action of the same feed, episode and kind as upload N.
  *
- * A play that loses was made by a clock that is behind, and its client now has another position than everybody else. So
- * the winner is written again under a new number, and the client has to be sent it: `isBeaten`. Repeating such an upload
- * changes nothing.
+ * If a play loses, its client has a clock that is behind and a position that differs from all others. So the winner is
+ * written again under a new number, which makes the next poll return it (`isBeaten`). Repeating the upload changes nothing.
  */
 export function mergeActions(
   uploads: readonly KeyedAction[],
@@ -126,26 +125,26 @@ function later(one: EpisodeAction, other: EpisodeAction): Date {
   return one.actedAt > other.actedAt ? one.actedAt : other.actedAt;
 }
 
-/** Whether an uploaded action replaces the stored one of its kind. A repeated upload does not. */
+/** Whether an uploaded action replaces the stored one. A repeated upload does not. */
 function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
   const difference = upload.actedAt.getTime() - stored.actedAt.getTime();
   if (difference !== 0) return difference > 0;
-  return MEMBERS.some((member) => upload[member] !== stored[member]);
+  return COMPARED_MEMBERS.some((member) => upload[member] !== stored[member]);
 }
 
-const MEMBERS = ["position", "started", "total", "device", "guid", "podcast"] as const;
+const COMPARED_MEMBERS = ["position", "started", "total", "device", "guid", "podcast"] as const;
 
 /**
- * The feed of a URL that an app may have percent-decoded: Kasts decodes all of it, AntennaPod only colons. Used to look
- * feeds up, never to add them.
+ * The feed of a URL that an app may have percent-decoded: Kasts decodes all of it, AntennaPod only colons. Used to find
+ * feeds, never to add them.
  */
 export function looseFeed(url: string): string | undefined {
   const reading = readFeedUrl(url.trim().replaceAll(/\s/g, encodeURIComponent));
   return "feed" in reading ? percentDecode(reading.feed) : undefined;
 }
 
-/** The same for many URLs, most of which occur again. */
-export function rememberFeeds(): typeof looseFeed {
+/** `looseFeed` with a cache, for many URLs most of which repeat. */
+export function cacheFeeds(): typeof looseFeed {
   const feeds = new Map<string, string | undefined>();
   return (url) => {
     if (!feeds.has(url)) feeds.set(url, looseFeed(url));
@@ -153,7 +152,7 @@ export function rememberFeeds(): typeof looseFeed {
   };
 }
 
-/** Leaves what is not valid UTF-8 as it is. */
+/** Leaves invalid UTF-8 encoded. */
 function percentDecode(text: string): string {
   if (!text.includes("%")) return text;
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (encoded) => {

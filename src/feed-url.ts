@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { domainToUnicode } from "node:url";
 
-/** Longest address that is taken, in characters. */
+/** Maximum length of a feed URL, in characters. */
 export const MAX_FEED_URL = 2048;
 
 /** Why a text is not a feed URL. */
@@ -14,19 +14,19 @@ export type FeedUrlFault =
   | "feed-url-invalid-port"
   | "feed-url-invalid-characters";
 
-/** The feed that a URL leads to, or what is wrong with the URL. */
-export type Reading = { readonly feed: string } | { readonly fault: FeedUrlFault };
+/** The feed that a URL identifies, or why the URL is invalid. */
+export type ParsedFeedUrl = { readonly feed: string } | { readonly fault: FeedUrlFault };
 
 const WHITE_SPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
 
 /**
- * Reads an address and tells which feed it leads to. Two addresses lead to the same feed when they differ only in:
+ * Validates a feed URL and determines which feed it identifies. Two URLs identify the same feed if they differ only in:
  * http or https, the spelling of the host, a default port, dot segments, trailing slashes of the path, a fragment.
  *
- * `new URL()` repairs what it is given: it trims, drops tabs and takes `https:host`. So the text is checked first.
+ * `new URL()` repairs its input: it trims, drops tabs and accepts `https:host`. So the text is checked first.
  */
-export function readFeedUrl(text: string): Reading {
+export function readFeedUrl(text: string): ParsedFeedUrl {
   if (text === "") return { fault: "feed-url-missing" };
   if (isTooLong(text)) return { fault: "feed-url-too-long" };
   if (WHITE_SPACE_OR_CONTROL.test(text)) return { fault: "feed-url-whitespace" };
@@ -37,18 +37,18 @@ export function readFeedUrl(text: string): Reading {
   const [authority, path, query] = split(text);
   const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
   if ("fault" in host) return host;
-  // Only the host is taken from the URL: what else there is, is compared as it was written.
+  // Only the host comes from `URL`; path and query are compared as written.
   return { feed: host.host + withoutTrailingSlashes(resolveDots(path)) + query };
 }
 
-/** Hosts that `URL` would not change. Most are such, and `URL` takes as long as all the rest of the parsing. */
+/** Hosts that `URL` would not change. Most hosts are of this kind, and `URL` takes as long as the rest of the parsing. */
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
-/** The host, with the credentials before it if there are any. */
+/** The normalized host, with any credentials before it. */
 function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: FeedUrlFault } {
   const at = authority.lastIndexOf("@") + 1;
   const host = authority.slice(at);
-  // Nothing but scheme, host and port can make a URL invalid.
+  // Only scheme, host and port can make a URL invalid.
   const url = isShort(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
   if (url === null || !isHost(url.hostname)) return { fault: "feed-url-invalid-host" };
   if (url.port === "0") return { fault: "feed-url-invalid-port" };
@@ -60,7 +60,7 @@ const MAX_HOST = 253;
 const MAX_LABEL = 63;
 
 /**
- * Whether a host and its port keep to the limits of DNS as written; a percent-encoded byte counts as one character.
+ * Whether a host and its port, as written, are within the limits of DNS; a percent-encoded byte counts as one character.
  * `URL` takes quadratic time to encode a label that is not in ASCII: 20 ms for 2,000 characters.
  */
 function isShort(host: string): boolean {
@@ -83,7 +83,7 @@ export function guidOf(feedUrl: string, part: "short" | "whole" = "short"): stri
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** A loop, since `/\/+$/` starts again at every slash of a run that does not end the text. */
+/** A loop, because `/\/+$/` takes quadratic time on a run of slashes that is not at the end. */
 function withoutTrailingSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === "/") end -= 1;
@@ -95,14 +95,14 @@ function isTooLong(text: string): boolean {
   return text.length > 2 * MAX_FEED_URL || [...text].length > MAX_FEED_URL;
 }
 
-/** Whether DNS can look it up, which `URL` does not check; IP addresses are checked by `URL` itself. */
+/** Whether DNS could resolve the name, which `URL` does not check. `URL` itself checks IP addresses. */
 function isHost(host: string): boolean {
   if (host.startsWith("[")) return true;
   const name = host.endsWith(".") ? host.slice(0, -1) : host;
   if (name.length > MAX_HOST) return false;
   return name.split(".").every((label) => {
     if (label.length === 0 || label.length > MAX_LABEL) return false;
-    // A label that claims to be encoded but stays as it is when decoded is not a name in any script.
+    // Punycode that decodes to itself is invalid.
     return !label.startsWith("xn--") || domainToUnicode(label) !== label;
   });
 }
@@ -112,10 +112,10 @@ function split(text: string): [string, string, string] {
   const hash = text.indexOf("#");
   const rest = text.slice(text.indexOf("//") + 2, hash === -1 ? undefined : hash);
   const question = rest.indexOf("?");
-  const place = question === -1 ? rest : rest.slice(0, question);
-  const slash = place.indexOf("/");
+  const hostAndPath = question === -1 ? rest : rest.slice(0, question);
+  const slash = hostAndPath.indexOf("/");
   const query = question === -1 ? "" : rest.slice(question);
-  return slash === -1 ? [place, "", query] : [place.slice(0, slash), place.slice(slash), query];
+  return slash === -1 ? [hostAndPath, "", query] : [hostAndPath.slice(0, slash), hostAndPath.slice(slash), query];
 }
 
 /** A percent-encoded dot counts as a dot. */

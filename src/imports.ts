@@ -41,8 +41,8 @@ export interface ImportOptions {
 export const BATCH_SIZE = 100;
 
 /**
- * Subscribes to each of the feeds. Result N answers feed N. Existing subscriptions are left as they are, so an import can
- * be repeated, also after a failure half-way.
+ * Subscribes to each of the feeds. Result N answers feed N. Existing subscriptions stay unchanged, so it is safe to repeat
+ * an import, even after a failure halfway through.
  */
 export async function importFeeds(
   store: SubscriptionStore,
@@ -65,7 +65,7 @@ export async function importFeeds(
     const outcomes = await answerInOrder(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
-    // A store that answers at once must not keep other requests waiting.
+    // Without this, writes that resolve immediately would starve other requests.
     await setImmediate();
   }
   return results;
@@ -80,8 +80,8 @@ function isInvalid(draft: object): draft is InvalidFeed {
 }
 
 /**
- * The draft of a feed that comes without an id: its podcast GUID. Two feeds can share a GUID, which leaves out the scheme;
- * if another feed of the list has it, the id is made from the whole URL.
+ * The draft of a feed that comes without an id. Its id is the podcast GUID. Two feeds can share a GUID, which ignores the
+ * scheme; if another feed in the list has it, the id is derived from the whole URL.
  */
 export function readDraft(feedUrl: string, details: Details = {}): Draft | InvalidFeed {
   const reading = readFeedUrl(feedUrl);
@@ -90,7 +90,7 @@ export function readDraft(feedUrl: string, details: Details = {}): Draft | Inval
   return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
 }
 
-/** A feed URL that an app has sent; without a feed if it is invalid. */
+/** A feed URL that an app has sent; `feed` is undefined if it is invalid. */
 export interface FeedUpload {
   readonly sent: string;
   readonly url: string;
@@ -129,7 +129,7 @@ async function createPreview(
       const subscription = found[index];
       if (subscription === undefined) continue;
       const { id, feedUrl, subscribedAt } = subscription;
-      // Looked up by id, it is another feed; or it is this feed, and looked up by that as well.
+      // A subscription found by id has another feed, or it is found by its feed as well.
       const feed = "feed" in key ? key.feed : "";
       const time = subscribedAt.getTime();
       list.know({

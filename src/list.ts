@@ -45,7 +45,7 @@ export type KeyedChange<Key> =
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
-/** What an `Outcome` is made of. Additions are the bulk of all answers, and "added" is cheap to pass between threads. */
+/** What an `Outcome` is made of. Most changes are additions, and "added" is cheap to pass between threads. */
 export type Answer<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
@@ -143,7 +143,7 @@ export class MemoryList implements List<string> {
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
   readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
-  /** Sequence numbers that are no item's place any more, or never were. */
+  /** Sequence numbers at which there is no item. */
   readonly unused: number[] = [];
   readonly #byId = new Map<string, Item<string>>();
   readonly #byFeed = new Map<string, Item<string>>();

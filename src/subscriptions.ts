@@ -6,12 +6,12 @@ export type UserId = number;
 /** The one user of a server without accounts. */
 export const LOCAL_USER: UserId = 1;
 
-/** On whose behalf something is written, and what must still hold when it is. */
+/** The user who writes, and the conditions under which the store accepts the write. */
 export interface Caller {
   readonly user: UserId;
   /** Hash of the request's credential; undefined when there is none to revoke. */
   readonly credentialHash: string | undefined;
-  /** Stored hash of the password that the request was made with, if it was made with one: it must not have changed. */
+  /** Stored hash of the password, if the request was authenticated with it. It must not have changed. */
   readonly passwordHash?: string | undefined;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;
@@ -171,8 +171,8 @@ export interface ChangeRows {
 const PIECE_SIZE = 200;
 
 /**
- * The whole list of a user in order, piece by piece. An item that is there all along is in it, whatever is added or
- * removed meanwhile. `requireAccess` throws when the reader's access has ended.
+ * The whole list of a user in order, piece by piece. Concurrent changes never hide an item that stays in the list.
+ * `requireAccess` throws when the reader's access has ended.
  */
 export async function* everySubscription(
   store: SubscriptionStore,
@@ -199,7 +199,7 @@ export async function* everySubscription(
  * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked,
  *   expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
  *
- * Every change of a list takes the list's next sequence number; an update to another feed takes two, since the old feed is
+ * Every change to a list takes the list's next sequence number; an update to another feed takes two, since the old feed is
  * recorded as removed. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
@@ -240,7 +240,6 @@ export interface SubscriptionStore {
 /** The store failed, and changed nothing unless `unknown`. The cause is for the log only. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-  /** The write queue is full. */
   /** The engine's reply was lost, and whether it wrote could not be determined. */
   readonly unknown: boolean;
 
@@ -255,7 +254,7 @@ export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }
 
-/** Lets `answer` handle the attempts that were not refused, all at once. Result N answers attempt N. */
+/** Calls `answer` once with the attempts that were not refused. Result N answers attempt N. */
 export async function answerInOrder<Attempt extends object, Refused extends Attempt, Answer>(
   attempts: readonly Attempt[],
   isRefused: (attempt: Attempt) => attempt is Refused,

@@ -1,51 +1,51 @@
 /**
- * Apps name a point in the past by Unix seconds: a timestamp that the server gave them, one second more, or their own
- * clock. A mark says which changes the server had when it first gave out a timestamp. Marks are at least two seconds
- * apart, so that a timestamp plus one still means the same mark.
+ * Apps ask for changes since a Unix timestamp: one that the server issued, one second more, or the time of their own clock.
+ * A mark records which changes an issued timestamp covers. Marks are at least two seconds apart, so that adding a second
+ * still selects the same mark.
  */
 export interface Mark {
   /** Unix seconds. */
   readonly stamp: number;
-  /** A client that was given the stamp knows every change up to this sequence number. */
+  /** A client that received the stamp knows every change up to this sequence number. */
   readonly sequence: number;
 }
 
-/** What an app synchronizes. Each kind has its own sequence numbers and marks. */
+/** What apps sync. Each kind has its own sequence numbers and marks. */
 export type SyncKind = "feeds" | "actions";
 
 /** What a store knows about one client and one kind, in one snapshot. */
 export interface SyncState {
-  /** Number of the latest change. */
+  /** Sequence number of the latest change. */
   readonly sequence: number;
   /** Undefined for a new client. */
   readonly seen: Seen | undefined;
-  /** Some marks, oldest first: at least the first, the last, the one of `seen` and those that were asked for. */
+  /** Some of the marks, oldest first: at least the first, the last, the one for `seen` and the one for `since`. */
   readonly marks: readonly Mark[];
-  /** When the client's device last synchronized; undefined if it is new. */
+  /** When the client's device last synced; undefined if it is new. */
   readonly deviceSyncedAt: Date | undefined;
 }
 
 export interface Seen {
-  /** Up to which number the client has been sent changes, or made them itself. */
+  /** The client has received, or made itself, every change up to this sequence number. */
   readonly sequence: number;
-  /** What it asked for when it was last sent changes, and where they began: it asks for the same if they were lost. */
+  /** The timestamp of its last poll, and where the response began. If the response is lost, it repeats the timestamp. */
   readonly since: number;
   readonly from: number;
 }
 
 /** What a client did. */
 export type Progress =
-  /** It asked for changes since a timestamp, and was sent those after one number up to another. */
+  /** It polled since a timestamp, and was sent the changes from `from` (exclusive) to `covered` (inclusive). */
   | { readonly since: number; readonly from: number; readonly covered: number }
-  /** It made the changes after one number up to the other. */
+  /** It uploaded the changes from `before` (exclusive) to `after` (inclusive). */
   | { readonly before: number; readonly after: number };
 
 const STEP = 2;
-/** How many of the newest marks are kept. Of older ones, the first of each day is. */
+/** How many of the newest marks are kept. Of the older ones, only the first of each day is. */
 export const KEPT_MARKS = 1_000;
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** Where a client that asks for changes since a timestamp starts, and up to which number it may know what was added. */
+/** After which sequence number a response to a poll starts, and up to which number the client may know additions. */
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
   if (since === 0) return { from: 0, known: 0 };
   const asked = marks.findLast(({ stamp }) => stamp <= since)?.sequence ?? 0;
@@ -55,8 +55,8 @@ export function startOf({ marks, seen }: SyncState, since: number): { readonly f
 }
 
 /**
- * The timestamp to give to a client, and what must be durable before it is given. It never stands for more than the client
- * has seen: if others have written since, their changes and its own come with its next request.
+ * The timestamp to issue to a client, and what must be durable before that. It never covers more than the client has seen:
+ * if others wrote since its last poll, the next poll returns their changes together with its own.
  */
 export function advance(
   { marks, seen }: Pick<SyncState, "marks" | "seen">,
@@ -71,11 +71,11 @@ export function advance(
     return { timestamp: stamp, newMark: { stamp, sequence: given }, newSeen };
   }
   const mark = marks.findLast(({ sequence }) => sequence <= given);
-  // A timestamp before the first mark stands for nothing seen.
+  // A timestamp before the first mark covers nothing.
   return { timestamp: mark?.stamp ?? first.stamp - STEP, newMark: undefined, newSeen };
 }
 
-/** Up to which number the client knows everything with this response, and with all responses so far. */
+/** The last sequence number covered by this response, and what the client has seen after it. */
 function reach(
   seen: Seen | undefined,
   progress: Progress,
@@ -90,7 +90,7 @@ function reach(
   return { given: present.sequence, reached: seen };
 }
 
-/** Whether a mark that is no longer among the newest is dropped. `older` is the one before it. */
+/** Whether to drop a mark that is no longer among the newest. `older` is the one before it. */
 export function isDropped({ stamp }: Mark, older: Mark | undefined): boolean {
   return older !== undefined && Math.floor(stamp / DAY_SECONDS) === Math.floor(older.stamp / DAY_SECONDS);
 }

@@ -233,7 +233,7 @@ for (const [path, kind] of [
   ["/v1/subscriptions.opml", "token"],
   ["/v1/me/export", "session"],
 ] as const) {
-  test(`GET ${path}: access ends while it is read → it breaks off`, async () => {
+  test(`GET ${path}: access ends during the response → the response is cut off`, async () => {
     const who = await newPerson();
     for (let batch = 0; batch < 10; batch += 1) {
       const drafts = Array.from({ length: 1_000 }, (_, index) => {

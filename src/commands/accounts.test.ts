@@ -36,7 +36,7 @@ import { newId } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`account commands on ${engine}`, AT_ONCE, () => {
-    test("account commands: each of them → does what it says", async () => {
+    test("account commands: each command → has its effect", async () => {
       const database = await newDatabase();
       // The program itself on one engine: exit codes and standard streams of a real process.
       const run = engine === "SQLite" ? earmarkProcess : earmark;

@@ -94,13 +94,9 @@ export async function restore(
   }
 }
 
-const KINDS = [
-  ["token", "tokens"],
-  ["session", "sessions"],
-  ["invitation", "invitations"],
-] as const;
+const KINDS = ["token", "session", "invitation"] as const;
 
-/** "2 tokens, 1 sessions, 0 invitations": what becomes valid again with a backup; undefined if there are none. */
+/** "2 tokens, 1 session, 0 invitations": what a backup makes valid again; undefined if there is nothing. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();
@@ -115,7 +111,7 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
     }
   }
   if (counts.size === 0) return undefined;
-  return KINDS.map(([key, plural]) => `${counts.get(key) ?? 0} ${plural}`).join(", ");
+  return KINDS.map((kind) => count(counts.get(kind) ?? 0, kind)).join(", ");
 }
 
 async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {

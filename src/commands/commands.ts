@@ -29,7 +29,7 @@ export const OPTIONS = {
   "new-epoch": ["", "Make all clients read their lists again, after the database was restored by other means"],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 
-/** Options of every command. */
+/** Options that every command has. */
 export const COMMON_OPTIONS = ["env-file", "quiet", "help"] as const;
 
 export type OptionName = keyof typeof OPTIONS;

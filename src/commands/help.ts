@@ -23,7 +23,7 @@ Examples:
 ${columns(examples)}
 Commands (see earmark COMMAND --help):
 ${columns(commands)}
-Options of every command:
+Global options:
 ${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
 Exit codes:
   0 success    1 failure, or not everything succeeded    64 invalid usage    78 invalid settings

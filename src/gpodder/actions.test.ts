@@ -82,7 +82,7 @@ test("actions: no timestamp → left to the server's clock", () => {
   for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
 });
 
-test("actions: a body that is no array, or too long → refused", () => {
+test("actions: a body that is not an array, or too long → refused", () => {
   for (const document of [{}, null, "x", 1]) assert.throws(() => readActions(document), RequestFailure);
   const one = {};
   assert.throws(

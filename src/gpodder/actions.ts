@@ -7,8 +7,8 @@ import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } f
 export const MAX_UPLOADED_ACTIONS = 100_000;
 
 /**
- * Reads uploaded actions, and leaves out those that it cannot read: an app repeats the whole upload until the server
- * accepts it, so an action that is refused would block all others.
+ * Reads uploaded actions and ignores invalid ones: an app repeats the whole upload until the server accepts it, so one
+ * rejected action would block all others.
  */
 export function readActions(document: unknown): UploadedAction[] {
   if (!Array.isArray(document))
@@ -50,7 +50,7 @@ function readActionTime(value: unknown): Date | "unreadable" | undefined {
   return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
 }
 
-/** `device` and `aggregated` make no difference: apps need what other devices did, and only the latest is stored. */
+/** Ignores `device` and `aggregated`: apps need the actions of other devices, and only the latest are stored. */
 export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
 }
@@ -73,7 +73,7 @@ export async function* writeActions(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** Members without a value are left out: gPodder and Music Assistant reject a response with null or -1 in it. */
+/** Omits members without a value: gPodder and Music Assistant reject a response that contains null or -1. */
 function toDocument({ kind, actedAt, ...action }: EpisodeAction): object {
   const { podcast, episode, guid, device, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};

@@ -2,7 +2,7 @@ import { DEVICE_TYPES, type Device, type DeviceChanges, type DeviceType, MAX_CAP
 import { failure } from "../errors.ts";
 import { isObject } from "./values.ts";
 
-/** Reads the name and the type of a device. What is left out or empty stays as it is. */
+/** Reads the name and the type of a device. Missing or empty members stay unchanged. */
 export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });
@@ -13,7 +13,7 @@ export function readDevice(document: unknown): DeviceChanges {
 
 const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
 
-/** Some apps have more types, but gPodder rejects a list of devices with one that it does not know. */
+/** Some apps have other types, but gPodder rejects a list of devices that contains an unknown one. */
 function readType(type: string): DeviceType {
   const lower = type.toLowerCase();
   return TYPES.has(lower) ? (lower as DeviceType) : "other";
@@ -34,7 +34,7 @@ export function writeDevices(devices: readonly Device[], subscriptions: number):
   return JSON.stringify(devices.map(({ id, caption, type }) => ({ id, caption, type, subscriptions })));
 }
 
-/** All devices are synchronized with each other, as soon as there are two. */
+/** All devices are in one group, if there are at least two. */
 export function writeSyncGroups(devices: readonly Device[]): string {
   const ids = devices.map(({ id }) => id);
   const isGroup = ids.length > 1;

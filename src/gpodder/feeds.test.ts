@@ -37,7 +37,7 @@ test("feeds: members missing, null, or with other things in them → what can be
   });
 });
 
-test("feeds: no object, or no arrays → refused", () => {
+test("feeds: not an object, or members that are not arrays → refused", () => {
   for (const document of [null, [], "x", 1, { add: A }, { remove: {} }])
     assert.throws(() => readFeedChanges(document), hasStatus(400));
   assert.throws(() => readFeedChanges({ add: new Array(MAX_FEEDS + 1).fill(A) }), hasStatus(413));
@@ -55,7 +55,7 @@ test("feeds: responses → every member is there", async () => {
   assert.equal(writeUploaded(5, [["bad", ""]]), '{"timestamp":5,"update_urls":[["bad",""]]}');
 });
 
-test("feeds: whole lists → every format", async () => {
+test("feeds: whole lists in every format → read and written", async () => {
   assert.deepEqual(readFeedList([A, { url: B }, { feed: B }, 5, ""]), [A, B]);
   assert.throws(() => readFeedList({}), hasStatus(400));
   assert.deepEqual(readFeedLines(`${A}\r\n\n  ${B}  \n`), [A, B]);

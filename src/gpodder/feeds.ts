@@ -2,7 +2,7 @@ import { failure } from "../errors.ts";
 import type { Subscription } from "../subscriptions.ts";
 import { isObject } from "./values.ts";
 
-/** Most feeds in one request. */
+/** Maximum number of feeds in a request. */
 export const MAX_FEEDS = 50_000;
 
 /** URLs as the app wrote them. */
@@ -11,7 +11,7 @@ export interface ChangedFeeds {
   readonly remove: readonly string[];
 }
 
-/** Reads the feeds that an app has added and removed. What is not a string is left out. */
+/** Reads the feeds that an app has added and removed. Ignores items that are not strings. */
 export function readFeedChanges(document: unknown): ChangedFeeds {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `add` and `remove`" });
@@ -51,7 +51,7 @@ export async function* writeFeedChanges(
   yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
 }
 
-/** `rewritten` has pairs of a URL as it was sent and as it is stored, which is empty if it was ignored. */
+/** `rewritten` has pairs of a URL as sent and as stored; the latter is empty if it was rejected. */
 export function writeUploaded(timestamp: number, rewritten: readonly (readonly [string, string])[]): string {
   return JSON.stringify({ timestamp, update_urls: rewritten });
 }

@@ -21,7 +21,7 @@ test("timestamps: every form that apps send → the same second in UTC", () => {
     assert.equal(readTimestamp(text)?.toISOString(), "2024-07-01T10:00:00.000Z", text);
 });
 
-test("timestamps: impossible or other text → none", () => {
+test("timestamps: impossible date or other text → undefined", () => {
   for (const text of [
     "",
     "now",
@@ -48,7 +48,7 @@ test("since: seconds, also in the future or with a fraction → that second", ()
   assert.equal(readSince("since=99999999999"), 99_999_999_999);
 });
 
-test("since: negative or no number → refused", () => {
+test("since: negative or not a number → refused", () => {
   for (const text of ["-1", "abc", "1e9", "0x10", "NaN", "1,5"])
     assert.throws(
       () => readSince(`since=${text}`),

@@ -7,7 +7,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A whole number from 0, which apps also send as a float or a string; undefined for anything else. */
+/** A non-negative integer, which apps also send as a float or a string; undefined for anything else. */
 export function readWholeNumber(value: unknown): number | undefined {
   const number = typeof value === "string" && /^\s*\d{1,15}(\.\d*)?\s*$/.test(value) ? Number(value) : value;
   if (typeof number !== "number" || !(number >= 0)) return undefined;
@@ -17,7 +17,7 @@ export function readWholeNumber(value: unknown): number | undefined {
 
 const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?$/i;
 
-/** Reads a timestamp to the second. Without a zone it is UTC, never the zone of this machine. */
+/** Reads a timestamp to the second. Without a zone it is UTC, never the local time of this machine. */
 export function readTimestamp(text: string): Date | undefined {
   const [, date, time, zone = "Z"] = TIMESTAMP.exec(text.slice(0, 64).trim()) ?? [];
   if (date === undefined || time === undefined) return undefined;
@@ -37,7 +37,7 @@ export function writeTimestamp(at: Date): string {
   return at.toISOString().slice(0, 19);
 }
 
-/** `since` of a query, in seconds; 0 means "from the beginning". Other parameters are ignored. */
+/** The query parameter `since`, in seconds; 0 means from the beginning. Ignores other parameters. */
 export function readSince(query: string): number {
   const text = new URLSearchParams(query).get("since")?.trim() ?? "";
   if (text === "") return 0;

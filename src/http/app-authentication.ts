@@ -16,8 +16,8 @@ import type { Params, Route } from "./router.ts";
 const COOKIE = "sessionid";
 const MAX_SESSION_COOKIES = 4;
 const MAX_USER_AGENT = 100;
-const DEVICE_IDS = "A device id has 1 to 64 characters: letters, digits, dots, hyphens and underscores";
-/** URL-safe base64 too, which the add-on of Kodi sends. */
+const INVALID_DEVICE_ID = "Invalid device id: it must have 1 to 64 letters, digits, dots, hyphens or underscores";
+/** Also accepts URL-safe base64, which the Kodi add-on sends. */
 const BASIC = /^basic +([\w+/-]+=*) *$/i;
 
 export type AuthenticateApp = (
@@ -41,8 +41,8 @@ interface AppAuthenticationOptions {
 }
 
 /**
- * Finds out which user a podcast app acts for, and which installation it is. Every response to a request with a password
- * or token opens a session. Apps may send an old session beside their credentials, so those are what counts.
+ * Authenticates a podcast app and identifies the client. Every response to a request with a password or token sets a
+ * session cookie. Apps may send an old session along with their credentials, so credentials take precedence.
  */
 export function createAppAuthentication(options: AppAuthenticationOptions): AuthenticateApp {
   const { authenticate, signIn, readClient, basePath, clock } = options;
@@ -56,7 +56,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     );
   };
 
-  /** Without accounts a session only tells which device it is. */
+  /** Without accounts, a session only contains the device. */
   const authenticateLocal = async (
     request: Request,
     response: Response,
@@ -74,7 +74,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const { raw } = request;
     if (access === "open") return authenticate(raw, access);
     const { user: userName, device: named } = params;
-    if (named !== undefined && !isDeviceId(named)) throw badRequest(DEVICE_IDS);
+    if (named !== undefined && !isDeviceId(named)) throw badRequest(INVALID_DEVICE_ID);
     if (signIn === undefined) return authenticateLocal(request, response, named, dialect);
 
     let found: AppSession | undefined;
@@ -95,10 +95,10 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
   };
 }
 
-/** A session of another login is no better than none: the app can still send its credentials. */
+/** A session of another user is rejected like an invalid one, so that the app sends its credentials. */
 function wrongUser({ headers: { authorization } }: IncomingMessage): RequestFailure {
   if (authorization === undefined) return failure("invalid-credentials");
-  return badRequest("The path names another user than the credentials");
+  return badRequest("The user in the path does not match the credentials");
 }
 
 function badRequest(reason: string): RequestFailure {
@@ -109,7 +109,7 @@ function toVerified({ account: { user, createdAt }, token, key }: AppUser): Veri
   return token ?? { kind: "password", user, createdAt, passwordHash: key };
 }
 
-/** Undefined if the request has no credentials but perhaps a session. Throws if its credentials are invalid. */
+/** Undefined if the request has only a session. Throws if it has neither, or its credentials are invalid. */
 async function readUser(
   signIn: AppSignIn,
   request: Request,
@@ -156,7 +156,7 @@ function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly str
   return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
 }
 
-/** What tells installations apart. An app without a token and a device shares its key with others of its version. */
+/** Identifies the client. Apps of the same version without token and device share a key. */
 function clientOf(
   { headers }: IncomingMessage,
   user: AppUser | undefined,

@@ -4,7 +4,7 @@ import { readBody } from "./body.ts";
 import type { Parser } from "./parser.ts";
 import type { Call } from "./router.ts";
 
-/** The whole history of an app, which some send in one request. */
+/** Some apps upload their whole history in one request. */
 export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
 /** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;

@@ -9,7 +9,7 @@ import { respond, respondEmpty } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Handlers of `/v1/devices` and `/v1/episode-actions`: what apps have synchronized, in JSON:API. */
+/** Handlers of `/v1/devices` and `/v1/episode-actions`: what apps have synced, in JSON:API. */
 export function createAppDataHandlers({ config: { basePath }, store, apps, clock }: Services) {
   const listDevices = async (user: UserId) => {
     const [devices, { total }] = await Promise.all([apps.devices(user), store.page(user, { offset: 0, size: 1 })]);

@@ -11,7 +11,7 @@ import { respond, respondEmpty } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Where a signed-in person decides about an app that asks for access; `nextcloud.ts` is where the app asks. */
+/** Lets a signed-in user allow or deny an app login, which the app started in `nextcloud.ts`. */
 export function createAppLoginHandlers(
   accounts: Accounts,
   signatures: AppSignatures,
@@ -25,7 +25,7 @@ export function createAppLoginHandlers(
   const decided = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
     if (!isRefused(decision)) return decision;
     if (decision.refused !== "gone") throw toFailure(decision, "password");
-    // Without access, nobody learns what others have decided.
+    // A revoked session must not learn what others decided.
     await caller.requireAccess();
     throw notFound();
   };

@@ -33,7 +33,7 @@ export interface Principal extends Caller {
   readonly app?: AppClient;
 }
 
-/** `verifyCaller` is how the request proves who it acts for, if that is not the usual way. */
+/** `verifyCaller` replaces the usual authentication by token or session. */
 export type Authenticate = (
   request: IncomingMessage,
   access: Access,

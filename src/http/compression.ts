@@ -4,7 +4,7 @@ import { constants, createGzip, gzip } from "node:zlib";
 
 /** Shorter content is sent as it is. */
 export const MIN_COMPRESSED = 1024;
-/** Almost as small as by default, in half the time. */
+/** Compresses almost as well as the default, in half the time. */
 const LEVEL = 3;
 
 export const COMPRESSED = { "content-encoding": "gzip", vary: "Accept, Accept-Encoding" } as const;

@@ -11,7 +11,7 @@ export interface Dialect {
   readonly requireAccept: (header: string | undefined) => void;
   /** Throws unless a body of this Content-Type can be read. */
   readonly requireContentType: (header: string | undefined) => void;
-  /** For APIs of podcast apps, which sign in otherwise; see `app-authentication.ts`. */
+  /** Only for APIs of podcast apps, which have their own authentication (`app-authentication.ts`). */
   readonly app?: {
     readonly acceptsBearer: boolean;
     /** Whether apps name a device. Otherwise each app is a device of its own. */
@@ -39,7 +39,7 @@ function createAppDialect(app: NonNullable<Dialect["app"]>): Dialect {
   };
 }
 
-/** Where the usual text is about something that these APIs do not have. */
+/** Replaces texts that mention features of the JSON:API. */
 const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
   unauthenticated: "Authentication required: send a user name and a password or token.",
   "invalid-credentials": "Invalid user name, password or token.",

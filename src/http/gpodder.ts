@@ -21,11 +21,11 @@ import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readOpmlFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
-import { respond, respondBlank, respondCompressed, respondInPieces } from "./respond.ts";
+import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** A device has a name and a type. */
+/** Ample: the document contains only a name and a type. */
 const MAX_DEVICE_BYTES = 16 * 1024;
 const UPDATE_TIMEOUT_S = 7 * 24 * 60 * 60;
 const OPEN = { access: "open", dialect: GPODDER, query: anyQuery } as const;
@@ -33,13 +33,13 @@ const JSON_TYPE = { "content-type": GPODDER.contentType };
 const OPML = { "content-type": OPML_TYPE };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-/** The installation of the app. Routes of apps always have one. */
+/** The client that sent the request. Every request to an app route has one. */
 export function appOf({ app }: Principal): Client {
-  if (app === undefined) throw new Error("the route is not one of an app");
+  if (app === undefined) throw new Error("not an app route");
   return app;
 }
 
-/** The gPodder API, as far as apps use it with a server of their own. */
+/** The part of the gPodder API that apps use with self-hosted servers. */
 export function gpodderRoutes(services: Services, parser: Parser): Route[] {
   const { maxBodyBytes, maxImportBytes } = services.config.limits;
   const sync = createSyncHandlers(services, parser, GPODDER);
@@ -95,7 +95,7 @@ export function gpodderRoutes(services: Services, parser: Parser): Route[] {
   ];
 }
 
-/** Where apps find this API. */
+/** Tells apps the URL of this API. */
 function sendClientConfig({ config, readClient }: Services): (call: Call) => Promise<void> {
   return async ({ request, response }) => {
     const baseurl = `${originOf(request.raw, readClient)}${config.basePath}/`;
@@ -104,7 +104,7 @@ function sendClientConfig({ config, readClient }: Services): (call: Call) => Pro
   };
 }
 
-/** What apps only ask of gpodder.net. The server does not read feeds, so it has no directory and no settings. */
+/** Features of gpodder.net that this server does not have. It does not read feeds, so there is no directory. */
 function emptyRoutes(): Route[] {
   const answer = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
   const own = { ...OPEN, access: "read" } as const;
@@ -120,7 +120,7 @@ function emptyRoutes(): Route[] {
   ];
 }
 
-/** Synchronization of feeds and episode actions, which both APIs have. */
+/** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
@@ -167,7 +167,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
   };
 }
 
-/** Ends when access is revoked. */
+/** Throws when access is revoked. */
 async function* whileAllowed<Page>(
   { requireAccess }: Principal,
   pages: AsyncIterable<Page> | Iterable<Page>,
@@ -188,10 +188,10 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
     async save({ request, response, caller, maxBytes }: Call): Promise<void> {
       const changes = readDevice(await readJson(request, response, maxBytes));
       await store.apps.saveDevice(caller, appOf(caller), changes, clock());
-      respondBlank(response, GPODDER);
+      respondEmptyOk(response, GPODDER);
     },
 
-    /** All devices share one list, so there is nothing that a request could change. */
+    /** All devices share one list, so a request changes nothing. */
     async listGroups({ response, caller: { user } }: Call): Promise<void> {
       respond(response, 200, GPODDER, writeSyncGroups(await apps.devices(user)));
     },
@@ -219,7 +219,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
   };
   const replaceWith = async ({ response, caller }: Call, urls: readonly string[]) => {
     await apps.replaceFeeds(caller, appOf(caller), urls, clock());
-    respondBlank(response, GPODDER);
+    respondEmptyOk(response, GPODDER);
   };
   return {
     sendUrls: (call: Call) => send(call, (lists) => writeFeedList(lists, ({ feedUrl }) => feedUrl), JSON_TYPE),

@@ -84,8 +84,8 @@ export function createGuard(
   };
 
   /**
-   * Browsers send Basic credentials that they remember to every page that asks for it, and apps need no particular
-   * Content-Type, so neither protects these routes. Some apps have an origin of their own.
+   * Browsers attach remembered Basic credentials to cross-site requests, and app routes accept any Content-Type, so neither
+   * protects these routes. Some apps have their own origin.
    */
   const refuseOtherPages = (raw: IncomingMessage) => {
     const { origin = "", "sec-fetch-site": site } = raw.headers;

@@ -47,7 +47,7 @@ export function createMetrics(): Metrics {
   });
   const appRequests = new Counter({
     name: "earmark_app_requests_total",
-    help: "Requests of podcast apps, by app and result.",
+    help: "Requests from podcast apps, by app and result.",
     labelNames: ["app", "result"],
     registers,
   });

@@ -130,7 +130,7 @@ describe("Nextcloud login flow", async () => {
     assert.equal((await poll("")).status, 404);
   });
 
-  test("app password: exchanged for the password of the account, then given back", async () => {
+  test("app password: requested with the account's password, then revoked → no longer accepted", async () => {
     const { name } = await newUser(server);
     const headers = { ...basic(name, PASSWORD), ...elsewhere(), "OCS-APIRequest": "true" };
     const answer = await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers });

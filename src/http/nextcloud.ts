@@ -22,13 +22,13 @@ import type { Services } from "./services.ts";
 const APP = "/index.php/apps/gpoddersync";
 const OCS_TYPE = "application/xml; charset=utf-8";
 const MAX_POLL_BYTES = 4 * 1024;
-/** Some apps ask again at once, so the response to one that must wait takes this long. */
+/** Some apps poll again at once, so the response "not yet" is delayed by this much. */
 const POLL_MS = 1_000;
-/** Any password is accepted without accounts, but some apps insist on having one. */
+/** Without accounts, any password is accepted, but some apps require one. */
 const LOCAL = { name: "earmark", password: "earmark" };
 const DENIED = JSON.stringify({ message: "Access was denied." });
 
-/** The API of gPodder Sync for Nextcloud, and how apps sign in to a Nextcloud server. */
+/** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
 export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
   const sync = createSyncHandlers(services, parser, NEXTCLOUD, writeEpisodeActions);
   const login = createLoginHandlers(services);
@@ -39,7 +39,7 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
   const open = { access: "open", dialect: NEXTCLOUD, query: anyQuery } as const;
   return [
     route("GET", `${APP}/subscriptions`, { ...read, query: readSince, run: sync.feeds }),
-    // PinePods asks here, with the same number as `since`.
+    // PinePods uses this path, with the same number in `since`.
     route("GET", `${APP}/subscription_changes/:number`, { ...read, query: readSince, run: sync.feeds }),
     write(`${APP}/subscription_change/create`, maxBodyBytes, sync.changeFeeds),
     route("GET", `${APP}/episode_action`, { ...read, query: readActionsQuery, run: sync.actions }),
@@ -51,7 +51,7 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
   ];
 }
 
-/** Login flow version 2: the app polls until the person has allowed or denied it in the browser. */
+/** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
 function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }: Services) {
   const serverOf = ({ raw }: Request) => originOf(raw, readClient) + config.basePath;
   const findDecision = async (token: string) => {
@@ -73,7 +73,7 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
       }
       const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
       const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
-      // A fragment is not sent to the server, so no log has it.
+      // Browsers do not send the fragment, so it appears in no log.
       const login = `${server}/#app-login=${id}`;
       respond(response, 200, NEXTCLOUD, writeLoginStarted(server, { pollToken, login }));
     },
@@ -85,7 +85,7 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
         await sleep(POLL_MS);
         throw failure("not-found", { resource: "Login" });
       }
-      // Apps that stop polling at some status stop at this one.
+      // Apps that stop polling after an error do so only for this status.
       if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
       else respond(response, 200, NEXTCLOUD, writeLoginAllowed(serverOf(request), decision.name, decision.password));
     },
@@ -111,7 +111,7 @@ function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[
     }),
     ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {
       if (caller.credential?.kind !== "token")
-        throw failure("malformed-document", { reason: "This needs an app password" });
+        throw failure("malformed-document", { reason: "Authenticate with the app password that is to be revoked" });
       await accounts.removeCredential(caller, "token", caller.credential.id, clock());
       hub.recheck(caller.user);
       return writeOcs();

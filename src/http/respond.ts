@@ -43,7 +43,7 @@ export function respond(
   respondContent(response, dialect.contentType, document, headers, status);
 }
 
-/** Sends a document that is compressed if it is long and the client can read that. */
+/** Sends a document, compressed if it is long and the client accepts that. */
 export async function respondCompressed(
   request: Request,
   response: Response,
@@ -64,8 +64,8 @@ export function respondUnchanged(response: Response, headers: Headers): void {
   response.writeHead(304, { ...headersOf(response), ...headers }).end();
 }
 
-/** What some apps take for success, and nothing else: 200 without a body. */
-export function respondBlank(response: Response, dialect: Dialect): void {
+/** 200 without a body, the only response that some apps accept as success. */
+export function respondEmptyOk(response: Response, dialect: Dialect): void {
   respond(response, 200, dialect, "");
 }
 
@@ -223,7 +223,7 @@ export function headersOf(response: Response): Headers {
   return response.hasHeader("access-control-allow-origin") ? CROSS_ORIGIN_HEADERS : COMMON_HEADERS;
 }
 
-/** gPodder sends credentials only after this. */
+/** gPodder sends credentials only after this challenge. */
 const BASIC_CHALLENGE = { "www-authenticate": 'Basic realm="Earmark", charset="UTF-8"' } as const;
 
 /** Responds with an error document. Unexpected errors are logged, and the client gets no details. */

@@ -105,7 +105,7 @@ function createResource(path: string, routes: readonly Route[]): Resource {
   return { path, routes: byMethod, allow: [...byMethod.keys()].join(", "), dialect };
 }
 
-/** HEAD is GET without the body of the response. A GET with access to write changes something, which HEAD must not. */
+/** HEAD is GET without the body of the response. A GET with `write` access has side effects, so it has no HEAD. */
 function methodsOf({ method, access }: Route): readonly string[] {
   return method === "GET" && access !== "write" ? ["GET", "HEAD"] : [method];
 }

@@ -197,7 +197,7 @@ function packetParsed(): Promise<void> {
   return Promise.resolve();
 }
 
-/** Apps read errors in their own dialect, also those about paths that do not exist. */
+/** Apps get all errors in their own dialect, even for unknown paths. */
 function dialectOf(url: string): Dialect {
   return /^\/+(api\/+2|index\.php|ocs|subscriptions)\//.test(url) ? GPODDER : JSON_API;
 }

@@ -7,12 +7,12 @@ import type { PageQuery } from "./query.ts";
 import { isObject, notAnObject } from "./resource.ts";
 
 export const MAX_LABEL = 100;
-/** A moment as we write it; the milliseconds may be left out. */
-const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
+/** The timestamp format of the API; milliseconds are optional in requests. */
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 
 type Attributes = Readonly<Record<string, unknown>>;
 
-/** The attributes of the one resource object of a document, which must be of this type and without an id. */
+/** The attributes of the single resource object in a document, which must have this type. */
 export function readAttributes(document: unknown, type: string): Attributes {
   if (!isObject(document)) throw notAnObject();
   const { data } = document;
@@ -61,7 +61,7 @@ function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength:
   return value;
 }
 
-/** Names and passwords are checked later: these bounds are what no valid one can have, in UTF-16. */
+/** In UTF-16 code units: no valid name or password is longer. They are validated later. */
 const MAX_NAME_TEXT = 256;
 const MAX_PASSWORD_TEXT = 512;
 
@@ -103,7 +103,7 @@ export function readNewToken(
   return { label, scope, expiresAt: readExpiry(attributes["expires_at"], now) };
 }
 
-/** What the app that is given access is called. */
+/** Reads the label that the user gives the app. */
 export function readAppLogin(document: unknown): string {
   return readLabel(readAttributes(document, "app-login"));
 }
@@ -123,14 +123,14 @@ export function faultOfLabel(label: string, max = MAX_LABEL): string | undefined
 
 function readExpiry(value: unknown, now: Date): Date | undefined {
   if (value === undefined || value === null) return undefined;
-  const moment = typeof value === "string" && MOMENT.test(value) ? new Date(value) : new Date(Number.NaN);
-  // A day that a month does not have would quietly become one of the next.
-  const isReal = moment > now && moment.toISOString().startsWith(String(value).slice(0, 10));
+  const expiry = typeof value === "string" && TIMESTAMP.test(value) ? new Date(value) : new Date(Number.NaN);
+  // `Date` would turn February 30 into March 2.
+  const isReal = expiry > now && expiry.toISOString().startsWith(String(value).slice(0, 10));
   if (!isReal) throw failure("invalid-expiry", { source: { pointer: "/data/attributes/expires_at" } });
-  return moment;
+  return expiry;
 }
 
-const moment = (date: Date | undefined) => date?.toISOString() ?? null;
+const toTimestamp = (date: Date | undefined) => date?.toISOString() ?? null;
 
 export interface Resource {
   readonly type: string;
@@ -139,7 +139,7 @@ export interface Resource {
   readonly links: { readonly self: string };
 }
 
-/** The local user of a server without accounts was never made. */
+/** An account, or the local user of a server without accounts, who has no creation time. */
 export type Person = Omit<Account, "createdAt"> & { readonly createdAt: Date | undefined };
 
 export function accountResource(account: Person, base: string): Resource {
@@ -149,13 +149,13 @@ export function accountResource(account: Person, base: string): Resource {
     attributes: {
       name: account.name,
       issuer: account.issuer === "" ? null : account.issuer,
-      created_at: moment(account.createdAt),
+      created_at: toTimestamp(account.createdAt),
     },
     links: { self: `${base}/v1/me` },
   };
 }
 
-/** A token or a session; `more` is what only its holder sees, and only once or now. */
+/** A token or a session. `more` has attributes that only some responses show, such as a new token's secret. */
 export function credentialResource(credential: Credential, base: string, more: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
   return {
@@ -164,16 +164,16 @@ export function credentialResource(credential: Credential, base: string, more: o
     attributes: {
       label,
       ...(kind === "token" ? { scope } : {}),
-      created_at: moment(createdAt),
-      last_used_at: moment(usedAt),
-      expires_at: moment(expiresAt),
+      created_at: toTimestamp(createdAt),
+      last_used_at: toTimestamp(usedAt),
+      expires_at: toTimestamp(expiresAt),
       ...more,
     },
     links: { self: `${base}/v1/${kind}s/${id}` },
   };
 }
 
-/** An app that asks for access. `status` is what was decided about it. */
+/** An app login and the user's decision. */
 export function appLoginResource(
   id: string,
   { app, address, requestedAt, expiresAt }: AppLogin,
@@ -186,8 +186,8 @@ export function appLoginResource(
     attributes: {
       app: app === "" ? null : app,
       address,
-      requested_at: moment(requestedAt),
-      expires_at: moment(expiresAt),
+      requested_at: toTimestamp(requestedAt),
+      expires_at: toTimestamp(expiresAt),
       status,
     },
     links: { self: `${base}/v1/app-logins/${id}` },
@@ -198,7 +198,7 @@ export function writeOne(data: Resource, meta?: object): string {
   return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, meta });
 }
 
-/** A page of a collection that is short enough to be read whole. */
+/** One page of a collection that is short enough to be read as a whole. */
 export function writeMany(all: readonly Resource[], path: string, query: PageQuery): string {
   const start = (query.number - 1) * query.size;
   const data = JSON.stringify(all.slice(start, start + query.size));

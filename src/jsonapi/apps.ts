@@ -9,12 +9,15 @@ import { isObject } from "./resource.ts";
 
 const TYPE = "device";
 
-/** Reads what to change of the device with this id. */
+/** Reads the changes to the device with this id. */
 export function readDeviceChanges(document: unknown, id: string): DeviceChanges {
   const { caption, device_type } = readAttributes(document, TYPE);
   const data = isObject(document) ? document["data"] : undefined;
   if (isObject(data) && "id" in data && data["id"] !== id)
-    throw failure("malformed-document", { reason: "`id` must be that of the path", source: { pointer: "/data/id" } });
+    throw failure("malformed-document", {
+      reason: "`id` must match the id in the path",
+      source: { pointer: "/data/id" },
+    });
   return {
     ...(caption === undefined ? {} : { caption: readCaption(caption) }),
     ...(device_type === undefined ? {} : { type: readType(device_type) }),
@@ -39,7 +42,7 @@ function invalid(name: string, fault: string): never {
   });
 }
 
-/** All devices share the account's list of this length. */
+/** `subscriptions` is the length of the list, which all devices of the account share. */
 export function deviceResource({ id, ...device }: Device, subscriptions: number, base: string): Resource {
   return {
     type: TYPE,

@@ -7,7 +7,7 @@ import { deviceResource, writeAction } from "./apps.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeResource } from "./resource.ts";
 
-/** All data of a user. What there may be much of comes in pieces. */
+/** All data of a user. Long lists are read in pieces. */
 export interface AccountExport {
   readonly account: Person;
   readonly credentials: readonly Credential[];

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { parse } from "secure-json-parse";
 import { failure } from "../errors.ts";
 
-/** How deep a document may be nested; ours are five levels deep. */
+/** Maximum nesting of a document; valid ones have five levels. */
 export const MAX_DEPTH = 64;
 
 /** Reads a JSON document. One with more than `maxValues` values is refused before it is parsed. */
@@ -23,7 +23,7 @@ export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Counts outside of strings; what is not JSON may be counted wrongly, and is refused by the parser. */
+/** Ignores the content of strings. The counts of invalid JSON may be wrong; the parser rejects it anyway. */
 function measure(bytes: Buffer): { depth: number; values: number } {
   let level = 0;
   let depth = 0;
@@ -44,7 +44,7 @@ function measure(bytes: Buffer): { depth: number; values: number } {
   return { depth, values };
 }
 
-/** Where the string that began before `from` ends: at the first quote that no backslash escapes. */
+/** The end of the string that began before `from`: its first unescaped quote. */
 function endOfString(bytes: Buffer, from: number): number {
   let quote = bytes.indexOf(QUOTE, from);
   while (quote !== -1) {

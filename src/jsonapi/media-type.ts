@@ -1,9 +1,9 @@
 export const JSON_API = "application/vnd.api+json";
 const ATOMIC_URI = "https://jsonapi.org/ext/atomic";
 
-/** One of the two dialects the server speaks. */
+/** A JSON:API media type, without or with the atomic extension. */
 export interface MediaType {
-  /** The exact value of the Content-Type of every answer, errors too. */
+  /** The exact Content-Type of every response, errors included. */
   readonly contentType: string;
   /** The top-level `jsonapi` member of every document. */
   readonly jsonapi: { readonly version: "1.1"; readonly ext?: readonly string[] };

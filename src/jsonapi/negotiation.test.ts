@@ -74,7 +74,7 @@ test("Content-Type: any other value → 415, names the header", () => {
       status: 415,
       code: "unsupported-media-type",
       title: "Unsupported Media Type",
-      detail: `The Content-Type must be ${TYPE};ext="${URI}", with no other parameters than ext and profile.`,
+      detail: `The Content-Type must be ${TYPE};ext="${URI}", with no parameters other than ext and profile.`,
       source: { header: "Content-Type" },
     },
   );

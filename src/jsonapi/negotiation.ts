@@ -8,12 +8,12 @@ export function requireContentType(header: string | undefined, media: MediaType)
   const given = ranges?.length === 1 ? ranges[0] : undefined;
   if (given?.type === JSON_API && given.weight === undefined && speaks(given, media)) return;
   throw failure("unsupported-media-type", {
-    contentType: `${media.contentType}, with no other parameters than ext and profile`,
+    contentType: `${media.contentType}, with no parameters other than ext and profile`,
     source: { header: "Content-Type" },
   });
 }
 
-/** Throws 406 unless this Accept header admits a document of `media`. */
+/** Throws 406 unless this Accept header allows a document of `media`. */
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
   const isDocument = (range: MediaRange) => range.type === JSON_API && (speaks(range, media) || speaks(range, PLAIN));
@@ -61,7 +61,7 @@ function refuses(weight: string | undefined): boolean {
   return weight !== undefined && /^0(\.0{0,3})?$/.test(weight);
 }
 
-/** Whether the parameters ask for exactly the extensions of `media`; profiles may be ignored, nothing else may stand there. */
+/** Whether the parameters have exactly the extensions of `media`. Profiles are ignored; other parameters are not allowed. */
 function speaks(range: MediaRange, media: MediaType): boolean {
   for (const name of range.parameters.keys()) if (name !== "ext" && name !== "profile") return false;
   const asked = new Set(
@@ -75,8 +75,8 @@ function speaks(range: MediaRange, media: MediaType): boolean {
 }
 
 /**
- * Reads a list of media ranges by RFC 9110, in one pass over the text; undefined when it is not one.
- * A parameter's value may also stand unquoted though it is no token, as some clients write `ext`.
+ * Parses a list of media ranges (RFC 9110) in one pass; undefined if it is malformed. Values that should be quoted may be
+ * unquoted, because some clients send `ext` without quotes.
  */
 function readMediaRanges(header: string): MediaRange[] | undefined {
   const ranges: MediaRange[] = [];

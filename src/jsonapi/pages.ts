@@ -1,6 +1,6 @@
 import type { PageQuery } from "./query.ts";
 
-/** The links of a page of a collection. Brackets stand as they are, as the contract writes them. */
+/** The links of one page of a collection. Brackets are not percent-encoded, as documented. */
 export function writeLinks(path: string, { number, size }: PageQuery, total: number, more = ""): string {
   const last = Math.max(1, Math.ceil(total / size));
   const link = (page: number) => JSON.stringify(`${path}?page[number]=${page}&page[size]=${size}${more}`);

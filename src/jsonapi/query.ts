@@ -13,7 +13,7 @@ export interface PageQuery {
 }
 
 export interface ListQuery extends PageQuery {
-  /** Undefined when the client did not choose. */
+  /** Undefined means all fields. */
   readonly fields: readonly Field[] | undefined;
   /** Only the subscription to this feed. */
   readonly filter: { readonly feedUrl: string; readonly feed: string } | undefined;
@@ -21,13 +21,13 @@ export interface ListQuery extends PageQuery {
 
 type Parameters = ReadonlyMap<string, string>;
 
-/** Query of the collection. Whatever is not understood is refused: ignored, it would be answered wrongly. */
+/** Query of the list of subscriptions. Unknown parameters are rejected: to ignore a filter would return wrong results. */
 export function readListQuery(query: string): ListQuery {
   const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FEED_URL]);
   return { ...readPage(parameters), fields: readFields(parameters), filter: readFilter(parameters) };
 }
 
-/** Query of a collection that has no choice of fields. */
+/** Query of a collection without sparse fieldsets. */
 export function readPageQuery(query: string): PageQuery {
   return readPage(readParameters(query, PAGE));
 }
@@ -85,7 +85,7 @@ export function readFieldsQuery(query: string): readonly Field[] | undefined {
   return readFields(readParameters(query, [`fields[${TYPE}]`]));
 }
 
-/** Query of an import: whether it only asks what would happen. */
+/** Query of an import: whether it is a dry run. */
 export function readImportQuery(query: string): { readonly dryRun: boolean } {
   const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
   if (value !== "true" && value !== "false") refuse("dryRun", "must be true or false");

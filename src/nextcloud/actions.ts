@@ -7,7 +7,7 @@ export function writeEpisodeActions(pages: ActionPages, timestamp: number): Asyn
   return writeActions(pages, timestamp, toDocument);
 }
 
-/** GNOME Podcasts needs all three numbers in every action, with -1 for none; Podcini.X needs `playedDuration`. */
+/** GNOME Podcasts needs all three numbers in every action, -1 if unknown; Podcini.X needs `playedDuration`. */
 function toDocument(action: EpisodeAction): object {
   const { podcast, episode, guid = null, kind, actedAt, started = -1, position = -1, total = -1 } = action;
   const isPlay = kind === "play";

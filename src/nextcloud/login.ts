@@ -1,6 +1,6 @@
 import { isObject } from "../gpodder/values.ts";
 
-/** The poll token of a form, or of a JSON document; empty if there is none. */
+/** The poll token from a form or a JSON document; empty if there is none. */
 export function readPollRequest(body: string): string {
   if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";
   try {
@@ -12,7 +12,7 @@ export function readPollRequest(body: string): string {
   }
 }
 
-/** `server` is an absolute URL without a slash at its end. */
+/** `server` is an absolute URL without a trailing slash. */
 export function writeLoginStarted(server: string, { pollToken, login }: { pollToken: string; login: string }): string {
   return JSON.stringify({ poll: { token: pollToken, endpoint: `${server}/index.php/login/v2/poll` }, login });
 }
@@ -21,7 +21,7 @@ export function writeLoginAllowed(server: string, loginName: string, appPassword
   return JSON.stringify({ server, loginName, appPassword });
 }
 
-/** The response of the Open Collaboration Services API. Secrets have no characters that XML would escape. */
+/** A response of the Open Collaboration Services API. Secrets contain no characters that XML must escape. */
 export function writeOcs(appPassword?: string): string {
   const data = appPassword === undefined ? "<data/>" : `<data><apppassword>${appPassword}</apppassword></data>`;
   const meta = "<meta><status>ok</status><statuscode>200</statuscode><message>OK</message></meta>";

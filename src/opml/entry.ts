@@ -5,7 +5,7 @@ export interface Entry extends Details {
   readonly feedUrl: string;
 }
 
-/** The bytes are no OPML file that can be read, with the reason in words. */
+/** The file is not valid OPML. The message says why. */
 export class NotOpml extends Error {
   override readonly name = "NotOpml";
 }

@@ -178,14 +178,14 @@ const FAULTS: Readonly<Record<string, Plant>> = {
     const sync = new AppSync(store);
     const answerNow = async (kind: "feeds" | "actions", client: Client, at: Date) => {
       const { sequence } = await store.apps.state(user, kind, client, 0);
-      const settlement = {
+      const record = {
         kind,
         client,
         progress: { since: 0, from: 0, covered: sequence },
         spellings: [],
         devices: [],
       };
-      return { timestamp: await store.apps.settle(asUser(user), settlement, at), rewritten: [] };
+      return { timestamp: await store.apps.recordSync(asUser(user), record, at), rewritten: [] };
     };
     return {
       feedsSince: sync.feedsSince.bind(sync),
@@ -217,8 +217,8 @@ const FAULTS: Readonly<Record<string, Plant>> = {
         const marks = [...sequences[kind]].map(([stamp, sequence]) => ({ stamp, sequence }));
         return { ...state, seen: undefined, marks: since === 0 ? [] : marks, deviceSyncedAt: new Date(now()) };
       },
-      async settle(caller, settlement, at) {
-        await store.apps.settle(caller, settlement, at);
+      async recordSync(caller, polledOrUploaded, at) {
+        await store.apps.recordSync(caller, polledOrUploaded, at);
         await record();
         return seconds();
       },
@@ -256,7 +256,7 @@ const FAULTS: Readonly<Record<string, Plant>> = {
 function bindApps({ apps }: Store): Store["apps"] {
   return {
     state: apps.state.bind(apps),
-    settle: apps.settle.bind(apps),
+    recordSync: apps.recordSync.bind(apps),
     spellings: apps.spellings.bind(apps),
     actions: apps.actions.bind(apps),
     devices: apps.devices.bind(apps),

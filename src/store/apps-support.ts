@@ -24,7 +24,7 @@ export function play(
   };
 }
 
-/** What clients do, at a time that stands until it is moved. */
+/** What clients do, at a time that changes only on request. */
 export function createAppContext(store: Store) {
   const sync = new AppSync(store);
   let users = 3_000_000;

@@ -8,13 +8,13 @@ import {
   type DeviceType,
   MAX_CLIENTS,
   MAX_SPELLINGS,
-  type Settlement,
   type Spelling,
+  type SyncRecord,
 } from "../app-store.ts";
 import {
   type ActionKind,
   type ActionToWrite,
-  EVICTED_SPARE,
+  EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
@@ -36,7 +36,7 @@ import { type Connection, named, type Postgres, transact } from "./postgres-conn
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
 
-/** Stored when a number of seconds is not known. */
+/** Stored for an unknown number of seconds. */
 const NONE = -1;
 /** How many sequence numbers are read at a time. */
 const WINDOW = 10_000;
@@ -74,7 +74,7 @@ interface ActionRow {
   readonly beaten_position: string;
 }
 
-/** What apps synchronize, in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
+/** App data in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
 export class PostgresApps implements AppStore {
   readonly #postgres: Postgres;
 
@@ -97,7 +97,7 @@ export class PostgresApps implements AppStore {
     };
   }
 
-  settle(caller: Caller, { kind, client, progress, spellings, devices }: Settlement, at: Date): Promise<number> {
+  recordSync(caller: Caller, { kind, client, progress, spellings, devices }: SyncRecord, at: Date): Promise<number> {
     const { user } = caller;
     return this.#write(caller, at, async (connection) => {
       const done = "actions" in progress ? await addActions(connection, user, progress.actions) : progress;
@@ -189,7 +189,7 @@ export class PostgresApps implements AppStore {
   }
 
   async forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
-    // Gone at a retry: the first attempt has deleted it, though its answer was lost.
+    // Missing on a retry: the first attempt deleted it, but its reply was lost.
     let wasThere = false;
     await this.#write(caller, at, async (connection) => {
       const sql = "delete from earmark.devices where user_id = $1 and id = $2";
@@ -203,7 +203,7 @@ export class PostgresApps implements AppStore {
     return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
   }
 
-  /** Works in one transaction that has locked the user's list, while the caller has access. */
+  /** Runs `work` in a transaction that has locked the user's list and checked the caller's access. */
   #write<T>(caller: Caller, at: Date, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#postgres.retry((connection) =>
       transact(connection, async () => {
@@ -359,7 +359,7 @@ async function insertActions(connection: Connection, user: UserId, actions: read
   );
 }
 
-/** Counting takes long, so it is done only when there can be too many. */
+/** Counts only if there can be too many, because counting is slow. */
 async function evictActions(connection: Connection, user: UserId, last: number): Promise<void> {
   const find = async (what: string) => {
     const { rows } = await connection.query(`select ${what} as found from earmark.episode_actions where user_id = $1`, [
@@ -373,7 +373,7 @@ async function evictActions(connection: Connection, user: UserId, last: number):
   await connection.query(
     `delete from earmark.episode_actions where user_id = $1 and sequence in (
        select sequence from earmark.episode_actions where user_id = $1 order by kind = 'play', sequence limit $2)`,
-    [user, count - MAX_ACTIONS + EVICTED_SPARE],
+    [user, count - MAX_ACTIONS + EXTRA_EVICTED],
   );
 }
 

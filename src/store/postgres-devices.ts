@@ -2,7 +2,7 @@ import { type Client, type DeviceChanges, MAX_DEVICES } from "../app-store.ts";
 import type { UserId } from "../subscriptions.ts";
 import type { Connection } from "./postgres-connection.ts";
 
-/** Creates a device that is named by an action, unless there are too many. */
+/** Creates a device that an action refers to, unless there are too many. */
 export async function addDevice(connection: Connection, user: UserId, id: string, at: Date): Promise<void> {
   await connection.query(
     `insert into earmark.devices (user_id, id, caption, type, app, synced_at)
@@ -28,7 +28,7 @@ export async function changeDevice(
   return rowCount === 1;
 }
 
-/** Records that a client synchronizes as its device, which is created if it is new. */
+/** Records a sync of the client's device, which is created if it is new. */
 export async function touchDevice(
   connection: Connection,
   user: UserId,

@@ -11,12 +11,12 @@ import {
   MAX_CLIENTS,
   MAX_DEVICES,
   MAX_SPELLINGS,
-  type Settlement,
   type Spelling,
+  type SyncRecord,
 } from "../app-store.ts";
 import {
   type ActionKind,
-  EVICTED_SPARE,
+  EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
@@ -36,9 +36,9 @@ import {
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
 
-/** A change of what apps synchronize, as sent to the writer thread, which answers with a number. */
+/** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
-  | { readonly kind: "settle"; readonly settlement: Settlement }
+  | { readonly kind: "record-sync"; readonly record: SyncRecord }
   | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
@@ -84,7 +84,7 @@ const ACTIONS = `select sequence, podcast, media_url, guid, device, kind, positi
 const ACTION = `${ACTIONS} where user_id = ?`;
 /** How many sequence numbers are counted at a time. */
 const WINDOW = 2_000;
-/** Stored when a number of seconds is not known. */
+/** Stored for an unknown number of seconds. */
 const NONE = -1;
 
 type ActionRow = [
@@ -92,7 +92,7 @@ type ActionRow = [
   ...[position: number, started: number, total: number, actedAt: number, beatenAt: number, beatenPosition: number],
 ];
 
-/** Marks oldest first, without repetition. */
+/** Oldest first, without duplicates. */
 function readMarks(
   statements: Statements,
   user: UserId,
@@ -131,7 +131,7 @@ export class AppWriter {
   }
 
   apply(user: UserId, change: AppChange, at: number): number {
-    if (change.kind === "settle") return this.#settle(user, change.settlement, at);
+    if (change.kind === "record-sync") return this.#recordSync(user, change.record, at);
     if (change.kind === "forget-device")
       return this.#statements.run("delete from devices where user_id = ? and id = ?", user, change.id);
     if (change.kind === "change-device") return this.#changeDevice(user, change.id, change.changes);
@@ -147,7 +147,7 @@ export class AppWriter {
     );
   }
 
-  #settle(user: UserId, { kind, client, progress, spellings, devices }: Settlement, at: number): number {
+  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: SyncRecord, at: number): number {
     const done = "actions" in progress ? this.#addActions(user, progress.actions) : progress;
     const seen = readSeen(this.#statements, user, kind, client);
     const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
@@ -238,7 +238,7 @@ export class AppWriter {
     return { before, after: isBeaten ? before : last };
   }
 
-  /** Counting takes long, so it is done only when there can be too many. */
+  /** Counts only if there can be too many, because counting is slow. */
   #evictActions(user: UserId, last: number): void {
     const find = (what: string) =>
       this.#statements.get<[number]>(`select ${what} from episode_actions where user_id = ?`, user)?.[0] ?? 0;
@@ -249,11 +249,11 @@ export class AppWriter {
       `delete from episode_actions where user_id = ?1 and sequence in (
          select sequence from episode_actions where user_id = ?1 order by kind = 'play', sequence limit ?2)`,
       user,
-      count - MAX_ACTIONS + EVICTED_SPARE,
+      count - MAX_ACTIONS + EXTRA_EVICTED,
     );
   }
 
-  /** Creates a device that is named by an action, unless there are too many. */
+  /** Creates a device that an action refers to, unless there are too many. */
   #addDevice(user: UserId, id: string, at: number): void {
     this.#statements.run(
       `insert into devices (user_id, id, caption, type, app, synced_at) select ?1, ?2, ?2, 'other', '', ?3
@@ -279,7 +279,7 @@ export class AppWriter {
   }
 }
 
-/** What apps synchronize, in SQLite: read here, written by the writer thread. */
+/** App data in SQLite: read here, written by the writer thread. */
 export class SqliteApps implements AppStore {
   readonly #statements: Statements;
   readonly #snapshot: <T>(read: () => T) => T;
@@ -320,8 +320,8 @@ export class SqliteApps implements AppStore {
     return { sequence, seen, marks, deviceSyncedAt: device && new Date(device[0]) };
   }
 
-  settle(caller: Caller, settlement: Settlement, at: Date): Promise<number> {
-    return this.#write(caller, { kind: "settle", settlement }, at);
+  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
+    return this.#write(caller, { kind: "record-sync", record }, at);
   }
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
@@ -338,10 +338,10 @@ export class SqliteApps implements AppStore {
     return reading(() => this.#statements.all<ActionRow>(sql, user, after, upTo, ...filter, limit).map(toAction));
   }
 
-  /** In windows of sequence numbers, between which others get their turn. */
+  /** Reads windows of sequence numbers, so that other requests are handled in between. */
   async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
     const range = "user_id = ? and sequence > ? and sequence <= ?";
-    // The sign keeps SQLite from reading all actions of the feed for each window.
+    // The unary plus disables the index on `feed`: with it, SQLite would read all actions of the feed for each window.
     const [where, filter] = feed === undefined ? [range, []] : [`${range} and +feed = ?`, [feedKey(feed)]];
     const ends = `select min(sequence), max(sequence) from episode_actions where user_id = ?`;
     const [first, last] = reading(() => this.#statements.get<[number | null, number | null]>(ends, user)) ?? [];

@@ -7,7 +7,7 @@ export const APPLICATION_ID = 0x4541524d;
 /**
  * Append-only: a released migration never changes, and their number is the schema version.
  *
- * Every change of a user's list takes that user's next sequence number. An item keeps the number under which it was
+ * Every change to a user's list takes that user's next sequence number. An item keeps the number under which it was
  * added, which is also its place in the order; `update_sequence` is that of its last update, or 0. A removal is recorded
  * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
  * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
@@ -17,9 +17,9 @@ export const APPLICATION_ID = 0x4541524d;
  * An account and its list have the same user id. Values that must be unique among all users have separate tables: names
  * (`identities`), and the hash of every secret (`credentials`).
  *
- * What apps synchronize is beside the list (`sync-marks.ts`). Episode actions have sequence numbers of their own: one that
- * replaces another takes the next number. `sync_marks` are the timestamps that apps were given; `sync_clients` has what each
- * client has seen; `feed_spellings` the feed URLs as clients wrote them.
+ * App data is separate from the list (`sync-marks.ts`). Episode actions have their own sequence numbers: an action that
+ * replaces another takes the next number. `sync_marks` has the timestamps issued to apps, `sync_clients` what each client
+ * has seen, and `feed_spellings` the feed URLs as clients spelled them.
  *
  * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
  * must not be taken for one of the restored history.

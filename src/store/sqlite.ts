@@ -154,8 +154,8 @@ function userOf(job: Job): UserId {
 }
 
 function operationsOf(change: AppChange): number {
-  if (change.kind !== "settle") return 1;
-  const { progress } = change.settlement;
+  if (change.kind !== "record-sync") return 1;
+  const { progress } = change.record;
   return "actions" in progress ? progress.actions.length : 1;
 }
 

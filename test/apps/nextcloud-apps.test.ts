@@ -29,7 +29,7 @@ const play = (name: string, position: number) => ({
   total: 600,
 });
 
-test("Podcini.X: never a needless removal, since it deletes its last feed for each", async () => {
+test("Podcini.X: feeds are removed → sent once, and only if it knows them", async () => {
   const world = await startWorld();
   const http = new AppHttp(world.port, basic(world.name, world.token), false);
   await world.subscribe(feedUrl("a"), feedUrl("b"));
@@ -50,7 +50,7 @@ test("Podcini.X: never a needless removal, since it deletes its last feed for ea
   assert.deepEqual(fourth.remove, []);
 });
 
-test("Podcini.X: takes a position only with playedDuration → it is there", async () => {
+test("Podcini.X: reads positions only with playedDuration → every play has it", async () => {
   const world = await startWorld();
   const http = new AppHttp(world.port, basic(world.name, world.token), false);
   await uploadActions(http, ADD_ACTIONS, [play("1", 40)]);
@@ -113,7 +113,7 @@ test("Kodi, Nextcloud: its own clock, an extra member, a JSON answer → synchro
   assert.ok(readFeeds(await http.ok("GET", `${FEEDS}?since=${since}`)).add.includes(feedUrl("same-second")));
 });
 
-test("Music Assistant, Nextcloud: login flow, then the app password as bearer without a name", async () => {
+test("Music Assistant, Nextcloud: login flow, app password as bearer without a name → synced", async () => {
   const world = await startWorld();
   const guest = new AppHttp(world.port, {}, false);
   const { login, poll } = await guest.ok("POST", "/index.php/login/v2");

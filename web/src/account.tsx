@@ -142,7 +142,7 @@ const BROWSERS = {
 };
 const SYSTEMS = { Android: "Android", iPhone: "iPhone", iPad: "iPad", Windows: "Windows", Mac: "Mac", Linux: "Linux" };
 
-/** A user agent string in the words of people, such as "Firefox, Windows". */
+/** A readable form of a user agent string, such as "Firefox, Windows". */
 function describeBrowser(agent: string): string | undefined {
   const find = (names: Readonly<Record<string, string>>) =>
     Object.entries(names).find(([name]) => agent.includes(name))?.[1];

@@ -19,7 +19,7 @@ interface Props {
   readonly onCreateToken: () => void;
 }
 
-/** Leads through the set-up of an app, until its first sync. */
+/** Guides through the setup of an app, until its first sync. */
 export function ConnectApp({ devices, onCreateToken }: Props) {
   const { apps } = useWords();
   const [index, setIndex] = useState<number | undefined>(undefined);
@@ -245,7 +245,7 @@ function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   );
 }
 
-/** Says that it waits for the app, and then which device has synced. */
+/** Shows that the page is waiting for the app, and then which device has synced. */
 function FirstSync({ app, devices }: { app: string | undefined; devices: readonly Device[] | undefined }) {
   const { apps } = useWords();
   const before = useRef<ReadonlyMap<string, Date> | undefined>(undefined);

@@ -1,6 +1,6 @@
 /** Starts a formula in a spreadsheet, including the full-width and small forms of East Asian keyboards. */
 const FORMULA = /[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/;
-/** Separates cells; which one does depends on the language of the spreadsheet. */
+/** Possible cell separators; the one in use depends on the language of the spreadsheet. */
 const SEPARATOR = /[,;|\t\r\n]/;
 /** Spreadsheets may skip these at the start of a cell. */
 const SKIPPED = /[\s"'\p{C}]/u;

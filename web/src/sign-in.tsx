@@ -14,7 +14,7 @@ const isInvited = /\/join$/.test(location.pathname);
 const invitation = isInvited ? location.hash.slice(1) : "";
 if (isInvited) history.replaceState(null, "", "./");
 
-/** False once somebody signs in or up here: a user without that was already signed in when they opened the link. */
+/** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
 let isInvitationOpen = isInvited;
 export function explainUnusedInvitation(userName: string): void {
   if (isInvitationOpen) showNotice(translation.value.words.account.alreadySignedIn(isolate(userName)));

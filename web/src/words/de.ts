@@ -223,7 +223,7 @@ export const de: Words = {
     passwordHint: "Mindestens 8 Zeichen; Länge zählt mehr als Sonderzeichen.",
     firstTime: "Neu hier?",
     firstTimeClosed:
-      "Öffne den Einladungslink, den du bekommen hast. Wenn du diesen Server betreibst: Der erste Link steht beim Start im Log.",
+      "Öffne den Einladungslink, den du bekommen hast. Wenn du diesen Server betreibst: Der Link für das erste Konto steht beim Start im Log.",
     create: "Konto erstellen",
     haveOne: "Ich habe ein Konto",
     joinTitle: "Erstelle dein Konto",

@@ -142,7 +142,7 @@ export const en = {
     refusedName: (app: string, way: string) =>
       `${app} doesn’t accept usernames with @ or + in this dialog. Choose “${way}” instead.`,
     rootOnly: (app: string) =>
-      `${app} ignores the path in the server URL, so it can’t connect to this server unless it moves to the root of its host.`,
+      `${app} ignores the path in the server URL, so it can connect only if the server is at the root of its host.`,
     waiting: "Waiting for the first sync…",
     connected: (device: string) => `${device} is connected.`,
     synced: (n: number, text: string, device: string) =>
@@ -171,7 +171,7 @@ export const en = {
     tokens: "Apps with access",
     noTokens: "No apps have access yet.",
     label: "App name",
-    labelHint: "To recognize it later, such as “Player on my phone”.",
+    labelHint: "A name you will recognize later, such as “Player on my phone”.",
     scope: "Access",
     write: "Read and change the list",
     read: "Only read the list",
@@ -222,7 +222,7 @@ export const en = {
     passwordHint: "At least 8 characters; length matters more than symbols.",
     firstTime: "New here?",
     firstTimeClosed:
-      "Open the invitation link that you were sent. If you run this server, its log shows the first link at startup.",
+      "Open the invitation link that you were sent. If you run this server, at startup its log shows the link for the first account.",
     create: "Create an account",
     haveOne: "I have an account",
     joinTitle: "Create your account",

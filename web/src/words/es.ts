@@ -220,7 +220,7 @@ export const es: Words = {
     passwordHint: "Al menos 8 caracteres; la longitud importa más que los símbolos.",
     firstTime: "¿Es tu primera vez?",
     firstTimeClosed:
-      "Abre el enlace de invitación que te enviaron. Si este servidor es tuyo, su registro muestra el primer enlace al arrancar.",
+      "Abre el enlace de invitación que te enviaron. Si este servidor es tuyo, su registro muestra al arrancar el enlace para la primera cuenta.",
     create: "Crear una cuenta",
     haveOne: "Ya tengo una cuenta",
     joinTitle: "Crea tu cuenta",

@@ -225,7 +225,7 @@ export const fr: Words = {
     passwordHint: "Au moins 8 caractères\u202f; la longueur compte plus que les symboles.",
     firstTime: "Première visite\u202f?",
     firstTimeClosed:
-      "Ouvrez le lien d’invitation que vous avez reçu. Si vous gérez ce serveur, son journal affiche le premier lien au démarrage.",
+      "Ouvrez le lien d’invitation que vous avez reçu. Si vous gérez ce serveur, son journal affiche au démarrage le lien pour le premier compte.",
     create: "Créer un compte",
     haveOne: "J’ai déjà un compte",
     joinTitle: "Créez votre compte",
