@@ -11,7 +11,7 @@ const BULK: Work = { connections: 4, workload: adding(1_000) };
 const FEEDS = 20_000;
 
 /**
- * Reads pages while clients add as fast as they can, on the same server and on a neighbouring one. Both cases share the
+ * Reads pages while clients add as fast as they can, on the same server and on another one. Both cases share the
  * machine with the same load, so the ratio is the cost of sharing one process. The add rate has a target too, because a
  * server that starves writers would serve pages quickly.
  */

@@ -16,7 +16,7 @@ export function summarize(values: readonly number[]): Figure {
   };
 }
 
-/** Divides round by round, because neighbouring rounds share the background load of the machine. */
+/** Divides round by round, because adjacent rounds share the background load of the machine. */
 export function ratios(ours: readonly number[], theirs: readonly number[]): number[] {
   return ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
 }

@@ -54,7 +54,7 @@ export function ratesOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ requests, seconds }) => requests / seconds);
 }
 
-/** Divides round by round, because neighbouring rounds share the background load of the machine. */
+/** Divides round by round, because adjacent rounds share the background load of the machine. */
 export function compare(what: string, ours: readonly number[], theirs: readonly number[], target?: Target): Comparison {
   const rounds = ratios(ours, theirs);
   return target === undefined ? { what, rounds } : { what, rounds, target };

@@ -57,7 +57,7 @@ export function noStops(): Stops {
   return { count: 0, answered: 0, acknowledged: 0, slowestMs: 0, violations: [] };
 }
 
-/** Stops the server at a random moment under load and checks every response. */
+/** Stops the server at a random time under load and checks every response. */
 async function stopOnce(run: Run, url: string, signal: NodeJS.Signals, stops: Stops, before: number): Promise<void> {
   const { child, port, ended } = await serve(run, { DATABASE_URL: url });
   const { json } = await callServer(port, "GET", "/v1/subscriptions");

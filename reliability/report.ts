@@ -1,12 +1,12 @@
 import { type Findings, inRun, type Proof, type Scale } from "./proof.ts";
 
-/** What came of a proof or of its control. */
+/** The result of a proof or its control. */
 export interface Line {
   readonly promises: string;
   readonly name: string;
   readonly isKept: boolean;
   readonly figures: string;
-  /** The first few of what was found, when it should not have been. */
+  /** The first few violations, if there should have been none. */
   readonly violations: readonly string[];
 }
 

@@ -5,20 +5,20 @@ import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { type Findings, type Proof, serve } from "./proof.ts";
 import { type Alter, startTamperingProxy } from "./tampering-proxy.ts";
 
-/** Feeds that are wanted by everybody at the same time; no more than a page holds. */
+/** Feeds that all clients add at the same time; at most one page. */
 const FEEDS = 25;
-/** Who wants them, through each process that serves. */
+/** Clients per server process. */
 const CLIENTS = 4;
-/** A command takes as long to start as a round does. */
+/** Starting a command takes as long as a whole round. */
 const BESIDE_EVERY = 4;
-/** An operation that is none, somewhere in a batch: its neighbours go on, and its result stands in its place. */
+/** An invalid operation within a batch: it gets its own result, and the others are applied. */
 const MALFORMED = add("x", "https://feeds.example/");
 
-/** Somebody who works on a list, through whatever door. */
+/** A client of a list, through a server or a command. */
 export interface Client {
-  /** Outcome N is that of feed N. */
+  /** Outcome N answers feed N. */
   add(feeds: readonly string[]): Promise<Event["outcome"][]>;
-  /** The ids of what is in the list, by feed. */
+  /** The ids of the items in the list, by feed. */
   list(): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -26,7 +26,7 @@ interface Remover extends Client {
   remove(id: string): Promise<Event["outcome"]>;
 }
 
-/** What was seen by all clients, and what was wrong with single answers. */
+/** The observations of all clients, and violations in single responses. */
 export interface History {
   readonly events: Event[];
   readonly wrong: string[];
@@ -45,7 +45,7 @@ export const sameFeed: Proof = {
     const setUps = [
       { settings: shared, processes: 3, share: 0.4, beside: [] },
       { settings: lone, processes: 1, share: 0.25, beside: [] },
-      // One server has the file; what else works on it are commands.
+      // A file has one server; all other clients are commands.
       { settings: file, processes: 1, share: 0.35, beside: [commandClient(file), commandClient(file)] },
     ];
     for (const [index, { settings, processes, share, beside }] of setUps.entries()) {
@@ -71,7 +71,7 @@ export const sameFeed: Proof = {
   },
 };
 
-/** Tells one in twenty of those who were too late that they were first. */
+/** Reports one in twenty conflicts as a success. */
 export function secondWinner(random: () => number): Alter {
   return (path, body, { json, text }) => {
     if (path !== "/v1/operations") return text;
@@ -97,7 +97,7 @@ export function clientsOf(port: number, history: History, random: () => number):
   return Array.from({ length: CLIENTS }, () => httpClient(port, history, random));
 }
 
-/** All want the same feeds at once, look whether they are there, and remove some; in the end nothing is left. */
+/** All clients add the same feeds at once, list them, and remove some; at the end the list is empty. */
 export async function race(
   remote: readonly Remover[],
   local: readonly Client[],
@@ -134,7 +134,7 @@ export async function race(
     for (const feed of wanted) {
       const id = ids.get(feed);
       if (id === undefined) continue;
-      // Added again by another, it has another id: that this one is gone says nothing of the feed.
+      // If another client adds the feed again, it has another id: a missing id proves nothing about the feed.
       await record(
         "remove",
         () => client.remove(id),
@@ -145,7 +145,7 @@ export async function race(
 
   const shuffled = () => feeds.map((feed) => [random(), feed] as const).sort(([one], [other]) => one - other);
   const working = remote.map(async (client, index) => {
-    // What was answered by one process is looked for on another.
+    // What one process has confirmed must be visible on another.
     const next = remote[(index + CLIENTS) % remote.length] ?? client;
     await addAll(
       client,
@@ -203,7 +203,7 @@ interface Result {
   readonly errors?: readonly [{ readonly status: string; readonly source?: { readonly pointer: string } }];
 }
 
-/** What is wrong with results as answers to these operations: there are as many, and result N is about operation N. */
+/** Violations: there must be one result per operation, and result N must answer operation N. */
 export function compare(operations: readonly Operation[], results: readonly Result[]): string[] {
   if (results.length !== operations.length) return [`${results.length} results for ${operations.length} operations`];
   return operations.flatMap(({ data: asked }, index) => {
@@ -218,7 +218,7 @@ export function compare(operations: readonly Operation[], results: readonly Resu
   });
 }
 
-/** Somebody at a terminal, straight on the database, beside the server. */
+/** A command that works on the database directly, next to the server. */
 function commandClient(settings: Readonly<Record<string, string>>): Client {
   const lines = async (args: readonly string[]) => {
     const { code, stdout, stderr } = await runProgram(args, settings);

@@ -3,7 +3,7 @@ import type { Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
 
 export interface Account {
   readonly user: UserId;
-  /** Normalised by `readName`, or the identity provider's subject. */
+  /** Normalized by `readName`, or the identity provider's subject. */
   readonly name: string;
   /** The identity provider that authenticates the user; empty for an account with a password. */
   readonly issuer: string;

@@ -35,7 +35,7 @@ export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
 
-/** The normalised form of a name, by which names are stored and compared; undefined for an invalid one. */
+/** The normalized form of a name, by which names are stored and compared; undefined for an invalid one. */
 export function readName(text: string): string | undefined {
   if (text.length > 4 * MAX_NAME) return undefined;
   const name = text.normalize("NFKC").toLowerCase();

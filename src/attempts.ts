@@ -4,11 +4,11 @@ import { type Rate, RateLimiter, spendShared } from "./limits.ts";
 /** The networks of a client's address, narrow to wide. */
 export type Networks = readonly string[];
 
-/** Sign-in attempts per network and name, so that nobody can lock the right person out from elsewhere. */
+/** Sign-in attempts per network and name, so that nobody can lock a user out from another network. */
 const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
 /** Attempts at any name, and new accounts, per network, which may be a household, an office or a school. */
 const ATTEMPTS_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
-/** How many times as much a wider network may do, by its prefix length. */
+/** The factor by which the limits of a wider network are higher, by its prefix length. */
 const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
 /** Limits attempts to sign in or to create an account. */
@@ -23,7 +23,7 @@ export class Attempts {
   /**
    * Counts an attempt for each of the networks and, if it is a guess at a password, for the name. Returns how many
    * milliseconds to wait if there were too many. Narrow networks come first, so that one above its limit uses up
-   * nothing of its neighbours' allowance.
+   * nothing of its neighbors' allowance.
    */
   async count(networks: Networks, name: string | undefined, at: Date): Promise<number> {
     for (const network of networks) {

@@ -270,7 +270,7 @@ test("config: an identity provider → needs an https issuer and an audience", (
   }
 });
 
-test("config: proxies, base path and origins → normalised", () => {
+test("config: proxies, base path and origins → normalized", () => {
   const config = read({
     EARMARK_TRUSTED_PROXIES: " 127.0.0.1, 10.0.0.0/8,FD00::/8 ,::1,,10.1.0.0/16",
     EARMARK_BASE_PATH: "/pods/ear-mark_1.0~x/",

@@ -63,31 +63,31 @@ export function advance(
   progress: Progress,
   at: Date,
 ): { readonly timestamp: number; readonly newMark: Mark | undefined; readonly newSeen: Seen | undefined } {
-  const { given, reached } = reach(seen, progress);
+  const { covered, reached } = coverage(seen, progress);
   const newSeen = reached?.sequence === seen?.sequence ? undefined : reached;
   const [first, last] = [marks[0], marks.at(-1)];
-  if (first === undefined || last === undefined || last.sequence < given) {
+  if (first === undefined || last === undefined || last.sequence < covered) {
     const stamp = Math.max(Math.floor(at.getTime() / 1_000), (last?.stamp ?? 0) + STEP);
-    return { timestamp: stamp, newMark: { stamp, sequence: given }, newSeen };
+    return { timestamp: stamp, newMark: { stamp, sequence: covered }, newSeen };
   }
-  const mark = marks.findLast(({ sequence }) => sequence <= given);
+  const mark = marks.findLast(({ sequence }) => sequence <= covered);
   // A timestamp before the first mark covers nothing.
   return { timestamp: mark?.stamp ?? first.stamp - STEP, newMark: undefined, newSeen };
 }
 
 /** The last sequence number covered by this response, and what the client has seen after it. */
-function reach(
+function coverage(
   seen: Seen | undefined,
   progress: Progress,
-): { readonly given: number; readonly reached: Seen | undefined } {
+): { readonly covered: number; readonly reached: Seen | undefined } {
   const present = seen ?? { sequence: 0, since: 0, from: 0 };
   if ("covered" in progress) {
     const { since, from, covered } = progress;
-    return { given: covered, reached: { sequence: Math.max(present.sequence, covered), since, from } };
+    return { covered, reached: { sequence: Math.max(present.sequence, covered), since, from } };
   }
   const { before, after } = progress;
-  if (present.sequence === before) return { given: after, reached: { ...present, sequence: after } };
-  return { given: present.sequence, reached: seen };
+  if (present.sequence === before) return { covered: after, reached: { ...present, sequence: after } };
+  return { covered: present.sequence, reached: seen };
 }
 
 /** Whether to drop a mark that is no longer among the newest. `older` is the one before it. */

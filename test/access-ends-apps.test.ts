@@ -82,7 +82,7 @@ describe("access of apps that ends", async () => {
     return writeRequest(method, path, { ...elsewhere(), ...type, ...headers }, WRITES[route]);
   };
 
-  test("writes of apps → all of them are tried here", () => {
+  test("app writes: every route that writes → tested here", () => {
     const found = server.server.routes.filter(
       ({ method, access, dialect }) => dialect.app !== undefined && access === "write" && /P/.test(method),
     );

@@ -90,7 +90,7 @@ test("document: schemas of responses → no undocumented members", () => {
   assert.ok(seen.size > 25, `only ${seen.size} schemas`);
 });
 
-test("error codes: catalogue → the same in document and client", () => {
+test("error codes: catalog → the same in document and client", () => {
   const schema = DOCUMENT.components["schemas"]?.["ErrorCode"];
   assert.deepEqual((schema as { enum: string[] }).enum.toSorted(), CODES);
   const [, union = ""] = /^export type ErrorCode =([^;]*);/m.exec(read("client/src/errors.ts")) ?? [];
@@ -99,7 +99,7 @@ test("error codes: catalogue → the same in document and client", () => {
   assert.deepEqual(inClient.sort(), [...CODES, ...ofClient].sort());
 });
 
-test("error codes: catalogue → one row each in docs/api.md, with the status", () => {
+test("error codes: catalog → one row each in docs/api.md, with the status", () => {
   const rows = [...read("docs/api.md").matchAll(/^\| `([a-z-]+)` \| (\d{3}(?:, \d{3})?) \|/gm)];
   const expected = Object.entries(ERRORS).map(([code, { status }]) => [
     code,

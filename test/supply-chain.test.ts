@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { isNode, packagesOf, pagePackages, read, serverPackages, writeThirdParty } from "./support/third-party.ts";
 
 const LOCKFILES = ["package-lock.json", "web/package-lock.json"];
-/** Licences that only require their text to be kept. */
-const LICENCES = ["MIT", "MIT-0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Apache-2.0", "BlueOak-1.0.0"];
+/** Licenses that only require their text to be kept. */
+const LICENSES = ["MIT", "MIT-0", "ISC", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Apache-2.0", "BlueOak-1.0.0"];
 
 test("lockfiles: every package → an exact version and a hash, from the npm registry", () => {
   for (const lockfile of LOCKFILES) {
@@ -41,12 +41,12 @@ test("npm ci: no package → runs an install script", () => {
   }
 });
 
-test("licences: every shipped package → permissive and listed in THIRD-PARTY.md", () => {
+test("licenses: every shipped package → permissive and listed in THIRD-PARTY.md", () => {
   for (const { name, license } of [
     ...serverPackages(),
     ...pagePackages(),
     ...packagesOf("package-lock.json").filter(isNode),
   ])
-    assert.ok(LICENCES.includes(license ?? ""), `${name}: ${license}`);
+    assert.ok(LICENSES.includes(license ?? ""), `${name}: ${license}`);
   assert.equal(read("THIRD-PARTY.md"), writeThirdParty(), "node test/support/third-party.ts > THIRD-PARTY.md");
 });

@@ -4,7 +4,7 @@ import { isMainThread } from "node:worker_threads";
 import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
- * Loaded before the program (`withDefect` in settings.ts): changes its behaviour, permanently or while the file named by
+ * Loaded before the program (`withDefect` in settings.ts): changes its behavior, permanently or while the file named by
  * RELIABILITY_SWITCH exists. Most defects break a promise, and the control of its proof must detect them.
  */
 export const DEFECTS = {

@@ -85,7 +85,7 @@ describe("backup and restore", () => {
       await runHere(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
       await run(["backup", copy], settings);
-      const revived = "1 tokens, 0 sessions, 1 invitations";
+      const revived = "1 token, 0 sessions, 1 invitation";
 
       const untold = await target("untold.db");
       const refused = await runHere(["restore", copy, "--yes"], untold);

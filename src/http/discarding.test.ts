@@ -8,7 +8,7 @@ import { MAX_BODY_BYTES, OPERATE, server } from "../../test/support/raw-client.t
 const LENGTH = 1024 ** 3;
 const PIECE = Buffer.alloc(256 * 1024, " ");
 
-test("rejected bodies: ten times as many at once → received hardly faster in total", async () => {
+test("rejected bodies: ten times as many at once → the total rate hardly grows", async () => {
   const few = await receivedOf(4);
   const many = await receivedOf(40);
   assert.ok(many < 3 * few, `${many} bytes, ${few} with a tenth of the connections`);

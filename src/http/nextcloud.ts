@@ -85,7 +85,7 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
         await sleep(POLL_MS);
         throw failure("not-found", { resource: "Login" });
       }
-      // Apps that stop polling after an error do so only for this status.
+      // Apps that stop polling on an error status stop on 403.
       if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
       else respond(response, 200, NEXTCLOUD, writeLoginAllowed(serverOf(request), decision.name, decision.password));
     },

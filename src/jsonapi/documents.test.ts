@@ -82,7 +82,7 @@ test("page: several subscriptions → each with its own timestamp", () => {
   assert.match(two.links.self, /&fields\[subscription\]=feed_url,user_subscribed_at$/);
 });
 
-test("page: links → to the neighbours, null where there are none", () => {
+test("page: links → to the adjacent pages, null where there are none", () => {
   const numbers = (number: number, total: number) => {
     const { self, first, prev, next, last } = JSON.parse(writeLinks("/x", { number, size: 10 }, total, "&more"));
     return [self, first, prev, next, last].map((link: string | null) => {

@@ -120,7 +120,7 @@ test("erasing: a store is closed → no log is left", async () => {
   assert.equal(existsSync(`${file}-wal`), false);
 });
 
-test("upgrade: a file of an earlier version → rewritten without remains", async (t) => {
+test("upgrade: a file of an earlier version → rewritten without remnants", async (t) => {
   const file = join(temporaryFolder(), "earmark.db");
   const database = new DatabaseSync(file);
   const fixture = new URL("../../test/fixtures/schemas/sqlite-2.sql", import.meta.url);

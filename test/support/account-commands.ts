@@ -16,7 +16,7 @@ export const PASSWORD = "correct horse battery";
 export const OTHER_PASSWORD = "staple, not a battery";
 export const TOKEN = /^emk_[\w-]{43}\n$/;
 export const ON = { EARMARK_ACCOUNTS: "true" };
-/** A test waits for one process at a time, mostly. */
+/** Most tests wait for one process at a time. */
 export const AT_ONCE = { concurrency: 2 };
 
 export const postgres = await sharedPostgres();
@@ -35,7 +35,7 @@ interface Given {
 export const earmark = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
   runHere(args, { DATABASE_URL: database, ...settings }, undefined, input);
 
-/** Runs the program on a database, where its own process matters. */
+/** Runs the program on a database, for tests that need a separate process. */
 export const earmarkProcess = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
   run(args, { DATABASE_URL: database, ...settings }, undefined, input);
 
@@ -56,7 +56,7 @@ export async function createToken(database: string, name: string, ...options: re
   return stdout.trim();
 }
 
-/** The users, or the tokens of one, as programs read them. */
+/** All users, or the tokens of one user, from `--json`. */
 export async function list(database: string, ...command: readonly string[]): Promise<Record<string, unknown>[]> {
   const { code, stdout, stderr } = await earmark(database, [...command, "--json", "--quiet"]);
   assert.deepEqual([code, stderr], [0, ""]);
@@ -66,7 +66,7 @@ export async function list(database: string, ...command: readonly string[]): Pro
     .map((line) => JSON.parse(line));
 }
 
-/** Works on a database without the program, where that is not what a test is about: it is much quicker. */
+/** Works on a database without starting the program, which is much faster. */
 export async function within<T>(database: string, work: (accounts: Accounts) => Promise<T>): Promise<T> {
   const store = await openStore(database, { connections: 1, allowRunningServer: true });
   try {
@@ -79,7 +79,7 @@ export async function within<T>(database: string, work: (accounts: Accounts) => 
 export const namesOf = (database: string) =>
   within(database, async (accounts) => (await accounts.list(0, 100)).map(({ name }) => name).sort());
 
-/** Makes an account with a token. */
+/** Creates an account with a token. */
 export const prepare = (database: string, name: string, password = PASSWORD) =>
   within(database, async (accounts) => {
     const made = await accounts.create(name, password, new Date());
@@ -90,7 +90,7 @@ export const prepare = (database: string, name: string, password = PASSWORD) =>
     return opened.secret;
   });
 
-/** Some at a time, since most of a command's time is that of one processor. */
+/** A few at a time, because a command spends most of its time on one core. */
 export async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = items.values();
   await Promise.all(
@@ -100,7 +100,7 @@ export async function forEach<T>(items: readonly T[], work: (item: T) => Promise
   );
 }
 
-/** Those among them that open the account. */
+/** The passwords among them that sign in. */
 export const passwordsOf = (database: string, name: string, candidates: readonly string[]) =>
   within(database, async (accounts) => {
     const right: string[] = [];
@@ -156,7 +156,7 @@ export async function feedsOf({ port }: RunningServer, headers: Settings = {}): 
   return json.data.map((item: { attributes: { feed_url: string } }) => item.attributes.feed_url);
 }
 
-/** What a server says at its start, apart from its log; all of it, since a request has been answered meanwhile. */
+/** What a server prints on start, apart from its log. Complete, because the server has answered a request since. */
 export async function serveApart(
   database: string,
   settings: Settings = {},
@@ -171,7 +171,7 @@ export async function serveApart(
 
 export type Case = readonly [args: readonly string[], code: number, words: RegExp];
 
-/** No data, an exit code, and words that say why. */
+/** Expects no data, this exit code, and a message that gives the reason. */
 export const refusesAll = (database: string, cases: readonly Case[]) =>
   forEach(cases, async ([args, code, words]) => {
     const ended = await earmark(database, args, { input: PASSWORD });
@@ -210,7 +210,7 @@ export async function atTerminal(
 export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
 
-/** Makes all requests at once and tells how many were let in; the others must say when to come again. */
+/** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
 export async function countPassed(requests: readonly (() => Promise<Answer>)[], passing: number): Promise<number> {
   const answers = await Promise.all(requests.map((request) => request()));
   const refused = answers.filter(({ status }) => status !== passing);

@@ -17,18 +17,18 @@ type Headers = Readonly<Record<string, string>>;
 
 let networks = 0;
 
-/** Says that a request comes from a network of its own: guesses at passwords are counted for each, up to a /24. */
+/** Headers of a request from a separate network, because sign-in attempts are counted per network, up to a /24. */
 export function fromElsewhere(): Headers {
   networks += 1;
   return { "X-Forwarded-For": `10.${(networks >> 8) & 255}.${networks & 255}.1` };
 }
 
-/** A document with one resource object, as the routes of accounts read it. */
+/** A document with one resource object, for the account routes. */
 export function document(type: string, attributes: object): string {
   return JSON.stringify({ data: { type, attributes } });
 }
 
-/** Posts a document and gives what was made; fails when nothing was. */
+/** Posts a document and returns what was created; fails if nothing was. */
 async function make(port: number, path: string, headers: Headers, body: string) {
   const options: CallOptions = { headers: { "Content-Type": PLAIN, ...headers }, body };
   const answer = await callServer(port, "POST", path, options);
@@ -37,7 +37,7 @@ async function make(port: number, path: string, headers: Headers, body: string) 
   return { id: String(answer.json.data.id), token: String(answer.json.data.attributes.token), session };
 }
 
-/** Makes an account, where sign-up is open, and signs in. */
+/** Creates an account on a server with open sign-up, and signs in. */
 export async function signUp(port: number, name: string, password: string, headers: Headers = {}): Promise<SignedIn> {
   const { session } = await make(port, "/v1/accounts", headers, document("account", { name, password }));
   return { name, password, session, cookie: `earmark=${session}` };
@@ -61,7 +61,7 @@ export function newToken(
   return make(port, "/v1/tokens", { Cookie: cookie }, document("token", attributes));
 }
 
-/** Sends bytes over a connection of their own, and gives all that comes back until it is closed. */
+/** Sends bytes over a new connection, and returns everything received until it is closed. */
 export function exchange(port: number, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -81,7 +81,7 @@ export function exchange(port: number, bytes: string | Uint8Array): Promise<stri
   });
 }
 
-/** A request as its bytes, after which the connection is closed. */
+/** The bytes of a request that closes the connection. */
 export function writeRequest(method: string, target: string, headers: Headers, body: string | undefined): string {
   const all: Record<string, string> = { Host: "127.0.0.1", ...headers };
   if (body !== undefined) all["Content-Length"] = String(Buffer.byteLength(body));
@@ -89,7 +89,7 @@ export function writeRequest(method: string, target: string, headers: Headers, b
   return `${method} ${target} HTTP/1.1\r\n${lines.join("")}\r\n${body ?? ""}`;
 }
 
-/** Sends a request but for its last byte, and the last byte when `meanwhile` is done. */
+/** Sends a request except for its last byte, awaits `meanwhile`, and then sends the last byte. */
 export async function holdBack(
   port: number,
   bytes: string,
@@ -100,7 +100,7 @@ export async function holdBack(
   socket.on("data", (chunk) => (text += chunk)).on("error", () => undefined);
   const closed = once(socket, "close");
   socket.write(bytes.slice(0, -1));
-  // Long enough for the server to have seen who asks. Were it not, it would refuse the request for that alone.
+  // Long enough for the server to authenticate the request; otherwise that alone would reject it.
   await sleep(20);
   await meanwhile();
   socket.write(bytes.slice(-1));

@@ -194,7 +194,7 @@ function errorsOf(body: unknown): readonly WireError[] {
   return [...errors, ...results.flatMap((result) => result.errors ?? [])];
 }
 
-/** Status and title must be those of the catalogue, and the code must be documented for this response. */
+/** Status and title must be those in the catalog, and the code must be documented for this response. */
 function problemsOfCode(error: WireError | undefined, documented: readonly string[]): readonly string[] {
   if (error === undefined) return ["there is no error object"];
   const { code, status, title } = error;
