@@ -150,7 +150,9 @@ describe("/v1/me", async () => {
     const { name, Authorization, tokenId } = await newUser(server);
     const { json } = await call("GET", "/v1/me", { headers: { Authorization } });
     assert.deepEqual(json.data.attributes, { name, issuer: null, created_at: server.now().toISOString() });
-    assert.deepEqual(json.meta, {
+    const { state, ...meta } = json.meta;
+    assert.match(state, /^[\w-]{36}$/);
+    assert.deepEqual(meta, {
       credential: { kind: "token", id: tokenId, scope: "write" },
       counts: { subscriptions: 0, tokens: 1, sessions: 1 },
       limits: {

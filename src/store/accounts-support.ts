@@ -95,7 +95,7 @@ export async function createContext(open: () => Promise<Stores>) {
   const idsOf = async (user: UserId, kind: Credential["kind"]) =>
     (await accounts.listCredentials(user, kind)).map(({ id }) => id);
   const listOf = (user: UserId, stores = subscriptions) => stores.page(user, { offset: 0, size: 10_000 });
-  const EMPTY = { items: [], total: 0 };
+  const EMPTY = { items: [], total: 0, sequence: 0 };
 
   async function everythingOf(user: UserId) {
     return {
