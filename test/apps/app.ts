@@ -37,7 +37,7 @@ export async function startWorld(settings: Headers = {}) {
       const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
       const found = json.data.find((item: Json) => item.attributes.feed_url === url);
       assert.ok(found, `${url} is not in the list`);
-      assert.equal((await server.call("DELETE", `/v1/subscriptions/${found.id}`, { headers })).status, 200);
+      assert.equal((await server.call("DELETE", `/v1/subscriptions/${found.id}`, { headers })).status, 204);
     },
     async list(): Promise<string[]> {
       const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
