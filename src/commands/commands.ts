@@ -141,6 +141,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     examples: [["earmark export > podcasts.opml", "Save it to a file"]],
     run: async (terminal, options) => (await import("./subscriptions.ts")).exportFile(terminal, locationOf(options)),
   },
+  watch: {
+    operands: [],
+    options: ["json", ...LOCATION],
+    summary: "Print each change of the list when it happens: added, updated or removed, id, feed URL and title",
+    examples: [
+      ["earmark watch --server https://pods.example", "Watch the list on a server"],
+      ["earmark watch --json | jq .feed_url", "Process the changes in a script, with folders"],
+    ],
+    run: async (terminal, options) =>
+      (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),
+  },
   "user add": {
     operands: ["NAME"],
     options: ["password-stdin"],

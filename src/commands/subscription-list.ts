@@ -1,5 +1,14 @@
-import { type Client, createClient, type Feed, type OperationResult, type Update } from "../../client/src/index.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Client,
+  createClient,
+  EarmarkError,
+  type Feed,
+  type OperationResult,
+  type Update,
+} from "../../client/src/index.ts";
 import { Accounts } from "../accounts.ts";
+import { changesSince } from "../changes.ts";
 import { createError } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { type FeedToImport, importFeeds } from "../imports.ts";
@@ -11,7 +20,10 @@ import {
   type Change,
   everySubscription,
   isRefusal,
+  type ListPosition,
   LOCAL_USER,
+  positionAt,
+  START,
   type Subscription,
   type UserId,
 } from "../subscriptions.ts";
@@ -20,7 +32,10 @@ import { openDatabase } from "./database.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A user's list, on a server or in a database. */
-export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "importOpml" | "exportOpml"> & {
+export type SubscriptionList = Pick<
+  Client,
+  "subscribe" | "subscriptions" | "changes" | "events" | "importOpml" | "exportOpml"
+> & {
   /** The subscription with this id or feed URL. */
   readonly find: (text: string) => Promise<Pick<Subscription, "id" | "feedUrl"> | undefined>;
   /** Result N is about id N. */
@@ -33,6 +48,9 @@ export type SubscriptionList = Pick<Client, "subscribe" | "subscriptions" | "imp
 /** Few, because someone is waiting at the terminal. */
 const RETRIES = 3;
 
+/** How often a local database is checked for changes by other processes. */
+const POLL_MS = 500;
+const CHANGES_PER_PAGE = 1_000;
 const MAX_TOKEN_FILE = 64 * 1024;
 const MAX_SHOWN = 1_000;
 const SUBSCRIPTION = { resource: "Subscription" };
@@ -126,6 +144,21 @@ async function openLocalList(
     },
     async *subscriptions() {
       for await (const list of everySubscription(store, user)) yield* list;
+    },
+    // The state is the position as JSON.
+    async changes(state, { pageSize = CHANGES_PER_PAGE } = {}) {
+      const position: ListPosition = state === undefined ? START : JSON.parse(state);
+      const page = await changesSince(store, user, position, pageSize);
+      if (page === undefined) throw new EarmarkError(createError("state-expired"));
+      const { changed, removed, next, hasMore } = page;
+      return { changed, removed: removed.map(({ id }) => id), state: JSON.stringify(next), hasMore };
+    },
+    async *events({ signal } = {}) {
+      for (let last = -1; ; await sleep(POLL_MS, undefined, { signal })) {
+        const [sequence = 0] = await store.sequences([user]);
+        if (sequence !== last) yield JSON.stringify(positionAt(sequence));
+        last = sequence;
+      }
     },
     async find(text) {
       const key = readKey(text);

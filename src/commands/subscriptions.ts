@@ -20,7 +20,7 @@ const MAX_INPUT = 64 * 1024 * 1024;
 const SUCCESS = 0;
 const PARTIAL_FAILURE = 1;
 
-async function withList<T>(
+export async function withList<T>(
   terminal: Terminal,
   location: ListLocation,
   { mayCreate }: { readonly mayCreate: boolean },

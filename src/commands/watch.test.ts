@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { runHere } from "../../test/support/commands.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
+import { cleanEnvironment, start } from "../../test/support/process.ts";
+import { temporaryFolder } from "../../test/support/server.ts";
+import { runCommandLine } from "./command-line.ts";
+
+const postgres = await sharedPostgres();
+const [A, B] = ["https://a.example/feed", "https://b.example/feed"] as const;
+
+/** A running `earmark watch` and what it prints, line by line. */
+function watch(args: readonly string[], settings: Readonly<Record<string, string>>) {
+  const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()];
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
+  const ended = runCommandLine(["watch", ...args], {
+    stdin,
+    stdout,
+    stderr,
+    environment: cleanEnvironment(settings),
+    folder: process.cwd(),
+    stopped: () => stopped,
+  });
+  const linesOf = (output: PassThrough) => createInterface({ input: output })[Symbol.asyncIterator]();
+  const [data, messages] = [linesOf(stdout), linesOf(stderr)];
+  return {
+    line: async () => (await data.next()).value ?? "",
+    message: async () => (await messages.next()).value ?? "",
+    async end() {
+      stop("SIGINT");
+      return ended;
+    },
+  };
+}
+
+for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
+  test(`watch: changes by other processes on ${engine} → one line each`, { timeout: 60_000 }, async () => {
+    const folder = temporaryFolder();
+    const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
+    const settings = { DATABASE_URL };
+    const location = engine === "a server" ? ["--server", (await start(settings)).url] : [];
+    const earmark = (...args: readonly string[]) => runHere([...args, ...location], settings, folder);
+    await earmark("add", A);
+
+    const [text, json] = [watch(location, settings), watch(["--json", ...location], settings)];
+    for (const { message } of [text, json]) {
+      let said = await message();
+      if (said.startsWith("Database: ")) said = await message();
+      assert.equal(said, "Watching 1 subscription. Press Ctrl-C to stop.");
+    }
+    const shows = async (change: string, feedUrl: string, title: string | null, folders: readonly string[]) => {
+      const { id, ...rest } = JSON.parse(await json.line());
+      assert.deepEqual(rest, { change, feed_url: feedUrl, title, folders });
+      assert.equal(await text.line(), [change, id, feedUrl, title ?? ""].join("\t").trimEnd());
+    };
+    await earmark("add", B);
+    await shows("added", B, null, []);
+    await earmark("rename", B, "Bee");
+    await shows("updated", B, "Bee", []);
+    await earmark("move", B, "--folder", "News");
+    await shows("updated", B, "Bee", ["News"]);
+    await earmark("remove", A, "--yes");
+    await shows("removed", A, null, []);
+    assert.deepEqual([await text.end(), await json.end()], [0, 0]);
+  });
+}
+
+test("watch: the server no longer knows the state → only the difference", { timeout: 60_000 }, async () => {
+  const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "earmark.db")}` };
+  const first = await start(settings);
+  await runHere(["add", A, "--server", first.url]);
+  const watching = watch(["--server", first.url], {});
+  assert.match(await watching.message(), /^Watching/);
+  first.child.kill();
+  await first.ended;
+  await runHere(["migrate", "--new-epoch"], settings);
+  await runHere(["add", B], settings);
+  await start({ ...settings, PORT: String(first.port) });
+  assert.match(await watching.line(), /^added\t\S+\thttps:\/\/b/);
+  assert.equal(await watching.end(), 0);
+});
+
+test("watch: invalid token → the reason and exit code 1", async () => {
+  const { url } = await start({ EARMARK_ACCOUNTS: "true", DATABASE_URL: `file:${join(temporaryFolder(), "x.db")}` });
+  const { code, stderr } = await runHere(["watch", "--server", url], { EARMARK_TOKEN: "emk_nonsense" });
+  assert.equal(code, 1);
+  assert.match(stderr, /rejected the token/);
+});
