@@ -78,7 +78,7 @@ async function runTests(jobs: readonly Job[]): Promise<void> {
     }
   };
   // Tests also wait: for timeouts, disks and other processes.
-  await Promise.all(Array.from({ length: availableParallelism() + 2 }, work));
+  await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
   if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
 }
 
