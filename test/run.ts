@@ -77,8 +77,7 @@ async function runTests(jobs: readonly Job[]): Promise<void> {
       process.stdout.write(`${status === 0 ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
     }
   };
-  // Tests also wait: for timeouts, disks and other processes.
-  await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
   if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
 }
 
