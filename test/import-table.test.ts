@@ -50,7 +50,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/commands": [
     ...["client/src", "domain", "src/http", "src/jsonapi", "src/opml", "src/store"],
-    ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "url", "util", "v8"),
+    ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "timers/promises", "url", "util", "v8"),
   ],
   "client/src": [],
   "client/src/node.ts": ["client/src", "node:fs/promises"],
