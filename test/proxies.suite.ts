@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readConfig } from "../src/config.ts";
 import { cookieOf, json, PASSWORD, setCookie, subscription } from "./support/browser-requests.ts";
 import { start } from "./support/process.ts";
+import { syncAsApp } from "./support/proxy-apps.ts";
 import {
   CADDY,
   ca,
@@ -34,7 +35,6 @@ import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } f
  * `npm test`, because nginx and Caddy must be installed. Linux only, because it uses several addresses in 127.0.0.0/8.
  */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
-
 // Everything starts before the first test is registered: the runner exits when it has no more tests.
 const recorders = [await startRecorder(NGINX), await startRecorder(CADDY)];
 const redirecting = await startProxy(NGINX, await freePort());
@@ -213,16 +213,16 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       const self = String(added.headers["location"]);
       assert.equal((await ask("GET", self, { headers: { Cookie } })).status, 200);
       assert.equal((await ask("DELETE", self, { headers: { Cookie, Origin: origin } })).status, 204);
-      for (const headers of [
-        { Origin: "https://evil.example" },
-        { Origin: "https://evil.example", "X-Forwarded-Host": "evil.example" },
-        { Origin: "null" },
-        { "Sec-Fetch-Site": "cross-site" },
-      ]) {
-        const refused = await post(headers as Record<string, string>);
+      const evil = { Origin: "https://evil.example" };
+      const hosted = { ...evil, "X-Forwarded-Host": "evil.example" };
+      for (const headers of [evil, hosted, { Origin: "null" }, { "Sec-Fetch-Site": "cross-site" }]) {
+        const refused = await post(headers);
         assert.deepEqual([refused.status, refused.json.errors[0].title], [403, "Cross-Site Request Refused"]);
       }
     });
+
+    test(`${title}: a podcast app → signs in, syncs, and gets links to the public name`, () =>
+      syncAsApp(ask, base, origin));
 
     test(`${title}: 10,000 operations in one request → all listed by following the links`, async () => {
       const operations = Array.from({ length: 10_000 }, () => {
