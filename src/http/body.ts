@@ -7,8 +7,8 @@ import { pauseUntilNextTurn } from "./respond.ts";
 /** A body and its parsed content together take about three times its length. */
 const CHARGE = 3;
 
-/** Longer bodies are received in pieces of this size, so that other requests are handled in between. */
-const PIECE_BYTES = 64 * 1024;
+/** Longer bodies are received in pieces, so that other requests are handled in between. */
+const LONG_BYTES = 64 * 1024;
 
 /**
  * Reads a body of at most `maxBytes`. It is charged to the shared memory budget until the response is sent; if the
@@ -23,7 +23,6 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
-    let pauseAt = PIECE_BYTES;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
@@ -35,10 +34,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("data", (chunk: Buffer) => {
         if (isSettled) return;
         body.append(chunk);
-        if (body.length > pauseAt) {
-          pauseAt = body.length + PIECE_BYTES;
-          pauseUntilNextTurn(raw);
-        }
+        if (body.length > LONG_BYTES) pauseUntilNextTurn(raw);
         if (body.length > maxBytes) fail(tooLarge(maxBytes));
         else if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
       })

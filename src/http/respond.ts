@@ -15,12 +15,8 @@ import type { Request, Response } from "./exchange.ts";
  * accepting a new one for each retry costs an overloaded server more.
  */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
-/**
- * Longer bodies are discarded in pieces of 64 KiB, so that they do not keep the server busy: each at this interval at
- * least, all together one per millisecond.
- */
+/** Longer bodies are discarded in pieces of 64 KiB at this interval, so that they do not keep the server busy. */
 const DISCARDING_MS = 3;
-let discarding = 0;
 /** How long a client that is still sending has to read the response before its connection is closed. */
 export const LINGER_MS = 1_000;
 
@@ -249,14 +245,11 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   response.write(body);
   const end = () => void response.end();
   const timer = setTimeout(end, LINGER_MS);
-  const discard = () => pauseReading(request.raw, (resume) => setTimeout(resume, Math.max(DISCARDING_MS, discarding)));
-  discarding += 1;
-  request.raw.on("data", discard).resume().once("end", end);
-  response.once("close", () => {
-    discarding -= 1;
-    clearTimeout(timer);
-    request.raw.off("data", discard);
-  });
+  request.raw
+    .on("data", () => pauseReading(request.raw, (resume) => setTimeout(resume, DISCARDING_MS)))
+    .resume()
+    .once("close", () => clearTimeout(timer))
+    .once("end", end);
 }
 
 /** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
@@ -264,16 +257,10 @@ export function pauseUntilNextTurn(raw: IncomingMessage): void {
   pauseReading(raw, nextTurn);
 }
 
-/** Pauses the body too, because Node resumes the socket when the body is read; the body alone would go on filling its buffer. */
-function pauseReading(raw: IncomingMessage, later: (resume: () => void) => unknown): void {
-  if (raw.isPaused()) return;
-  const { socket } = raw;
-  raw.pause();
+function pauseReading({ socket }: IncomingMessage, later: (resume: () => void) => unknown): void {
+  if (socket.isPaused()) return;
   socket.pause();
-  later(() => {
-    raw.resume();
-    socket.resume();
-  });
+  later(() => socket.resume());
 }
 
 function isStillSending({ raw }: Request): boolean {
