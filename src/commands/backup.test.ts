@@ -73,6 +73,20 @@ describe("backup and restore", () => {
     assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
 
+  test("restore: a backup whose only credential is a key of app sessions → no question", async () => {
+    const folder = temporaryFolder();
+    const DATABASE_URL = `file:${join(folder, "earmark.db")}`;
+    await runHere(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");
+    const server = await start({ DATABASE_URL, EARMARK_ACCOUNTS: "true" });
+    assert.equal((await callServer(server.port, "POST", "/index.php/login/v2")).status, 200);
+    const copy = join(folder, "copy.db");
+    assert.equal((await run(["backup", copy], { DATABASE_URL })).code, 0);
+    server.child.kill();
+    const restored = await runHere(["restore", copy, "--yes"], { DATABASE_URL: `file:${join(folder, "other.db")}` });
+    assert.equal(restored.code, 0, restored.stderr);
+    assert.doesNotMatch(restored.stderr, /0 tokens/);
+  });
+
   for (const engine of ["SQLite", "PostgreSQL"])
     test(`restore on ${engine}: a backup with tokens and sessions → they are valid only with --keep-access`, async () => {
       const folder = temporaryFolder();

@@ -76,7 +76,7 @@ export async function restore(
         `Replace the database at ${name} with ${count(subscriptions, "subscription")} from ${path}?`,
         isConfirmed,
       );
-    const isKept = revived === undefined || (access ?? (await askForAccess(terminal, revived))) === "keep";
+    const isKept = (access ?? (revived === undefined ? "keep" : await askForAccess(terminal, revived))) === "keep";
     let kept: string | undefined;
     const keptAs = (file: string) => {
       kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
@@ -87,7 +87,8 @@ export async function restore(
     terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (revived !== undefined && isKept)
       terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
-    if (!isKept) terminal.say(`The backup's ${revived} were revoked: users must sign in again and create new tokens.`);
+    if (revived !== undefined && !isKept)
+      terminal.say(`The backup's ${revived} were revoked: users must sign in again and create new tokens.`);
     if (kept !== undefined) terminal.say(`The old database is at ${kept}; delete it when you no longer need it.`);
   } finally {
     await source.close();
@@ -107,7 +108,8 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
       const expiresAt = Number(row[end ?? 0]);
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
       const key = row[kind ?? 0] === "setup" ? "invitation" : row[kind ?? 0];
-      counts.set(key, (counts.get(key) ?? 0) + 1);
+      // Others, such as the public keys of app sessions, give no access without a password or token.
+      if (KINDS.some((known) => known === key)) counts.set(key, (counts.get(key) ?? 0) + 1);
     }
   }
   if (counts.size === 0) return undefined;
