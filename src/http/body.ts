@@ -7,8 +7,8 @@ import { pauseUntilNextTurn } from "./respond.ts";
 /** A body and its parsed content together take about three times its length. */
 const CHARGE = 3;
 
-/** Longer bodies are received in pieces, so that other requests are handled in between. */
-const LONG_BYTES = 64 * 1024;
+/** Longer bodies are received in pieces of this size, so that other requests are handled in between. */
+const PIECE_BYTES = 64 * 1024;
 
 /**
  * Reads a body of at most `maxBytes`. It is charged to the shared memory budget until the response is sent; if the
@@ -23,6 +23,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
+    let pauseAt = PIECE_BYTES;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
@@ -32,11 +33,13 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     // The listeners stay: removing them would cost as much as reading a short body.
     raw
       .on("data", (chunk: Buffer) => {
-        if (isSettled) return;
-        body.append(chunk);
-        if (body.length > LONG_BYTES) pauseUntilNextTurn(raw);
-        if (body.length > maxBytes) fail(tooLarge(maxBytes));
-        else if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
+        if (isSettled) return free(chunk);
+        if (!body.append(chunk)) return fail(tooLarge(maxBytes));
+        if (body.length > pauseAt) {
+          pauseAt = body.length + PIECE_BYTES;
+          pauseUntilNextTurn(raw);
+        }
+        if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
       })
       .on("end", () => {
         if (isSettled) return;
@@ -66,8 +69,9 @@ const EMPTY = Buffer.alloc(0);
 
 /**
  * The bytes received so far, in one buffer: a body may arrive in a million chunks of one byte, and keeping each would
- * take more than a hundred bytes. Unneeded memory is freed at once, because a few large bodies could fill it before the
- * garbage collector runs.
+ * take more than a hundred bytes. The buffer can be resized, because V8 maps the memory of such a buffer on its own: it
+ * grows in place and returns to the system when it is freed. The same bodies from the allocator's heap would leave it
+ * fragmented.
  */
 class Body {
   readonly #maxBytes: number;
@@ -85,15 +89,19 @@ class Body {
     return this.#held.length;
   }
 
-  append(chunk: Buffer): void {
+  /** Returns false if that would be too long. */
+  append(chunk: Buffer): boolean {
     const length = this.length + chunk.length;
+    if (length > this.#maxBytes) return false;
     if (this.length === 0) {
       this.#held = chunk;
     } else {
-      if (length > this.#held.length) this.#grow(Math.max(length, Math.min(2 * length, this.#maxBytes)));
+      if (length > this.#held.length) this.#grow(Math.min(length + PIECE_BYTES, this.#maxBytes));
       chunk.copy(this.#held, this.length);
+      free(chunk);
     }
     this.length = length;
+    return true;
   }
 
   /** The whole body, in a buffer of exactly its length unless it is a single chunk, which may be part of a larger buffer. */
@@ -104,19 +112,33 @@ class Body {
   }
 
   drop(): void {
+    free(this.#held);
     this.#held = EMPTY;
-    this.#buffer?.transfer(0);
   }
 
   #grow(bytes: number): void {
+    if (this.#buffer !== undefined) {
+      this.#buffer.resize(bytes);
+      this.#held = Buffer.from(this.#buffer);
+      return;
+    }
     const first = this.#held;
-    const buffer = this.#buffer?.transfer(bytes) ?? new ArrayBuffer(bytes);
-    this.#held = Buffer.from(buffer);
-    if (this.#buffer === undefined) first.copy(this.#held);
-    this.#buffer = buffer;
+    this.#buffer = new ArrayBuffer(bytes, { maxByteLength: this.#maxBytes });
+    this.#held = Buffer.from(this.#buffer);
+    first.copy(this.#held);
+    free(first);
   }
 }
 
 function tooLarge(maxBytes: number): RequestFailure {
   return failure("body-too-large", { max: maxBytes, meta: { max: maxBytes } });
+}
+
+/**
+ * Frees the memory of received bytes at once. The garbage collector would let hundreds of megabytes pile up, because
+ * they hardly add to the heap that it watches.
+ */
+export function free({ buffer, byteLength }: Uint8Array): void {
+  const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached;
+  if (isWhole) buffer.transferToFixedLength(0);
 }

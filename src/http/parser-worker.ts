@@ -5,6 +5,7 @@ import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
+import { free } from "./body.ts";
 import { type PackedOperations, packOperations } from "./packed-operations.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
@@ -43,6 +44,8 @@ function start(job: ParseJob): ParsedPiece {
     if (error instanceof RequestFailure) return { error: error.error };
     if (error instanceof NotOpml) return { notOpml: error.message };
     throw error;
+  } finally {
+    free(job.bytes);
   }
 }
 

@@ -5,6 +5,7 @@ import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
+import { free } from "./body.ts";
 import type { Owner } from "./budget.ts";
 import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
 import type { Dialect } from "./dialect.ts";
@@ -15,8 +16,12 @@ import type { Request, Response } from "./exchange.ts";
  * accepting a new one for each retry costs an overloaded server more.
  */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
-/** Longer bodies are discarded in pieces of 64 KiB at this interval, so that they do not keep the server busy. */
+/**
+ * Longer bodies are discarded in pieces of 64 KiB, so that they do not keep the server busy: each at this interval at
+ * least, all together one per millisecond.
+ */
 const DISCARDING_MS = 3;
+let discarding = 0;
 /** How long a client that is still sending has to read the response before its connection is closed. */
 export const LINGER_MS = 1_000;
 
@@ -245,11 +250,17 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   response.write(body);
   const end = () => void response.end();
   const timer = setTimeout(end, LINGER_MS);
-  request.raw
-    .on("data", () => pauseReading(request.raw, (resume) => setTimeout(resume, DISCARDING_MS)))
-    .resume()
-    .once("close", () => clearTimeout(timer))
-    .once("end", end);
+  const discard = (chunk: Buffer) => {
+    free(chunk);
+    pauseReading(request.raw, (resume) => setTimeout(resume, Math.max(DISCARDING_MS, discarding)));
+  };
+  discarding += 1;
+  request.raw.on("data", discard).resume().once("end", end);
+  response.once("close", () => {
+    discarding -= 1;
+    clearTimeout(timer);
+    request.raw.off("data", discard);
+  });
 }
 
 /** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
@@ -257,10 +268,11 @@ export function pauseUntilNextTurn(raw: IncomingMessage): void {
   pauseReading(raw, nextTurn);
 }
 
-function pauseReading({ socket }: IncomingMessage, later: (resume: () => void) => unknown): void {
-  if (socket.isPaused()) return;
-  socket.pause();
-  later(() => socket.resume());
+/** Pauses only the body: Node then pauses the socket itself. Resuming a socket here would defeat that. */
+function pauseReading(raw: IncomingMessage, later: (resume: () => void) => unknown): void {
+  if (raw.isPaused()) return;
+  raw.pause();
+  later(() => raw.resume());
 }
 
 function isStillSending({ raw }: Request): boolean {
