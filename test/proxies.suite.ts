@@ -20,6 +20,7 @@ import {
   HOST,
   NGINX,
   type Options,
+  openEventsBehind,
   PATH,
   PATH_ON_HOST,
   readExample,
@@ -263,6 +264,21 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       session.close();
       assert.equal(headers[":status"], 200);
       assert.equal(JSON.parse(text).data.links.self, `${base}/v1/me`);
+    });
+
+    test(`${title}: event stream → changes are reported at once, also after more than a minute of silence`, async () => {
+      const stream = await openEventsBehind(port, `${base}/v1/events`, { Cookie });
+      const change = async () => {
+        const headers = { Cookie, "Content-Type": PLAIN };
+        const { json } = await ask("POST", `${base}/v1/subscriptions`, { headers, body: subscription(newId()) });
+        return json.meta.state;
+      };
+      await stream.until(await change());
+      // Longer than nginx waits for a response by default.
+      await sleep(62_000);
+      await stream.until(await change());
+      assert.equal(stream.states.length, 3);
+      stream.close();
     });
 
     test(`${title}: several requests → one client connection, security headers on every response`, async () => {

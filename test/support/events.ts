@@ -34,6 +34,11 @@ export async function openEvents(
   const response = await new Promise<IncomingMessage>((resolve, reject) =>
     request(options, resolve).on("error", reject).end(),
   );
+  return followEvents(response);
+}
+
+/** Reads the stream of a response and waits for its first event. */
+export async function followEvents(response: IncomingMessage): Promise<EventStream> {
   const states: string[] = [];
   let text = "";
   response.setEncoding("utf8").on("data", (chunk: string) => {
