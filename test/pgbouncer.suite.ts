@@ -10,9 +10,11 @@ import pg from "pg";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
+import { openEvents } from "./support/events.ts";
 import { addTo } from "./support/lists.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { temporaryFolder } from "./support/server.ts";
+import { start } from "./support/process.ts";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
 
 /**
  * The store through PgBouncer in transaction mode, where each transaction may be on another connection of the server.
@@ -94,4 +96,14 @@ test("PgBouncer: concurrent page reads → correct on any connection", async () 
     );
     for (const { total, items } of pages) assert.deepEqual([total, items.length], [1, 1]);
   }
+});
+
+test("PgBouncer: a change by one process → event on a stream of another", async () => {
+  const [one, other] = [await start({ DATABASE_URL: pooled }), await start({ DATABASE_URL: pooled })];
+  const stream = await openEvents(other.port);
+  const id = newId();
+  const body = JSON.stringify({ "atomic:operations": [add(id, `https://feeds.example/${id}`)] });
+  const answer = await callServer(one.port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+  assert.equal(answer.status, 200, answer.text);
+  await stream.until(answer.json.meta.state);
 });
