@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { lines, runHere } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { type Ended, start } from "../../test/support/process.ts";
-import { callServer, temporaryFolder } from "../../test/support/server.ts";
+import { callServer, startServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
   <outline text="c" xmlUrl="http://A.example/1/"/><outline text="F"><outline text="G"><outline text="d" xmlUrl="feed://a.example/2"/></outline></outline></body></opml>`;
@@ -194,4 +196,22 @@ test("import: control characters in a file → replaced", async () => {
   const { stdout } = await runHere(["import", "-"], settings, undefined, hostile);
   assert.match(stdout, /^refused\t/);
   assert.doesNotMatch(stdout.replaceAll(/[\t\n]/g, ""), /\p{Cc}/u);
+});
+
+test("remove: by URL, from a server → the list is not downloaded", async () => {
+  const { port } = await startServer();
+  const earmark = (...args: string[]) => runHere([...args, "--server", `http://127.0.0.1:${port}`], {}, "/");
+  await earmark("add", "https://a.example/1", "https://a.example/2");
+  const requested: string[] = [];
+  const record = (message: unknown) => {
+    const { method, url } = (message as { request: IncomingMessage }).request;
+    requested.push(`${method} ${decodeURIComponent(url ?? "")}`);
+  };
+  subscribe("http.server.request.start", record);
+  assert.equal((await earmark("remove", "https://a.example/1", "--yes")).code, 0);
+  unsubscribe("http.server.request.start", record);
+  assert.deepEqual(
+    requested.filter((request) => !request.startsWith("GET /v1/me")),
+    ["GET /v1/subscriptions?filter[feed_url]=https://a.example/1", "POST /v1/operations"],
+  );
 });
