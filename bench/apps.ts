@@ -6,11 +6,13 @@ import { findMissing, startOpodsync } from "./opodsync.ts";
 import { makeToken, PASSWORD, type Server, startFloor, USER } from "./processes.ts";
 import { costsOf } from "./rates.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+import { measureRequests } from "./sync.ts";
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
 
 const FEEDS = 100;
 const CONNECTIONS = 16;
 const ACTIONS = 20_000;
+const LISTED = 10_000;
 const LIST = `/api/2/subscriptions/${USER}/phone.json`;
 const EPISODES = `/api/2/episodes/${USER}.json`;
 const BASIC = `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString("base64")}`;
@@ -127,27 +129,18 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
 
 /** Compares a poll that finds nothing new with a page of 25. */
 export async function compareEmptyPoll(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
-  const place = await engine.create();
-  const server = await bench.earmark(place);
-  await bench.fillList([server], 10_000);
-  await engine.settle(place);
-  const url = `http://127.0.0.1:${server.port}${LIST}?since=`;
-  const { timestamp } = (await (await fetch(`${url}0`)).json()) as { timestamp: number };
-  const request = writeRequest("GET", `${LIST}?since=${timestamp}`, "Cookie: sessionid=local.phone\r\n");
-  const contenders = [
-    { runs: [] as Measurement[], workload: { kind: "same", request, text: '"add":[]', count: 1 } as const },
-    { runs: [] as Measurement[], workload: paging(25, 10_000) },
-  ];
-  const { warmUpRounds, rounds } = bench.plan;
-  for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
-    for (const { workload, runs } of inTurns(contenders, round)) {
-      const run = await bench.measure([server], { connections: CONNECTIONS, workload });
-      if (round > 0) runs.push(run);
-    }
-  }
-  await server.stop();
-  await engine.drop(place);
-  const [polls = [], pages = []] = contenders.map(({ runs }) => runs);
+  const measured = await measureRequests(bench, engine, LISTED, async (port) => {
+    const { timestamp } = (await (await fetch(`http://127.0.0.1:${port}${LIST}?since=0`)).json()) as {
+      timestamp: number;
+    };
+    const request = writeRequest("GET", `${LIST}?since=${timestamp}`, "Cookie: sessionid=local.phone\r\n");
+    const workload = { kind: "same", request, text: '"add":[]', count: 1 } as const;
+    return [
+      { name: "empty poll", parts: 1, workload },
+      { name: "page of 25", parts: 25, workload: paging(25, LISTED) },
+    ];
+  });
+  const [polls = [], pages = []] = measured.map(({ runs }) => runs);
   const comparisons = [compare("times the time of a page", ratesOf(pages), ratesOf(polls), target)];
   return { name, rows: [rowOf("empty poll", 1, polls, comparisons), rowOf("page of 25", 25, pages)] };
 }

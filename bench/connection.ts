@@ -100,7 +100,7 @@ export class Connection {
       return;
     }
     const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
-    if (length === undefined && !headers.startsWith("HTTP/1.1 204 "))
+    if (length === undefined && !/^HTTP\/1\.1 (204|304) /.test(headers))
       this.#fail(new Error(`a response without Content-Length:\n${headers}`));
     this.#expected = end + END_OF_HEADERS.length + Number(length ?? 0);
   }

@@ -5,6 +5,7 @@ import type { Engine } from "./engines.ts";
 import { measureBulkMemory } from "./memory.ts";
 import { compareAccounts, comparePages, compareSizes, compareWithFloor } from "./rates.ts";
 import type { Line, Target } from "./report.ts";
+import { compareChanges, compareRemovals, measureStreams } from "./sync.ts";
 
 /** One benchmark: its name and how to measure it. */
 export interface Benchmark {
@@ -58,6 +59,11 @@ export function sqliteBenchmarks(): Benchmark[] {
       measure: (bench, name) => compareSizes(bench, name, { atMost: 1.5 }),
     },
     {
+      name: "SQLite: 5,000 event streams",
+      measure: (bench, name) =>
+        measureStreams(bench, name, { mib: { atMost: 100 }, seconds: { atMost: 1 }, p99: { atMost: 1.5 } }),
+    },
+    {
       name: "SQLite: memory after a minute of 10,000 per request",
       measure: (bench, name) => measureBulkMemory(bench, name, { atMost: 300 }),
     },
@@ -101,6 +107,15 @@ function sharedBenchmarks(engine: Engine["name"], engineOf: (bench: Bench) => En
     {
       name: `${engine}: apps, empty poll`,
       measure: (bench, name) => compareEmptyPoll(bench, name, engineOf(bench), ANY_PAGE),
+    },
+    {
+      name: `${engine}: changes, list of 100,000`,
+      measure: (bench, name) =>
+        compareChanges(bench, name, engineOf(bench), { nothing: { atLeast: 1 }, some: ANY_PAGE }),
+    },
+    {
+      name: `${engine}: removals, 1,000 per request`,
+      measure: (bench, name) => compareRemovals(bench, name, engineOf(bench), { atLeast: 0.5 }),
     },
   ];
 }

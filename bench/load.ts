@@ -39,7 +39,13 @@ export interface MeasureOrder {
     | { readonly kind: "add"; readonly operations: number }
     | { readonly kind: "pages"; readonly size: number; readonly total: number }
     /** The same request again and again; its response contains `text` this often. */
-    | { readonly kind: "same"; readonly request: string; readonly text: string; readonly count: number };
+    | {
+        readonly kind: "same";
+        readonly request: string;
+        readonly text: string;
+        readonly count: number;
+        readonly status?: number;
+      };
   readonly warmUp: Bound;
   readonly measure: Bound;
 }

@@ -77,11 +77,12 @@ export function createSame({
   request,
   text,
   count,
-}: Readonly<Record<"request" | "text", string>> & { count: number }): Workload {
+  status = 200,
+}: Readonly<Record<"request" | "text", string>> & { readonly count: number; readonly status?: number }): Workload {
   return {
     next: () => request,
     check(answer) {
-      requireStatus(answer, 200);
+      requireStatus(answer, status);
       requireCount(answer, text, count);
     },
   };
