@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { type IncomingHttpHeaders, request as requestPlain } from "node:http";
-import { connect as connectHttp2 } from "node:http2";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import { suite, test } from "node:test";
@@ -14,13 +12,11 @@ import { start } from "./support/process.ts";
 import { syncAsApp } from "./support/proxy-apps.ts";
 import {
   CADDY,
-  ca,
   call,
   freePort,
   HOST,
   NGINX,
   type Options,
-  openEventsBehind,
   PATH,
   PATH_ON_HOST,
   readExample,
@@ -29,6 +25,7 @@ import {
   startProxy,
   startRecorder,
 } from "./support/proxy-examples.ts";
+import { useHttp2, watchEvents } from "./support/proxy-streams.ts";
 import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
 
 /**
@@ -255,31 +252,10 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       assert.equal(exported.length, 10_000);
     });
 
-    test(`${title}: HTTP/2 → works`, async () => {
-      const session = connectHttp2(origin, { ca });
-      const stream = session.request({ ":path": `${base}/v1/me`, cookie: Cookie });
-      const [headers] = await once(stream, "response");
-      let text = "";
-      for await (const chunk of stream) text += chunk;
-      session.close();
-      assert.equal(headers[":status"], 200);
-      assert.equal(JSON.parse(text).data.links.self, `${base}/v1/me`);
-    });
+    test(`${title}: HTTP/2 → works`, () => useHttp2(origin, base, Cookie));
 
-    test(`${title}: event stream → changes are reported at once, also after more than a minute of silence`, async () => {
-      const stream = await openEventsBehind(port, `${base}/v1/events`, { Cookie });
-      const change = async () => {
-        const headers = { Cookie, "Content-Type": PLAIN };
-        const { json } = await ask("POST", `${base}/v1/subscriptions`, { headers, body: subscription(newId()) });
-        return json.meta.state;
-      };
-      await stream.until(await change());
-      // Longer than nginx waits for a response by default.
-      await sleep(62_000);
-      await stream.until(await change());
-      assert.equal(stream.states.length, 3);
-      stream.close();
-    });
+    test(`${title}: event stream → changes are reported at once, also after more than a minute of silence`, () =>
+      watchEvents(port, base, Cookie));
 
     test(`${title}: several requests → one client connection, security headers on every response`, async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -9,7 +9,6 @@ import { delimiter, join } from "node:path";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type EventStream, followEvents } from "./events.ts";
 import { type RunningServer, start } from "./process.ts";
 import { type Answer, PLAIN, temporaryFolder } from "./server.ts";
 
@@ -234,14 +233,6 @@ export function call(port: number, method: string, path: string, options: Option
       outgoing.end();
     } else outgoing.end(body);
   });
-}
-
-/** Opens an event stream through the proxy. */
-export async function openEventsBehind(port: number, path: string, headers: Options["headers"]): Promise<EventStream> {
-  const options = { host: "127.0.0.1", servername: "localhost", ca, port, path, agent: false as const };
-  const all = { Host: `localhost:${port}`, Accept: "text/event-stream", ...headers };
-  const [response] = await once(request({ ...options, headers: all }).end(), "response");
-  return followEvents(response);
 }
 
 /** The link that Earmark prints while there is no account. */
