@@ -11,15 +11,27 @@ export interface Account {
 }
 
 /**
- * A secret that is accepted instead of a password. Only the hash of the secret is stored. A `signing-key` stores the public
- * key instead (`app-signatures.ts`), a `denied-login` the hash that the token would have had.
+ * What is accepted instead of a password. Of a secret, only the hash is stored. Kinds that are no secrets store other hashes
+ * or keys: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
+ * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
+ * (`identities.ts`).
  */
 export interface Credential {
   readonly id: string;
-  readonly kind: "token" | "session" | "invitation" | "setup" | "signing-key" | "denied-login";
+  readonly kind:
+    | "token"
+    | "session"
+    | "passkey"
+    | "identity"
+    | "invitation"
+    | "setup"
+    | "signing-key"
+    | "denied-login"
+    | "used-challenge";
   /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
+  /** For people; a passkey also has its public key and counter in it. */
   readonly label: string;
   readonly createdAt: Date;
   readonly usedAt: Date | undefined;
@@ -89,6 +101,11 @@ export interface NewCredential {
   readonly password?: string;
 }
 
+/** All sessions of a user end, except the one with this id. */
+export interface EndSessions {
+  readonly except: string | undefined;
+}
+
 /**
  * Stores accounts beside the lists. Every engine guarantees:
  * - what it has confirmed is durable and visible to every process;
@@ -118,7 +135,16 @@ export interface AccountStore {
   findCredential(hash: string): Promise<Credential | undefined>;
   /** Oldest first. */
   listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
-  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean>;
+  /** Also ends the user's sessions if asked to. False if there is no such credential. */
+  removeCredential(
+    caller: Caller,
+    kind: Credential["kind"],
+    id: string,
+    at: Date,
+    endSessions?: EndSessions,
+  ): Promise<boolean>;
+  /** False, without a change, if the label is no longer `expected`. */
+  replaceLabel(hash: string, expected: string, label: string): Promise<boolean>;
   /** Records when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
   /**

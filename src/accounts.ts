@@ -1,4 +1,5 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { NAMES, readName } from "./account-names.ts";
 import {
   type Account,
   type AccountStore,
@@ -35,16 +36,10 @@ export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 const MAX_INVITATIONS = 1_000;
 
-/** The normalized form of a name, by which names are stored and compared; undefined for an invalid one. */
-export function readName(text: string): string | undefined {
-  if (text.length > 4 * MAX_NAME) return undefined;
-  const name = text.normalize("NFKC").toLowerCase();
-  return name.length <= MAX_NAME && NAME.test(name) ? name : undefined;
-}
-
-export const MAX_NAME = 64;
-const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
-export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits, and after the first also . _ - @ +`;
+/** The credentials of a user that the user manages. */
+export type OwnKind = "token" | "session" | "passkey" | "identity";
+/** Removing one of these ends the sessions that may have been opened with it, as a new password does. */
+const SIGN_IN_KINDS: ReadonlySet<OwnKind> = new Set(["passkey", "identity"]);
 
 /** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
 export function hashSecret(secret: string): string {
@@ -54,7 +49,8 @@ export function hashSecret(secret: string): string {
 /** Why a request about an account was refused; each API words it in its own way. */
 export type AccountRefusal =
   | { readonly refused: "too-often"; readonly wait: number }
-  | { readonly refused: "wrong-password" | "name-taken" | "not-invited" | "sign-up-closed" | "full" | "gone" }
+  | { readonly refused: "wrong-password" | "no-password" | "name-taken" | "not-invited" | "sign-up-closed" }
+  | { readonly refused: "full" | "gone" | "identity-taken" | "invalid-passkey" }
   | { readonly refused: "invalid"; readonly member: "name" | "password"; readonly detail: string };
 
 /** A new credential with its secret, which cannot be read again. */
@@ -128,7 +124,13 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const found = await this.checkPassword(typed, at);
-    return isRefused(found) ? found : this.#openSession(found.account.user, found.password, label, at);
+    return isRefused(found) ? found : this.openSession(found.account, { password: found.password }, label, at);
+  }
+
+  /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
+  async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
+    const wait = await this.#attempts.count(networks, undefined, at);
+    return wait > 0 ? { refused: "too-often", wait } : undefined;
   }
 
   /**
@@ -153,15 +155,17 @@ export class Accounts {
     return found;
   }
 
-  async #openSession(
-    user: UserId,
-    password: string,
+  /** Opens a session if the user still has this password hash, and the credential they signed in with, at that time. */
+  async openSession(
+    { user }: Pick<Account, "user">,
+    { password, credentialHash }: { readonly password?: string; readonly credentialHash?: string | undefined },
     label: string,
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
+    const conditions = { atMost: MAX_SESSIONS, ...(password === undefined ? {} : { password }) };
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
-      const issued = await this.#issue(asUser(user), session, "", at, { atMost: MAX_SESSIONS, password });
+      const issued = await this.#issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
       if (!isRefused(issued)) return issued;
       if (issued.refused !== "full") return { refused: "wrong-password" };
       const sessions = await this.#store.listCredentials(user, "session");
@@ -177,14 +181,14 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { name, password, invitation, networks, label } = request;
-    const wait = await this.#attempts.count(networks, undefined, at);
-    if (wait > 0) return { refused: "too-often", wait };
+    const refused = await this.countAttempt(networks, at);
+    if (refused !== undefined) return refused;
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
     if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
     if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
     const options = { isOwner: kind === "setup", invitation, network: widest(networks) };
     const created = await this.#create(name, password, at, options);
-    return isRefused(created) ? created : this.#openSession(created.user, created.password, label, at);
+    return isRefused(created) ? created : this.openSession(created, { password: created.password }, label, at);
   }
 
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
@@ -215,19 +219,14 @@ export class Accounts {
     return typeof user === "string" ? { refused: user } : { user, password: hashed };
   }
 
-  /** The account of an identity provider's user, which is created if there is none and `mayCreate`. */
-  async findOrCreateOidcUser(
-    issuer: string,
-    subject: string,
-    mayCreate: boolean,
-    at: Date,
-  ): Promise<UserId | undefined> {
-    const found = await this.#store.find(subject, issuer);
+  /** The account with this name, which is created without a password if there is none and `mayCreate`. */
+  async findOrCreate(name: string, issuer: string, mayCreate: boolean, at: Date): Promise<UserId | undefined> {
+    const found = await this.find(name, issuer);
     if (found !== undefined || !mayCreate) return found?.account.user;
-    const account = { name: subject, issuer, password: "", isOwner: false, invitation: undefined };
+    const account = { name, issuer, password: "", isOwner: false, invitation: undefined };
     const user = await this.#store.create(newUser(), account, at);
     // A concurrent request may have created it first.
-    return typeof user === "string" ? (await this.#store.find(subject, issuer))?.account.user : user;
+    return typeof user === "string" ? (await this.find(name, issuer))?.account.user : user;
   }
 
   /**
@@ -242,8 +241,8 @@ export class Accounts {
   }
 
   /** The account of a user or with a name, with the hash of its password. */
-  find(key: UserId | string): Promise<StoredAccount | undefined> {
-    return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, "");
+  find(key: UserId | string, issuer = ""): Promise<StoredAccount | undefined> {
+    return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, issuer);
   }
 
   isEmpty(): Promise<boolean> {
@@ -280,6 +279,7 @@ export class Accounts {
     if (wait > 0) return { refused: "too-often", wait };
     const network = widest(networks);
     const found = await this.#store.get(caller.user);
+    if (found?.password === "") return { refused: "no-password" };
     if (!(await isPassword(current, found?.password, network)) || found === undefined)
       return { refused: "wrong-password" };
     const conditions = { keepSession: session, expectedHash: found.password };
@@ -318,15 +318,20 @@ export class Accounts {
   }
 
   /** Oldest first, including expired ones. */
-  listCredentials(user: UserId, kind: "token" | "session"): Promise<readonly Credential[]> {
+  listCredentials(user: UserId, kind: OwnKind): Promise<readonly Credential[]> {
     return this.#store.listCredentials(user, kind);
   }
 
   /** When it resolves, no process accepts the credential any more. False if the user has no such credential. */
-  async removeCredential(caller: Caller, kind: "token" | "session", id: string, at: Date): Promise<boolean> {
-    const isRemoved = await this.#store.removeCredential(caller, kind, id, at);
+  async removeCredential(caller: Caller, kind: OwnKind, id: string, at: Date, keepSession?: string): Promise<boolean> {
+    const endSessions = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
+    const isRemoved = await this.#store.removeCredential(caller, kind, id, at, endSessions);
     await waitForCachesToExpire();
     return isRemoved;
+  }
+
+  replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+    return this.#store.replaceLabel(hash, expected, label);
   }
 
   invite(days: number, at: Date): Promise<IssuedCredential | AccountRefusal> {

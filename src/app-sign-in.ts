@@ -1,10 +1,10 @@
 import { createHmac, randomBytes } from "node:crypto";
+import { readName } from "./account-names.ts";
 import type { Account, StoredAccount } from "./account-store.ts";
 import {
   type AccountRefusal,
   type Accounts,
   isRefused,
-  readName,
   TOKEN_PREFIX,
   type TypedPassword,
   type Verified,

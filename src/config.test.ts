@@ -150,6 +150,7 @@ test("config: accounts → sign-up only by invitation, unless set otherwise", ()
     signUp: false,
     admin: undefined,
     oidc: undefined,
+    authHeader: undefined,
     requestsPerMinute: 6_000,
     operationsPerMinute: 100_000,
     maxSubscriptions: 20_000,
@@ -169,11 +170,44 @@ test("config: accounts → sign-up only by invitation, unless set otherwise", ()
   assert.deepEqual(accounts, {
     signUp: true,
     admin: { name: "Ann", password: " canary " },
-    oidc: { issuer: "https://id.example/realms/home", audience: "earmark", signUp: true },
+    oidc: { issuer: "https://id.example/realms/home", audience: "earmark", signUp: true, login: undefined },
+    authHeader: undefined,
     requestsPerMinute: 20,
     operationsPerMinute: 30,
     maxSubscriptions: 40,
   });
+});
+
+test("config: signing in with a provider → client, optional secret from a file, and a name", () => {
+  const on = {
+    EARMARK_ACCOUNTS: "true",
+    EARMARK_OIDC_ISSUER: "https://id.example/x",
+    EARMARK_OIDC_CLIENT_ID: "earmark",
+  };
+  const login = (settings: Record<string, string>, files?: Record<string, string>) =>
+    read({ ...on, ...settings }, files).accounts?.oidc?.login;
+  assert.deepEqual(login({}), { clientId: "earmark", clientSecret: undefined, name: "id.example" });
+  assert.deepEqual(
+    login({ EARMARK_OIDC_CLIENT_SECRET_FILE: "secret", EARMARK_OIDC_NAME: "Club" }, { "/srv/secret": "canary\n" }),
+    { clientId: "earmark", clientSecret: "canary", name: "Club" },
+  );
+  assert.match(problemsOf({ ...on, EARMARK_OIDC_NAME: "x".repeat(41) }), /EARMARK_OIDC_NAME=x+: must be a name/);
+  const only = { EARMARK_ACCOUNTS: "true", EARMARK_OIDC_ISSUER: "https://id.example", EARMARK_OIDC_AUDIENCE: "x" };
+  const problems = problemsOf({ ...only, EARMARK_OIDC_CLIENT_SECRET: "canary" });
+  assert.match(problems, /only with EARMARK_OIDC_CLIENT_ID/);
+  assert.doesNotMatch(problems, /canary/);
+});
+
+test("config: header of a proxy with its own sign-in → needs trusted proxies", () => {
+  const on = { EARMARK_ACCOUNTS: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1" };
+  assert.equal(read({ ...on, EARMARK_AUTH_HEADER: "Remote-User" }).accounts?.authHeader, "remote-user");
+  assert.equal(read({ ...on, EARMARK_AUTH_HEADER: "X-Forwarded-User" }).accounts?.authHeader, "x-forwarded-user");
+  assert.match(
+    problemsOf({ EARMARK_ACCOUNTS: "true", EARMARK_AUTH_HEADER: "Remote-User" }),
+    /EARMARK_AUTH_HEADER: only with EARMARK_TRUSTED_PROXIES/,
+  );
+  for (const header of ["Cookie", "authorization", "X-Forwarded-For", "Host", "Remote User", "é", "x".repeat(65)])
+    assert.match(problemsOf({ ...on, EARMARK_AUTH_HEADER: header }), /EARMARK_AUTH_HEADER=.*: must be the name/);
 });
 
 test("config: account settings without accounts → rejected", () => {
@@ -241,7 +275,7 @@ test("config: an administrator without name or password → rejected", () => {
   assert.match(problemsOf(empty, { "/srv/empty": "\n" }), together);
 });
 
-test("config: an identity provider → needs an https issuer and an audience", () => {
+test("config: an identity provider → needs an https issuer, and an audience or a client", () => {
   const on = { EARMARK_ACCOUNTS: "true", EARMARK_OIDC_AUDIENCE: "earmark" };
   for (const issuer of [
     "https://id.example",
@@ -252,14 +286,18 @@ test("config: an identity provider → needs an https issuer and an audience", (
     "http://[::1]:9000",
   ]) {
     const { accounts } = read({ ...on, EARMARK_OIDC_ISSUER: issuer });
-    assert.deepEqual(accounts?.oidc, { issuer, audience: "earmark", signUp: false }, "exactly as it was given");
+    assert.deepEqual(
+      accounts?.oidc,
+      { issuer, audience: "earmark", signUp: false, login: undefined },
+      "exactly as given",
+    );
   }
   const halves = [
     { EARMARK_OIDC_ISSUER: "https://id.example", EARMARK_OIDC_AUDIENCE: "" },
     { EARMARK_OIDC_SIGN_UP: "true", EARMARK_OIDC_AUDIENCE: "" },
   ];
   for (const half of halves)
-    assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_AUDIENCE: must be set together/);
+    assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: one must be set/);
   assert.match(problemsOf(on), /EARMARK_OIDC_ISSUER=: must be an https URL/);
   for (const issuer of ["http://localhost.evil.example", "http://10.0.0.1", "ftp://id.example", "javascript:1"])
     assert.match(problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }), /EARMARK_OIDC_ISSUER=.*: must be an https URL/);
@@ -318,7 +356,7 @@ test("config: several problems → all named at once, without secrets", () => {
     "EARMARK_SIGN_UP",
     "EARMARK_ADMIN_USER, EARMARK_ADMIN_PASSWORD",
     "EARMARK_OIDC_ISSUER",
-    "EARMARK_OIDC_AUDIENCE",
+    "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE",
     "EARMARK_REQUESTS_PER_MINUTE",
     "EARMARK_OPERATIONS_PER_MINUTE",
     "EARMARK_TRUSTED_PROXIES",

@@ -46,11 +46,31 @@ export interface AccountsConfig {
   readonly signUp: boolean;
   /** The account to create if there is none. */
   readonly admin: { readonly name: string; readonly password: string } | undefined;
-  readonly oidc: { readonly issuer: string; readonly audience: string; readonly signUp: boolean } | undefined;
+  readonly oidc: OidcConfig | undefined;
+  /** In lower case: the header in which a trusted proxy sends the name of the user it has authenticated. */
+  readonly authHeader: string | undefined;
   readonly requestsPerMinute: number;
   readonly operationsPerMinute: number;
   /** Quota of each account. */
   readonly maxSubscriptions: number;
+}
+
+/** An OpenID Connect provider. */
+export interface OidcConfig {
+  readonly issuer: string;
+  /** Create an account for every user of the provider. */
+  readonly signUp: boolean;
+  /** JWTs with this audience are accepted as bearer tokens. */
+  readonly audience: string | undefined;
+  /** How people sign in with the provider in the browser; undefined if they cannot. */
+  readonly login: OidcLoginConfig | undefined;
+}
+
+export interface OidcLoginConfig {
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  /** The provider's name for people. */
+  readonly name: string;
 }
 
 /** Limits for clients. */
@@ -249,6 +269,7 @@ function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
     signUp: reader.flag("EARMARK_SIGN_UP"),
     admin: name === "" ? undefined : { name, password },
     oidc: readOidc(reader),
+    authHeader: readAuthHeader(reader),
     requestsPerMinute: reader.number("EARMARK_REQUESTS_PER_MINUTE", 1, 1_000_000),
     operationsPerMinute: reader.number("EARMARK_OPERATIONS_PER_MINUTE", 1, 100_000_000),
     maxSubscriptions: reader.number("EARMARK_MAX_SUBSCRIPTIONS_PER_USER", 1, 1_000_000_000),
@@ -260,9 +281,13 @@ function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
 }
 
 function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
-  const [issuer, audience] = [reader.text("EARMARK_OIDC_ISSUER"), reader.text("EARMARK_OIDC_AUDIENCE")];
+  const issuer = reader.text("EARMARK_OIDC_ISSUER");
+  const audience = reader.text("EARMARK_OIDC_AUDIENCE") || undefined;
+  const clientId = reader.text("EARMARK_OIDC_CLIENT_ID");
+  const clientSecret = reader.text("EARMARK_OIDC_CLIENT_SECRET") || undefined;
+  const name = reader.text("EARMARK_OIDC_NAME");
   const signUp = reader.flag("EARMARK_OIDC_SIGN_UP");
-  if (issuer === "" && audience === "" && !signUp) return undefined;
+  if (`${issuer}${audience ?? ""}${clientId}${clientSecret ?? ""}${name}` === "" && !signUp) return undefined;
   const url = URL.parse(issuer);
   const isSafe =
     url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname.replace(/^\[|\]$/g, "")));
@@ -271,8 +296,34 @@ function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
     reader.problems.push("EARMARK_OIDC_ISSUER: must not contain a user or password");
   } else if (!isSafe || url.search !== "" || url.hash !== "")
     reader.reject("EARMARK_OIDC_ISSUER", "an https URL (http only on this machine) without query or fragment");
-  if (audience === "") reader.problems.push("EARMARK_OIDC_AUDIENCE: must be set together with EARMARK_OIDC_ISSUER");
-  return { issuer, audience, signUp };
+  if (audience === undefined && clientId === "") {
+    reader.problems.push(
+      "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: one must be set with EARMARK_OIDC_ISSUER, to sign in on the page or to accept JWTs",
+    );
+  }
+  if (clientId === "" && (clientSecret !== undefined || name !== ""))
+    reader.problems.push("EARMARK_OIDC_CLIENT_SECRET, EARMARK_OIDC_NAME: only with EARMARK_OIDC_CLIENT_ID");
+  if ([...name].length > MAX_PROVIDER_NAME || /\p{C}/u.test(name))
+    reader.reject("EARMARK_OIDC_NAME", `a name of at most ${MAX_PROVIDER_NAME} characters`);
+  const login = clientId === "" ? undefined : { clientId, clientSecret, name: name || (url?.hostname ?? "") };
+  return { issuer, audience, signUp, login };
+}
+
+const MAX_PROVIDER_NAME = 40;
+
+/** Headers with another meaning; a mistake here would let anyone choose who they are. */
+const RESERVED_HEADERS = /^(authorization|cookie|host|origin|forwarded|x-forwarded-(for|host|proto)|user-agent)$/;
+
+function readAuthHeader(reader: SettingsReader): string | undefined {
+  const header = reader.text("EARMARK_AUTH_HEADER").toLowerCase();
+  if (header === "") return undefined;
+  if (!/^[a-z0-9-]{1,64}$/.test(header) || RESERVED_HEADERS.test(header))
+    reader.reject("EARMARK_AUTH_HEADER", "the name of a header such as Remote-User");
+  if (!reader.has("EARMARK_TRUSTED_PROXIES"))
+    reader.problems.push(
+      "EARMARK_AUTH_HEADER: only with EARMARK_TRUSTED_PROXIES, the address of the proxy that sends it",
+    );
+  return header;
 }
 
 /** Checks settings that depend on each other. */

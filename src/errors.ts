@@ -1,5 +1,6 @@
 import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
 import { MAX_FEED_URL } from "./feed-url.ts";
+import { SIGN_IN_ERRORS } from "./sign-in-errors.ts";
 
 /** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
 interface ErrorDefinition {
@@ -267,6 +268,8 @@ export const ERRORS = {
     title: "Too Many Tokens",
     detail: "The account already has the maximum of {max} tokens. Revoke one that is no longer used.",
   },
+
+  ...SIGN_IN_ERRORS,
 
   // The server
   "queue-full": { ...unavailable, detail: "The write queue is full. Nothing was changed; try again." },

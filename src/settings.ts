@@ -15,9 +15,16 @@ export const SETTINGS = {
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
   EARMARK_ADMIN_USER: ["", "Name of the account to create at start if there is none."],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
-  EARMARK_OIDC_ISSUER: ["", "Identity provider whose JWTs are accepted: the issuer in its discovery document."],
-  EARMARK_OIDC_AUDIENCE: ["", "Required audience (aud) of those JWTs."],
+  EARMARK_OIDC_ISSUER: ["", "OpenID Connect provider: the issuer in its discovery document."],
+  EARMARK_OIDC_CLIENT_ID: ["", "Client id at the provider; adds a button to the page that signs in with the provider."],
+  EARMARK_OIDC_CLIENT_SECRET: ["", "Client secret; empty for a public client."],
+  EARMARK_OIDC_NAME: ["", "Name of the provider on that button. By default the host of the issuer."],
+  EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs of the provider with this audience (aud) as bearer tokens."],
   EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user the identity provider authenticates."],
+  EARMARK_AUTH_HEADER: [
+    "",
+    "Header in which a reverse proxy with its own sign-in sends the user name, such as Remote-User. Only used from EARMARK_TRUSTED_PROXIES; requests from elsewhere that have it are rejected.",
+  ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
     "Maximum requests per account per minute in each process; beyond it the server returns 429.",
@@ -66,7 +73,12 @@ export type Setting = keyof typeof SETTINGS;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings that may be secret, so that NAME_FILE can name a file with the value instead. */
-export const SECRETS = ["DATABASE_URL", "EARMARK_ADMIN_PASSWORD", "EARMARK_METRICS_TOKEN"] as const;
+export const SECRETS = [
+  "DATABASE_URL",
+  "EARMARK_ADMIN_PASSWORD",
+  "EARMARK_METRICS_TOKEN",
+  "EARMARK_OIDC_CLIENT_SECRET",
+] as const;
 
 /** Settings without effect unless EARMARK_ACCOUNTS is true. */
 export const ACCOUNT_SETTINGS = [
@@ -74,8 +86,12 @@ export const ACCOUNT_SETTINGS = [
   "EARMARK_ADMIN_USER",
   "EARMARK_ADMIN_PASSWORD",
   "EARMARK_OIDC_ISSUER",
+  "EARMARK_OIDC_CLIENT_ID",
+  "EARMARK_OIDC_CLIENT_SECRET",
+  "EARMARK_OIDC_NAME",
   "EARMARK_OIDC_AUDIENCE",
   "EARMARK_OIDC_SIGN_UP",
+  "EARMARK_AUTH_HEADER",
   "EARMARK_REQUESTS_PER_MINUTE",
   "EARMARK_OPERATIONS_PER_MINUTE",
   "EARMARK_MAX_SUBSCRIPTIONS_PER_USER",

@@ -15,7 +15,7 @@ const read = (file: string) => readFileSync(new URL(`../${file}`, import.meta.ur
  */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   domain: [
-    "@zxcvbn-ts/language-common",
+    ...["@simplewebauthn/server", "@simplewebauthn/server/helpers", "@zxcvbn-ts/language-common"],
     ...node("crypto", "net", "path", "timers/promises", "url", "util", "worker_threads"),
   ],
   "src/main.ts": ["src/commands"],
@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "src/http": [
     "domain",
     ...["src/gpodder", "src/jsonapi", "src/nextcloud", "src/opml"],
-    ...["find-my-way", "jose", "marked", "pino", "prom-client"],
+    ...["find-my-way", "jose", "marked", "openid-client", "pino", "prom-client"],
     ...node(
       "buffer",
       "crypto",

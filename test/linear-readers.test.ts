@@ -4,7 +4,8 @@ import { Socket } from "node:net";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { createClient, guid } from "../client/src/index.ts";
-import { Accounts, readName } from "../src/accounts.ts";
+import { readName } from "../src/account-names.ts";
+import { Accounts } from "../src/accounts.ts";
 import { readConfig } from "../src/config.ts";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
 import { createAuthentication } from "../src/http/authenticate.ts";
@@ -14,6 +15,7 @@ import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
 import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
+import { createProxyUserReader } from "../src/http/proxy-user.ts";
 import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
 import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
@@ -132,6 +134,7 @@ const authenticate = createAuthentication({
   config: config.accounts ?? assert.fail(),
   metricsToken: "0123456789abcdef",
   verify: undefined,
+  readProxyUser: createProxyUserReader(config),
   readClient,
   basePath: "",
   clock: () => now,
@@ -153,7 +156,7 @@ function plain(name: string, length: number, read: (text: string) => unknown, fr
 /** A new guard for each text, because a guard caches the last host. */
 function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
   const prepare = (text: string) => {
-    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient);
+    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient, () => undefined);
     const raw = requestOf("/", { [header]: text }, "POST");
     return () => guard(raw, "api");
   };

@@ -1,5 +1,6 @@
+import { readName } from "../account-names.ts";
 import { type Account, isValidAt, type Store } from "../account-store.ts";
-import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused, readName } from "../accounts.ts";
+import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
 import { faultOfLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";

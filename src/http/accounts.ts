@@ -1,10 +1,20 @@
 import { type Credential, isValidAt } from "../account-store.ts";
-import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
+import {
+  type AccountRefusal,
+  type Accounts,
+  type IssuedCredential,
+  isRefused,
+  MAX_TOKENS,
+  type OwnKind,
+  SESSION_MS,
+} from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
+import { MAX_IDENTITIES } from "../identities.ts";
 import {
   accountResource,
   credentialResource,
   invalidAttribute,
+  PATHS,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -15,10 +25,12 @@ import {
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAt } from "../list-state.ts";
+import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../passkeys.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
+import { type ReadClient, siteOf } from "./client-address.ts";
 import { writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
@@ -26,11 +38,11 @@ import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Deleting an account requires a sign-in within this time, in case the browser was left open. */
+/** What cannot be undone, or gives lasting access, requires a sign-in within this time, in case the browser was left open. */
 const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
 const MAX_USER_AGENT = 200;
 
-type Kind = "session" | "token";
+const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly OwnKind[];
 
 /** Handlers of `/v1/me`, which exists without accounts too. */
 export function createMeHandlers({ config, store, apps, accounts, clock }: Services) {
@@ -64,10 +76,8 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
     async export({ request, response, caller }: Call): Promise<void> {
       admitTransfer(request);
       const now = clock();
-      const credentials = [
-        ...(await validCredentials(accounts, caller.user, "token", now)),
-        ...(await validCredentials(accounts, caller.user, "session", now)),
-      ];
+      const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
+      const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
       const readTotal = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const lists = everySubscription(store, caller.user, caller.requireAccess);
@@ -79,7 +89,11 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
 }
 
 /** Handlers that exist only on a server with accounts. */
-export function createAccountHandlers(accounts: Accounts, { config: { basePath }, hub, readClient, clock }: Services) {
+export function createAccountHandlers(
+  accounts: Accounts,
+  passkeys: Passkeys,
+  { config: { basePath }, hub, readClient, clock }: Services,
+) {
   const setCookie = ({ raw }: Request, secret: string) => ({
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
   });
@@ -112,20 +126,22 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     },
 
     async deleteAccount({ request, response, caller }: Call): Promise<void> {
-      if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
-        throw failure("recent-sign-in-required");
+      requireRecentSignIn(caller, clock());
       if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
       hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
-      const { name, password } = readSignIn(await readJson(request, response, maxBytes));
-      const { address, networks } = readClient(request.raw);
-      const issued = await accounts.signIn({ name, password, networks, label: userAgentOf(request) }, clock());
+      const typed = readSignIn(await readJson(request, response, maxBytes));
+      const isPasskey = "passkey" in typed;
+      const client = { networks: networksOf(request), label: userAgentOf(request) };
+      const issued: IssuedCredential | AccountRefusal = isPasskey
+        ? await passkeys.signIn({ response: typed.passkey, site: siteOf(request.raw, readClient), ...client }, clock())
+        : await accounts.signIn({ ...typed, ...client }, clock());
       if (isRefused(issued)) {
-        if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
-        throw toFailure(issued, "password");
+        if (issued.refused !== "too-often") logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
+        throw isPasskey && issued.refused !== "too-often" ? failure("passkey-failed") : toFailure(issued, "password");
       }
       const data = credentialResource(issued.credential, basePath, { current: true });
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
@@ -140,14 +156,14 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 
-    listCredentials: (kind: Kind) => async (call: Call<PageQuery>) => {
+    listCredentials: (kind: OwnKind) => async (call: Call<PageQuery>) => {
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const resources = all.map((credential) => show(credential, caller, basePath));
-      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${kind}s`, query));
+      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${PATHS[kind]}`, query));
     },
 
-    getCredential: (kind: Kind) => async (call: Call) => {
+    getCredential: (kind: OwnKind) => async (call: Call) => {
       const { response, caller, params } = call;
       const id = idOf(params);
       const all = await validCredentials(accounts, caller.user, kind, clock());
@@ -156,22 +172,36 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
       respond(response, 200, JSON_API, writeOne(show(found, caller, basePath)));
     },
 
-    revokeCredential: (kind: Kind) => async (call: Call) => {
+    revokeCredential: (kind: OwnKind) => async (call: Call) => {
       const { request, response, caller, params } = call;
       const id = idOf(params);
-      if (!(await accounts.removeCredential(caller, kind, id, clock()))) throw notFound(kind);
+      if (!(await accounts.removeCredential(caller, kind, id, clock(), caller.credential?.id))) throw notFound(kind);
       hub.recheck(caller.user);
       respondEmpty(response, id === caller.credential?.id ? clearCookie(request) : {});
     },
   };
 }
 
-async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: Kind, now: Date) {
+async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: OwnKind, now: Date) {
   const all = (await accounts?.listCredentials(user, kind)) ?? [];
-  return all.filter((credential) => isValidAt(credential, now));
+  const valid = all.filter((credential) => isValidAt(credential, now));
+  return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
 }
 
-async function accountOf(accounts: Accounts | undefined, user: UserId) {
+/** For the log, where fail2ban finds it. Without the name: people type their password into the wrong field. */
+export function logFailedSignIn(
+  { raw, log }: Request,
+  readClient: ReadClient,
+  way: "password" | "app" | "passkey" | "oidc",
+): void {
+  log.warn({ client: readClient(raw).address, way }, "failed sign-in");
+}
+
+export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {
+  if (now.getTime() - authenticatedAt.getTime() > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
+}
+
+export async function accountOf(accounts: Accounts | undefined, user: UserId) {
   const account = await accounts?.get(user);
   if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
   return account ?? { user, name: "local", issuer: "", createdAt: undefined };
@@ -190,8 +220,18 @@ export function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
-/** `secret` is the attribute with the password. */
-export function toFailure(refusal: AccountRefusal, secret: "password" | "current_password"): RequestFailure {
+const MAXIMA = {
+  token: ["too-many-tokens", MAX_TOKENS],
+  passkey: ["too-many-passkeys", MAX_PASSKEYS],
+  identity: ["too-many-identities", MAX_IDENTITIES],
+} as const;
+
+/** `secret` is the attribute with the password, `added` the kind of credential that the request adds. */
+export function toFailure(
+  refusal: AccountRefusal,
+  secret: "password" | "current_password",
+  added: keyof typeof MAXIMA = "token",
+): RequestFailure {
   switch (refusal.refused) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.wait));
@@ -206,13 +246,22 @@ export function toFailure(refusal: AccountRefusal, secret: "password" | "current
       return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
     case "sign-up-closed":
       return failure("sign-up-closed");
-    case "full":
-      return failure("too-many-tokens", { max: MAX_TOKENS, meta: { max: MAX_TOKENS } });
+    case "no-password":
+    case "identity-taken":
+      return failure(refusal.refused);
+    case "invalid-passkey":
+      return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
+    case "full": {
+      const [code, max] = MAXIMA[added];
+      return failure(code, { max, meta: { max } });
+    }
     case "gone":
       return failure("invalid-credentials");
   }
 }
 
-function notFound(kind: Kind): RequestFailure {
-  return failure("not-found", { resource: kind === "session" ? "Session" : "Token" });
+const NAMES = { token: "Token", session: "Session", passkey: "Passkey", identity: "Identity" } as const;
+
+function notFound(kind: OwnKind): RequestFailure {
+  return failure("not-found", { resource: NAMES[kind] });
 }

@@ -5,6 +5,7 @@ import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameNa
 import type { Client as AppClient } from "../app-store.ts";
 import { isDeviceId } from "../app-store.ts";
 import { failure, type RequestFailure } from "../errors.ts";
+import { logFailedSignIn } from "./accounts.ts";
 import { type Authenticate, type Principal, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
@@ -122,13 +123,13 @@ async function readUser(
     if (sessionsOf(request.raw).length === 0) throw failure("unauthenticated");
     return undefined;
   }
-  const { address, networks } = readClient(request.raw);
+  const { networks } = readClient(request.raw);
   const typed = readBasic(authorization);
   if (typed !== undefined) {
     const user = await signIn.withPassword({ ...typed, networks }, at);
     if (!isRefused(user)) return user;
     if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
-    request.log.warn({ client: address }, "failed sign-in");
+    logFailedSignIn(request, readClient, "app");
     throw failure("invalid-credentials");
   }
   const token = acceptsBearer ? readBearer(authorization) : undefined;

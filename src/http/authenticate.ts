@@ -4,26 +4,29 @@ import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accou
 import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
+import { findIdentifiedUser, type IdentifiedUser } from "../identities.ts";
 import { type Rate, RateLimiter } from "../limits.ts";
 import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
+import type { ReadProxyUser } from "./proxy-user.ts";
 
 /**
  * Who may use a route:
  * - `open`: anyone;
  * - `read`, `write`: a user; a token needs at least this scope;
- * - `account`: a user with a session or a JWT from the identity provider; API tokens are not accepted;
+ * - `account`: a user with a session, a JWT from the identity provider, or authenticated by a trusted proxy; API tokens are
+ *   not accepted;
  * - `metrics`: the bearer of the metrics token.
  */
 export type Access = "open" | "read" | "write" | "account" | "metrics";
 
 /** The user of a request. Handlers pass it to every write of the store. */
 export interface Principal extends Caller {
-  /** Undefined for the local user and for users of the identity provider. */
+  /** Undefined for the local user, and for users authenticated by a JWT or by a proxy. */
   readonly credential: Verified | undefined;
-  /** Time of the sign-in, or the issue time of the JWT. */
+  /** Time of the sign-in, or the issue time of the JWT; now for a user that a proxy has authenticated. */
   readonly authenticatedAt: Date;
   /** Counts operations towards the rate limit; throws 429 beyond it. */
   readonly spend: (operations: number) => void;
@@ -79,6 +82,7 @@ export interface AuthenticationOptions {
   readonly config: AccountsConfig;
   readonly metricsToken: string | undefined;
   readonly verify: Verify | undefined;
+  readonly readProxyUser: ReadProxyUser;
   readonly readClient: ReadClient;
   readonly basePath: string;
   readonly clock: () => Date;
@@ -87,14 +91,15 @@ export interface AuthenticationOptions {
 /** Maximum session cookies to try: applications on other paths or hosts of the domain may set cookies of this name. */
 const MAX_SESSION_COOKIES = 4;
 
-/** Verified by a credential, by a JWT from the identity provider, or by the password of the account. */
+/** Verified by a credential, by a JWT from the identity provider, by a proxy, or by the password of the account. */
 export type VerifiedUser =
   | Verified
-  | { readonly kind: "jwt"; readonly user: UserId; readonly createdAt: Date }
+  | ({ readonly kind: "jwt"; readonly createdAt: Date } & IdentifiedUser)
+  | { readonly kind: "proxy"; readonly user: UserId; readonly createdAt: Date }
   | { readonly kind: "password"; readonly user: UserId; readonly createdAt: Date; readonly passwordHash: string };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
-  const { accounts, config, readClient, verify, basePath, clock } = options;
+  const { accounts, config, readClient, verify, readProxyUser, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
@@ -116,8 +121,10 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   /** Undefined if the credential is invalid. */
   const verifyRequest = async (request: IncomingMessage, now: Date): Promise<VerifiedUser | undefined> => {
     const { authorization } = request.headers;
+    const text = authorization === undefined ? undefined : readBearer(authorization);
+    const proxyUser = readProxyUser(request);
+    if (text === undefined && proxyUser !== undefined) return verifyProxyUser(proxyUser.name, now);
     if (authorization === undefined) return verifySession(request, now);
-    const text = readBearer(authorization);
     if (text === undefined) return undefined;
     return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
   };
@@ -145,11 +152,18 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return another === undefined ? valid : undefined;
   };
 
+  const verifyProxyUser = async (name: string | undefined, now: Date): Promise<VerifiedUser> => {
+    const user = name === undefined ? undefined : await accounts.findOrCreate(name, "", config.signUp, now);
+    if (user === undefined) throw failure("no-account");
+    return { kind: "proxy", user, createdAt: now };
+  };
+
   const verifyJwt = async (text: string, now: Date): Promise<VerifiedUser | undefined> => {
     const identity = await verify?.(text, now);
     if (identity === undefined || config.oidc === undefined) return undefined;
-    const user = await accounts.findOrCreateOidcUser(config.oidc.issuer, identity.subject, config.oidc.signUp, now);
-    return user === undefined ? undefined : { kind: "jwt", user, createdAt: identity.issuedAt };
+    const { issuer, signUp } = config.oidc;
+    const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, signUp, now);
+    return found && { kind: "jwt", ...found, createdAt: identity.issuedAt };
   };
 
   return async (request, access, verifyCaller = (at) => verifyRequest(request, at)) => {
@@ -172,7 +186,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return {
       user,
       credential,
-      credentialHash: credential?.hash,
+      credentialHash: credential?.hash ?? ("linkHash" in verified ? verified.linkHash : undefined),
       ...("passwordHash" in verified ? { passwordHash: verified.passwordHash } : {}),
       maxSubscriptions: config.maxSubscriptions,
       authenticatedAt: verified.createdAt,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv4, type Socket } from "node:net";
+import type { Site } from "../passkeys.ts";
 
 /** The client that a request came from. */
 export interface Client {
@@ -76,6 +77,16 @@ export function createProxyCheck(trustedProxies: readonly string[]): (address: s
 export function originOf(raw: IncomingMessage, readClient: ReadClient): string {
   const { isHttps, host = raw.headers.host } = readClient(raw);
   return `${isHttps ? "https" : "http"}://${host}`;
+}
+
+/** The site under which the client reached the server, for passkeys. A scheme that no trusted proxy reports is unknown. */
+export function siteOf(raw: IncomingMessage, readClient: ReadClient): Site {
+  const origin = originOf(raw, readClient);
+  const isKnown = readClient(raw).scheme !== undefined;
+  return {
+    host: URL.parse(origin)?.hostname ?? "",
+    origins: isKnown ? [origin] : [origin, origin.replace(/^http:/, "https:")],
+  };
 }
 
 /** The remote address of a connection; empty if it is already closed. */

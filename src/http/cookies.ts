@@ -46,14 +46,15 @@ function sliceTrimmed(text: string, from: number, to: number): string {
   return text.slice(start, end);
 }
 
-/** The `Set-Cookie` header that stores a session secret, or deletes the cookie if there is none. */
+/** The `Set-Cookie` header that stores a secret, or deletes the cookie if there is none: the session unless `suffix`. */
 export function writeCookie(
   secret: string | undefined,
   maxAgeMs: number,
   client: Pick<Client, "isHttps">,
   basePath: string,
+  suffix = "",
 ): string {
   const age = secret === undefined ? 0 : Math.floor(maxAgeMs / 1_000);
   const secure = client.isHttps ? "; Secure" : "";
-  return `${cookieName(client, basePath)}=${secret ?? ""}; Path=${basePath}/; Max-Age=${age}; HttpOnly; SameSite=Lax${secure}`;
+  return `${cookieName(client, basePath)}${suffix}=${secret ?? ""}; Path=${basePath}/; Max-Age=${age}; HttpOnly; SameSite=Lax${secure}`;
 }

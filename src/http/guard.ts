@@ -2,7 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../config.ts";
 import { failure, type RequestFailure } from "../errors.ts";
+import { readBearer } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
+import type { ReadProxyUser } from "./proxy-user.ts";
 
 export const MAX_HEADERS = 200;
 
@@ -17,6 +19,7 @@ export type RouteFamily = "page" | "api" | "app";
 export function createGuard(
   config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
   readClient: ReadClient,
+  readProxyUser: ReadProxyUser,
 ): (request: IncomingMessage, family: RouteFamily) => void {
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
@@ -72,13 +75,14 @@ export function createGuard(
   };
 
   /**
-   * A web page cannot make a browser send an Authorization header, so requests with one are not forged. CORS origins need
-   * a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a download
+   * A web page cannot make a browser send an Authorization header, so requests with one are not forged, unless they are
+   * authenticated by a proxy, with a password that the browser knows. CORS origins need a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a download
    * starts), so it is rejected before the cookie is read.
    */
   const refuseForgery = (raw: IncomingMessage, isApi: boolean) => {
     const { authorization, "sec-fetch-site": site } = raw.headers;
-    if (authorization !== undefined) return;
+    if (authorization !== undefined && (readBearer(authorization) !== undefined || readProxyUser(raw) === undefined))
+      return;
     if (raw.method !== "GET" && raw.method !== "HEAD") requireOwnPage(raw);
     else if (isOtherSite(site) && isApi && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
   };
@@ -111,6 +115,8 @@ export function createGuard(
     if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
       throw failure("expectation-failed", { source: { header: "Expect" } });
     }
+    // Throws if the header that names the user is not from a trusted proxy.
+    readProxyUser(raw);
     const refuse = family === "app" ? refuseOtherPages : hasAccounts ? refuseForgery : refuseOtherSites;
     if (host === undefined && raw.httpVersion === "1.0") {
       refuse(raw, isApi);

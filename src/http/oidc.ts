@@ -1,6 +1,7 @@
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, RemoteJWKSet } from "jose";
 import { failure, RequestFailure } from "../errors.ts";
 import { isObject } from "../jsonapi/resource.ts";
+import { readBounded } from "./bounded-fetch.ts";
 
 /** The user that a JWT identifies. */
 export interface Identity {
@@ -46,7 +47,7 @@ const MAX_SUBJECT_LENGTH = 255;
 /** Includes lone surrogates: UTF-8 encodes all of them the same, so different users would share an account. */
 const INVALID_IN_SUBJECT = /[\p{Cc}\p{Cs}]/u;
 /** Real documents are a few KiB. */
-const MAX_DOCUMENT_BYTES = 256 * 1024;
+export const MAX_DOCUMENT_BYTES = 256 * 1024;
 
 /** Accepts access tokens and ID tokens of one identity provider. Its keys are fetched when first needed. */
 export function createVerifier({
@@ -91,12 +92,15 @@ export function createVerifier({
 }
 
 function readClaims({ sub, iat }: JWTPayload, now: Date): Identity | undefined {
-  if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH) return undefined;
-  if (INVALID_IN_SUBJECT.test(sub)) return undefined;
+  if (!isSubject(sub)) return undefined;
   const issuedAt = new Date((iat ?? Number.NaN) * 1_000);
   // A JWT from the future would survive a revocation, which compares the issue time. Also rejects invalid dates.
   if (!(issuedAt.getTime() <= now.getTime() + CLOCK_TOLERANCE_S * 1_000)) return undefined;
   return { subject: sub, issuedAt };
+}
+
+export function isSubject(sub: unknown): sub is string {
+  return typeof sub === "string" && sub !== "" && sub.length <= MAX_SUBJECT_LENGTH && !INVALID_IN_SUBJECT.test(sub);
 }
 
 type Provider = Readonly<Record<"cooldownMs" | "timeoutMs" | "maxAgeMs", number>> & { readonly issuer: string };
@@ -181,12 +185,5 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
     await response.body?.cancel();
     throw new Error(`${url} returned ${response.status}`);
   }
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of response.body ?? []) {
-    length += part.byteLength;
-    if (length > MAX_DOCUMENT_BYTES) throw new Error(`${url} is longer than ${MAX_DOCUMENT_BYTES} bytes`);
-    parts.push(part);
-  }
-  return JSON.parse(Buffer.concat(parts).toString());
+  return JSON.parse((await readBounded(response, MAX_DOCUMENT_BYTES)).toString());
 }

@@ -60,6 +60,12 @@ export function respondMoved(response: Response, location: string): void {
   response.writeHead(308, { ...headersOf(response), location, "content-length": 0 }).end();
 }
 
+/** 303: the browser continues with a GET of another page. */
+export function respondSeeOther(response: Response, location: string, cookies: readonly string[]): void {
+  const headers = { ...headersOf(response), location, "set-cookie": [...cookies], "content-length": 0 };
+  response.writeHead(303, headers).end();
+}
+
 /** 304: the client already has the current version. */
 export function respondUnchanged(response: Response, headers: Headers): void {
   response.writeHead(304, { ...headersOf(response), ...headers }).end();

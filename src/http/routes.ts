@@ -1,3 +1,5 @@
+import type { Accounts } from "../accounts.ts";
+import type { AppSignatures } from "../app-signatures.ts";
 import {
   readActionListQuery,
   readChangesQuery,
@@ -6,6 +8,7 @@ import {
   readListQuery,
   readPageQuery,
 } from "../jsonapi/query.ts";
+import { Passkeys } from "../passkeys.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { createAppDataHandlers } from "./app-data.ts";
@@ -18,9 +21,11 @@ import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createOpmlHandlers, requireOpmlType } from "./imports.ts";
 import { nextcloudRoutes } from "./nextcloud.ts";
+import { CALLBACK, createOidcLoginHandlers } from "./oidc-login.ts";
 import { createOperationsHandler } from "./operations.ts";
 import { pageRoutes } from "./page.ts";
 import { Parser } from "./parser.ts";
+import { createPasskeyHandlers } from "./passkeys.ts";
 import { respondContent } from "./respond.ts";
 import { anyQuery, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
@@ -105,8 +110,11 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 function accountRoutes(services: Services): Route[] {
   const { appSignIn } = services;
   if (services.accounts === undefined || appSignIn === undefined) return [];
-  const accounts = createAccountHandlers(services.accounts, services);
-  const logins = createAppLoginHandlers(services.accounts, appSignIn.signatures, services);
+  const { signatures } = appSignIn;
+  const passkeys = new Passkeys(services.accounts, signatures);
+  const accounts = createAccountHandlers(services.accounts, passkeys, services);
+  const ownPasskeys = createPasskeyHandlers(services.accounts, passkeys, services);
+  const logins = createAppLoginHandlers(services.accounts, signatures, services);
   const body = { maxBytes: MAX_ACCOUNT_BYTES };
   const query = readPageQuery;
   const { listCredentials, getCredential, revokeCredential } = accounts;
@@ -125,9 +133,32 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
     route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
 
+    route("GET", "/v1/passkey-options/sign-in", { access: "open", run: ownPasskeys.signInOptions }),
+    route("GET", "/v1/passkey-options/registration", { access: "account", run: ownPasskeys.registrationOptions }),
+    route("GET", "/v1/passkeys", { access: "account", query, run: listCredentials("passkey") }),
+    route("POST", "/v1/passkeys", { access: "account", body, run: ownPasskeys.add }),
+    route("GET", "/v1/passkeys/:id", { access: "account", run: getCredential("passkey") }),
+    route("DELETE", "/v1/passkeys/:id", { access: "account", run: revokeCredential("passkey") }),
+
+    route("GET", "/v1/identities", { access: "account", query, run: listCredentials("identity") }),
+    route("GET", "/v1/identities/:id", { access: "account", run: getCredential("identity") }),
+    route("DELETE", "/v1/identities/:id", { access: "account", run: revokeCredential("identity") }),
+    ...oidcRoutes(services.accounts, signatures, services),
+
     route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),
     route("POST", "/v1/app-logins/:token", { access: "account", body, run: logins.allow }),
     route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
+  ];
+}
+
+function oidcRoutes(accounts: Accounts, signatures: AppSignatures, services: Services): Route[] {
+  const oidc = services.config.accounts?.oidc;
+  if (oidc?.login === undefined) return [];
+  const login = createOidcLoginHandlers(accounts, signatures, { ...oidc, login: oidc.login }, services);
+  return [
+    route("POST", "/v1/oidc-logins", { access: "open", run: login.startSignIn }),
+    route("POST", "/v1/identities", { access: "account", run: login.startLink }),
+    route("GET", CALLBACK, { access: "open", response: "file", query: (query) => query, run: login.finish }),
   ];
 }
 

@@ -7,7 +7,7 @@ import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
-import type { Config } from "../config.ts";
+import type { AccountsConfig, Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
@@ -20,7 +20,8 @@ import { EventHub } from "./event-hub.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
-import { createVerifier } from "./oidc.ts";
+import { createVerifier, type Verify } from "./oidc.ts";
+import { createProxyUserReader } from "./proxy-user.ts";
 import { chargeUnsent, respondToFailure } from "./respond.ts";
 import { type Match, pathOf, type Route, Router, relativeTo, routeOf } from "./router.ts";
 import { createRoutes } from "./routes.ts";
@@ -70,6 +71,7 @@ export function createServer(options: ServerOptions): Server {
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   store.watch((user, sequence) => hub.tell(user, sequence));
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
+  const readProxyUser = createProxyUserReader(config);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
     accounts === undefined || config.accounts === undefined
@@ -78,7 +80,8 @@ export function createServer(options: ServerOptions): Server {
           accounts,
           config: config.accounts,
           metricsToken: config.metricsToken,
-          verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onError }),
+          verify: createOidcVerifier(config.accounts, onError),
+          readProxyUser,
           readClient,
           basePath: config.basePath,
           clock,
@@ -92,12 +95,12 @@ export function createServer(options: ServerOptions): Server {
     basePath: config.basePath,
     clock,
   });
-  const services = { config, store, apps, accounts, appSignIn, metrics, hub, readClient, clock };
+  const services = { config, store, apps, accounts, appSignIn, metrics, hub, log, authenticate, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
   const withoutBase = createBasePath(config.basePath);
-  const guard = createGuard(config, readClient);
+  const guard = createGuard(config, readClient, readProxyUser);
   const allowOrigin = createCors(config.corsOrigins);
 
   const answer = async (request: Request, response: Response, match: Match | undefined) => {
@@ -187,6 +190,11 @@ export function createServer(options: ServerOptions): Server {
       slowRequests.flush();
     },
   };
+}
+
+function createOidcVerifier({ oidc }: AccountsConfig, onError: (error: unknown) => void): Verify | undefined {
+  if (oidc?.audience === undefined) return undefined;
+  return createVerifier({ issuer: oidc.issuer, audience: oidc.audience, onError });
 }
 
 /**

@@ -3,8 +3,10 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
+import type { Authenticate } from "./authenticate.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";
+import type { Logger } from "./exchange.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Dependencies of the handlers. */
@@ -18,6 +20,8 @@ export interface Services {
   /** Exists if `accounts` does. */
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
+  readonly log: Logger;
+  readonly authenticate: Authenticate;
   readonly readClient: ReadClient;
   readonly clock: () => Date;
 }

@@ -248,7 +248,7 @@ describe("sign-up policy", () => {
   test("names: oidc:NAME → cannot be chosen", async () => {
     const { accounts, now } = await start();
     const issuer = "https://id.example";
-    const vouched = await accounts.findOrCreateOidcUser(issuer, "alice", true, now());
+    const vouched = await accounts.findOrCreate("alice", issuer, true, now());
     const made = await accounts.create("alice", PASSWORD, now());
     assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, vouched);
     assert.equal((await accounts.findByName("Alice", issuer))?.user, "user" in made && made.user);

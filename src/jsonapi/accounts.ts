@@ -65,8 +65,10 @@ function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength:
 const MAX_NAME_TEXT = 256;
 const MAX_PASSWORD_TEXT = 512;
 
-export function readSignIn(document: unknown): { name: string; password: string } {
+/** A name and a password, or the response of a passkey. */
+export function readSignIn(document: unknown): { name: string; password: string } | { passkey: object } {
   const attributes = readAttributes(document, "session");
+  if (attributes["passkey"] !== undefined) return { passkey: readPasskey(attributes) };
   return {
     name: readText(attributes, "name", MAX_NAME_TEXT),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
@@ -101,6 +103,24 @@ export function readNewToken(
   if (scope !== "read" && scope !== "write")
     throw failure("invalid-scope", { source: { pointer: "/data/attributes/scope" } });
   return { label, scope, expiresAt: readExpiry(attributes["expires_at"], now) };
+}
+
+/** A label, and what the browser returned for the new passkey. */
+export function readNewPasskey(document: unknown): { label: string; passkey: object } {
+  const attributes = readAttributes(document, "passkey");
+  return { label: readLabel(attributes), passkey: readPasskey(attributes) };
+}
+
+/** Its members are checked with its signature. */
+function readPasskey({ passkey }: Attributes): object {
+  if (passkey === undefined) throw missingAttribute("passkey");
+  if (!isObject(passkey)) {
+    throw failure("invalid-attribute", {
+      reason: "`passkey` must be an object",
+      source: { pointer: "/data/attributes/passkey" },
+    });
+  }
+  return passkey;
 }
 
 /** Reads the label that the user gives the app. */
@@ -155,7 +175,15 @@ export function accountResource(account: Person, base: string): Resource {
   };
 }
 
-/** A token or a session. `more` has attributes that only some responses show, such as a new token's secret. */
+/** By the kind of the credential. */
+export const PATHS: Readonly<Record<string, string>> = {
+  token: "tokens",
+  session: "sessions",
+  passkey: "passkeys",
+  identity: "identities",
+};
+
+/** A credential that users manage. `more` has attributes that only some responses show, such as a new token's secret. */
 export function credentialResource(credential: Credential, base: string, more: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
   return {
@@ -169,7 +197,7 @@ export function credentialResource(credential: Credential, base: string, more: o
       expires_at: toTimestamp(expiresAt),
       ...more,
     },
-    links: { self: `${base}/v1/${kind}s/${id}` },
+    links: { self: `${base}/v1/${PATHS[kind]}/${id}` },
   };
 }
 
@@ -196,6 +224,11 @@ export function appLoginResource(
 
 export function writeOne(data: Resource, meta?: object): string {
   return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, meta });
+}
+
+/** A document without a resource. */
+export function writeMeta(meta: object): string {
+  return JSON.stringify({ jsonapi: PLAIN.jsonapi, meta });
 }
 
 /** One page of a collection that is short enough to be read as a whole. */

@@ -2,6 +2,7 @@ import {
   type Account,
   type AccountStore,
   type Credential,
+  type EndSessions,
   type NewAccount,
   type NewCredential,
   type NewPassword,
@@ -114,10 +115,7 @@ export class PostgresAccounts implements AccountStore {
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
-      await connection.query(
-        "delete from earmark.credentials where user_id = $1 and kind = 'session' and id is distinct from $2::uuid",
-        [user, keepSession ?? null],
-      );
+      await endSessions(connection, user, keepSession);
       return true;
     });
   }
@@ -200,9 +198,9 @@ export class PostgresAccounts implements AccountStore {
     return this.#transact(async (connection) => {
       const current = await lockAccount(connection, user);
       const { rows } = await connection.query<{ count: string; known: boolean }>(
-        `select count(*) as count, coalesce(bool_or(hash = $3), false) as known
+        `select count(*) as count, coalesce(bool_or(hash = $3 and id = $4), false) as known
          from earmark.credentials where user_id = $1 and kind = $2`,
-        [user, kind, bytesOf(hash)],
+        [user, kind, bytesOf(hash), id],
       );
       // An earlier attempt whose reply was lost has already added it.
       if (rows[0]?.known === true) return "added";
@@ -247,7 +245,13 @@ export class PostgresAccounts implements AccountStore {
     return rows.map(toCredential);
   }
 
-  removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
+  removeCredential(
+    caller: Caller,
+    kind: Credential["kind"],
+    id: string,
+    at: Date,
+    ending?: EndSessions,
+  ): Promise<boolean> {
     const values = [caller.user, kind, id];
     let wasThere = false;
     return this.#transact(async (connection) => {
@@ -265,8 +269,20 @@ export class PostgresAccounts implements AccountStore {
         values,
       );
       wasThere ||= rowCount === 1;
+      if (wasThere && ending !== undefined) await endSessions(connection, caller.user, ending.except);
       return wasThere;
     });
+  }
+
+  async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+    const replaced = await this.#read(
+      // Also true for a retry after an attempt whose reply was lost.
+      "update earmark.credentials set label = $3 where hash = $1 and label in ($2, $3) returning 1",
+      bytesOf(hash),
+      expected,
+      label,
+    );
+    return replaced.length > 0;
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
@@ -305,6 +321,13 @@ async function lockAccount(connection: Connection, user: UserId): Promise<string
     [user],
   );
   return rows[0]?.password;
+}
+
+async function endSessions(connection: Connection, user: UserId, keepSession: string | undefined): Promise<void> {
+  await connection.query(
+    "delete from earmark.credentials where user_id = $1 and kind = 'session' and id is distinct from $2::uuid",
+    [user, keepSession ?? null],
+  );
 }
 
 function toAccount({ user_id, name, issuer, created_at }: AccountRow): Account {

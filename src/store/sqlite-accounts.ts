@@ -5,6 +5,7 @@ import {
   type AccountStore,
   type Credential,
   decideNewAccount,
+  type EndSessions,
   type NewAccount,
   type NewCredential,
   type NewPassword,
@@ -13,7 +14,16 @@ import {
   type StoredAccount,
 } from "../account-store.ts";
 import { asUser, type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey } from "./keys.ts";
+import {
+  ACCOUNT,
+  type AccountRow,
+  CREDENTIAL,
+  type CredentialRow,
+  NEVER,
+  toAccount,
+  toCredential,
+} from "./sqlite-account-rows.ts";
 import { reading } from "./sqlite-file.ts";
 import { tablesDeleted } from "./tables.ts";
 
@@ -30,7 +40,9 @@ export type AccountChange =
       readonly user: UserId;
       readonly credentialKind: Credential["kind"];
       readonly id: string;
+      readonly endSessions: EndSessions | undefined;
     }
+  | { readonly kind: "label"; readonly hash: string; readonly expected: string; readonly label: string }
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
@@ -46,8 +58,6 @@ export function isErased({ kind }: AccountChange, answer: number | undefined): b
   return (kind === "delete" || kind === "erase") && answer === DONE;
 }
 
-/** Stored when a credential never expires, or was never used. */
-const NEVER = 0;
 const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
@@ -72,11 +82,13 @@ export class AccountWriter {
       case "add-credential":
         return this.#addCredential(change);
       case "remove-credential":
+        return this.#removeCredential(change);
+      case "label":
         return this.#run(
-          "delete from credentials where user_id = ? and kind = ? and id = ?",
-          change.user,
-          change.credentialKind,
-          idKey(change.id),
+          "update credentials set label = ? where hash = ? and label = ?",
+          change.label,
+          bytesOf(change.hash),
+          change.expected,
         );
       case "touch":
         return this.#run(
@@ -140,12 +152,23 @@ export class AccountWriter {
       this.#has("select 1 from accounts where user_id = ? and password = ?", user, hash);
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
+    this.#endSessions(user, keepSession);
+    return DONE;
+  }
+
+  #removeCredential({ user, credentialKind, id, endSessions }: AccountChange & { kind: "remove-credential" }): number {
+    const sql = "delete from credentials where user_id = ? and kind = ? and id = ?";
+    const removed = this.#run(sql, user, credentialKind, idKey(id));
+    if (removed === DONE && endSessions !== undefined) this.#endSessions(user, endSessions.except);
+    return removed;
+  }
+
+  #endSessions(user: UserId, keepSession: string | undefined): void {
     this.#run(
       "delete from credentials where user_id = ? and kind = 'session' and id <> ?",
       user,
       keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession),
     );
-    return DONE;
   }
 
   #delete(user: UserId): number {
@@ -230,21 +253,6 @@ export class AccountWriter {
     return this.#get(sql, ...values) !== undefined;
   }
 }
-
-type AccountRow = [user: number, name: string, issuer: string, createdAt: number, password: string];
-type CredentialRow = [
-  id: Uint8Array,
-  kind: Credential["kind"],
-  user: number,
-  scope: Credential["scope"],
-  label: string,
-  createdAt: number,
-  usedAt: number,
-  expiresAt: number,
-];
-
-const ACCOUNT = "user_id, name, issuer, created_at, password";
-const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
 /** Accounts in SQLite: read here, written by the writer thread. */
 export class SqliteAccounts implements AccountStore {
@@ -345,9 +353,19 @@ export class SqliteAccounts implements AccountStore {
     return rows.map(toCredential);
   }
 
-  async removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
-    const change = { kind: "remove-credential", user: caller.user, credentialKind: kind, id } as const;
+  async removeCredential(
+    caller: Caller,
+    credentialKind: Credential["kind"],
+    id: string,
+    at: Date,
+    endSessions?: EndSessions,
+  ): Promise<boolean> {
+    const change = { kind: "remove-credential", user: caller.user, credentialKind, id, endSessions } as const;
     return (await this.#write(change, caller, at)) === DONE;
+  }
+
+  async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+    return (await this.#write({ kind: "label", hash, expected, label }, SERVER, new Date(0))) === DONE;
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
@@ -359,23 +377,4 @@ export class SqliteAccounts implements AccountStore {
     const unfinished = reading(() => this.#erasures.all()) as unknown as [user: number][];
     for (const [user] of unfinished) await this.#eraseRest(user, at);
   }
-}
-
-function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
-  if (row === undefined) return undefined;
-  const [user, name, issuer, createdAt, password] = row;
-  return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };
-}
-
-function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {
-  return {
-    id: idOfKey(id),
-    kind,
-    user,
-    scope,
-    label,
-    createdAt: new Date(createdAt),
-    usedAt: usedAt === NEVER ? undefined : new Date(usedAt),
-    expiresAt: expiresAt === NEVER ? undefined : new Date(expiresAt),
-  };
 }

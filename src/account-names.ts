@@ -1,0 +1,10 @@
+/** The normalized form of a name, by which names are stored and compared; undefined for an invalid one. */
+export function readName(text: string): string | undefined {
+  if (text.length > 4 * MAX_NAME) return undefined;
+  const name = text.normalize("NFKC").toLowerCase();
+  return name.length <= MAX_NAME && NAME.test(name) ? name : undefined;
+}
+
+const MAX_NAME = 64;
+const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
+export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits, and after the first also . _ - @ +`;

@@ -1,0 +1,115 @@
+import { type Accounts, isRefused, SESSION_MS } from "../accounts.ts";
+import type { AppSignatures } from "../app-signatures.ts";
+import type { OidcConfig } from "../config.ts";
+import { failure, RequestFailure } from "../errors.ts";
+import { findIdentifiedUser, type Identity, linkIdentity } from "../identities.ts";
+import { writeMeta } from "../jsonapi/accounts.ts";
+import { issueTicket, readTicket } from "../tickets.ts";
+import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./accounts.ts";
+import { originOf } from "./client-address.ts";
+import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";
+import { JSON_API } from "./dialect.ts";
+import type { Request } from "./exchange.ts";
+import { checksOf, createOidcClient } from "./oidc-client.ts";
+import { respond, respondSeeOther } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+export const CALLBACK = "/oidc/callback";
+/** How long people have to sign in at the provider. */
+const LOGIN_MS = 10 * 60 * 1_000;
+/** The subject of a ticket that signs in; a ticket that links an identity has the user instead. */
+const SIGN_IN = "sign-in";
+const COOKIE = "-oidc";
+const MAX_LOGIN_COOKIES = 4;
+
+/**
+ * Signing in with an OpenID Connect provider, and linking a user of the provider to an account. The page starts a login and
+ * opens the provider, which sends the browser back to `CALLBACK`. In between, a cookie has a ticket; the secrets of the
+ * login are derived from it, so that only the browser that started a login can finish it.
+ */
+export function createOidcLoginHandlers(
+  accounts: Accounts,
+  signatures: AppSignatures,
+  oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
+  { config: { basePath }, authenticate, readClient, log, clock }: Services,
+) {
+  const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
+  const redirectUri = ({ raw }: Request) => `${originOf(raw, readClient)}${basePath}${CALLBACK}`;
+  const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
+    writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE);
+
+  const start = async ({ request, response }: Call, subject: string): Promise<void> => {
+    const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
+    const url = await client.authorizationUrl(redirectUri(request), checksOf(ticket.random));
+    const document = writeMeta({ authorization_url: url, expires_at: ticket.expiresAt.toISOString() });
+    respond(response, 200, JSON_API, document, { "set-cookie": loginCookie(request, text) });
+  };
+
+  /** The login that this browser has started, if the response belongs to it. */
+  const findLogin = async ({ raw, headers: { cookie = "" } }: Request, state: string | null) => {
+    if (cookie.length > MAX_COOKIE_BYTES) return undefined;
+    const texts = readCookies(cookie, cookieName(readClient(raw), basePath) + COOKIE).slice(0, MAX_LOGIN_COOKIES);
+    for (const text of texts) {
+      const ticket = await readTicket(signatures, "oidc login", text, clock());
+      if (ticket === undefined) continue;
+      const checks = checksOf(ticket.random);
+      if (checks.state === state) return { subject: ticket.subject, checks };
+    }
+    return undefined;
+  };
+
+  const signIn = async (request: Request, identity: Identity): Promise<string> => {
+    const found = await findIdentifiedUser(accounts, identity, oidc.signUp, clock());
+    if (found === undefined) throw failure("no-account");
+    // Without a link the account belongs to the identity, and has no password.
+    const condition = found.linkHash === undefined ? { password: "" } : { credentialHash: found.linkHash };
+    const issued = await accounts.openSession(found, condition, userAgentOf(request), clock());
+    if (isRefused(issued)) throw toFailure(issued, "password");
+    return writeCookie(issued.secret, SESSION_MS, readClient(request.raw), basePath);
+  };
+
+  const link = async ({ raw }: Request, user: string, identity: Identity & { readonly label: string }) => {
+    const caller = await authenticate(raw, "account");
+    // Another user may have signed in meanwhile.
+    if (String(caller.user) !== user) throw failure("oidc-failed");
+    const linked = await linkIdentity(accounts, caller, identity, identity.label, clock());
+    if (isRefused(linked)) throw toFailure(linked, "password", "identity");
+  };
+
+  /** Returns the cookies to set. Throws if the login fails. */
+  const finish = async (request: Request, query: string): Promise<string[]> => {
+    const callback = new URL(`${redirectUri(request)}?${query}`);
+    const login = await findLogin(request, callback.searchParams.get("state"));
+    if (login === undefined) throw failure("oidc-failed");
+    const tooOften = await accounts.countAttempt(readClient(request.raw).networks, clock());
+    if (tooOften !== undefined) throw toFailure(tooOften, "password");
+    const identity = await client.finish(callback, login.checks);
+    if (login.subject === SIGN_IN) return [await signIn(request, identity)];
+    await link(request, login.subject, identity);
+    return [];
+  };
+
+  return {
+    startSignIn: (call: Call) => start(call, SIGN_IN),
+
+    startLink(call: Call): Promise<void> {
+      requireRecentSignIn(call.caller, clock());
+      return start(call, String(call.caller.user));
+    },
+
+    /** The browser comes back from the provider. Whatever happened, the page shows it. */
+    async finish({ request, response, query }: Call<string>): Promise<void> {
+      const forget = loginCookie(request, undefined);
+      try {
+        if (request.method === "HEAD") throw failure("oidc-failed");
+        respondSeeOther(response, `${basePath}/`, [forget, ...(await finish(request, query))]);
+      } catch (error) {
+        if (!(error instanceof RequestFailure)) throw error;
+        const { code } = error.error;
+        if (code !== "identity-provider-unavailable") logFailedSignIn(request, readClient, "oidc");
+        respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [forget]);
+      }
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { type Accounts, isRefused } from "../accounts.ts";
+import { failure } from "../errors.ts";
+import { credentialResource, readNewPasskey, writeMeta, writeOne } from "../jsonapi/accounts.ts";
+import type { Passkeys } from "../passkeys.ts";
+import { requireRecentSignIn, toFailure } from "./accounts.ts";
+import { readJson } from "./body.ts";
+import { siteOf } from "./client-address.ts";
+import { JSON_API } from "./dialect.ts";
+import { respond } from "./respond.ts";
+import type { Call } from "./router.ts";
+import type { Services } from "./services.ts";
+
+/** Handlers that create passkeys, and the options with which a browser creates or uses one. */
+export function createPasskeyHandlers(
+  accounts: Accounts,
+  passkeys: Passkeys,
+  { config: { basePath }, readClient, clock }: Services,
+) {
+  return {
+    async signInOptions({ request, response }: Call): Promise<void> {
+      const options = await passkeys.signInOptions(siteOf(request.raw, readClient), clock());
+      respond(response, 200, JSON_API, writeMeta({ options }));
+    },
+
+    async registrationOptions({ request, response, caller }: Call): Promise<void> {
+      requireRecentSignIn(caller, clock());
+      const account = await accounts.get(caller.user);
+      if (account === undefined) throw failure("invalid-credentials");
+      const options = await passkeys.registrationOptions(account, siteOf(request.raw, readClient), clock());
+      respond(response, 200, JSON_API, writeMeta({ options }));
+    },
+
+    async add({ request, response, caller, maxBytes }: Call): Promise<void> {
+      requireRecentSignIn(caller, clock());
+      const { label: name, passkey } = readNewPasskey(await readJson(request, response, maxBytes));
+      const site = siteOf(request.raw, readClient);
+      const added = await passkeys.add(caller, { name, response: passkey, site }, clock());
+      if (isRefused(added)) throw toFailure(added, "password", "passkey");
+      const data = credentialResource({ ...added.credential, label: added.name }, basePath);
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import type { IncomingMessage } from "node:http";
+import { readName } from "../account-names.ts";
+import type { Config } from "../config.ts";
+import { failure } from "../errors.ts";
+import { createProxyCheck, peerOf } from "./client-address.ts";
+
+/**
+ * The name of the user that a trusted proxy has authenticated. Undefined if the request has none; `name` is undefined if it
+ * is not valid. Throws if anyone else has sent the header, even on routes that do not use it.
+ */
+export type ReadProxyUser = (request: IncomingMessage) => { readonly name: string | undefined } | undefined;
+
+export function createProxyUserReader({ accounts, trustedProxies }: Pick<Config, "accounts" | "trustedProxies">) {
+  const header = accounts?.authHeader;
+  if (header === undefined) return () => undefined;
+  const isTrusted = createProxyCheck(trustedProxies);
+  const read: ReadProxyUser = ({ headers, socket }) => {
+    const value = headers[header];
+    if (value === undefined) return undefined;
+    if (!isTrusted(peerOf(socket))) throw failure("untrusted-auth-header");
+    // Proxies send an empty header for paths that need no sign-in. Repeated headers are joined with a comma.
+    const text = String(value);
+    if (text === "") return undefined;
+    return { name: /^[!-~]+$/.test(text) ? readName(text) : undefined };
+  };
+  return read;
+}

@@ -1,0 +1,59 @@
+import type { Credential } from "./account-store.ts";
+import { type AccountRefusal, type Accounts, hashSecret, isRefused } from "./accounts.ts";
+import type { Caller, UserId } from "./subscriptions.ts";
+
+/** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+/** The account that an identity signs in to. */
+export interface IdentifiedUser {
+  readonly user: UserId;
+  /** The hash of the link, if the identity was linked to the account. Access ends when the link is removed. */
+  readonly linkHash: string | undefined;
+}
+
+export const MAX_IDENTITIES = 10;
+const MAX_LABEL = 100;
+
+/** A link takes precedence over an account of the identity's own, which is created if there is none and `mayCreate`. */
+export async function findIdentifiedUser(
+  accounts: Accounts,
+  { issuer, subject }: Identity,
+  mayCreate: boolean,
+  at: Date,
+): Promise<IdentifiedUser | undefined> {
+  const link = await accounts.verifyHash(hashIdentity({ issuer, subject }), "identity", at);
+  if (link !== undefined) return { user: link.user, linkHash: link.hash };
+  const user = await accounts.findOrCreate(subject, issuer, mayCreate, at);
+  return user === undefined ? undefined : { user, linkHash: undefined };
+}
+
+/** Lets an identity sign in to the caller's account. `label` is for people. Safe to repeat. */
+export async function linkIdentity(
+  accounts: Accounts,
+  caller: Caller,
+  identity: Identity,
+  label: string,
+  at: Date,
+): Promise<Credential | AccountRefusal> {
+  const { user } = caller;
+  const owner = await findIdentifiedUser(accounts, identity, false, at);
+  if (owner !== undefined && owner.user !== user) return { refused: "identity-taken" };
+  const hash = hashIdentity(identity);
+  const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
+  const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });
+  if (!isRefused(added) || added.refused !== "gone") return added;
+  const existing = await accounts.findCredential(hash);
+  return existing?.user === user ? existing : { refused: "identity-taken" };
+}
+
+function hashIdentity({ issuer, subject }: Identity): string {
+  return hashSecret(`identity\n${issuer}\n${subject}`);
+}
+
+function shorten(label: string): string {
+  return [...label.replaceAll(/\p{C}/gu, "")].slice(0, MAX_LABEL).join("");
+}

@@ -1,0 +1,50 @@
+/** Errors of signing in other than with a password; part of `ERRORS`. */
+export const SIGN_IN_ERRORS = {
+  "passkey-failed": {
+    status: 401,
+    title: "Unauthorized",
+    detail: "Invalid passkey, or the request to use it has expired. Try again, or sign in another way.",
+    headers: { "www-authenticate": 'Bearer realm="Earmark"' },
+  },
+  "invalid-passkey": {
+    status: 422,
+    title: "Validation Failed",
+    detail: "Invalid passkey, or the request to create it has expired. Try again.",
+  },
+  "too-many-passkeys": {
+    status: 409,
+    title: "Too Many Passkeys",
+    detail: "The account already has the maximum of {max} passkeys. Remove one that is no longer used.",
+  },
+  "identity-taken": {
+    status: 409,
+    title: "Identity In Use",
+    detail: "Another account signs in with this user of the identity provider. Unlink it there first.",
+  },
+  "too-many-identities": {
+    status: 409,
+    title: "Too Many Identities",
+    detail: "The account is already linked to the maximum of {max} users of identity providers. Unlink one first.",
+  },
+  "oidc-denied": {
+    status: 403,
+    title: "Sign-In Cancelled",
+    detail: "The identity provider did not allow the sign-in, or it was cancelled.",
+  },
+  "oidc-failed": {
+    status: 400,
+    title: "Sign-In Failed",
+    detail: "The response of the identity provider is invalid, has expired or was already used. Sign in again.",
+  },
+  "no-account": {
+    status: 403,
+    title: "No Account",
+    detail:
+      "This user has no account on this server. Ask its operator for one, or sign in with a password and link it.",
+  },
+  "untrusted-auth-header": {
+    status: 403,
+    title: "Untrusted Proxy",
+    detail: "The header with the user name is accepted only from a reverse proxy in EARMARK_TRUSTED_PROXIES.",
+  },
+} as const;

@@ -1,0 +1,40 @@
+import type { Credential, StoredAccount } from "../account-store.ts";
+import { idOfKey } from "./keys.ts";
+
+/** Stored when a credential never expires, or was never used. */
+export const NEVER = 0;
+
+export type AccountRow = [user: number, name: string, issuer: string, createdAt: number, password: string];
+export type CredentialRow = [
+  id: Uint8Array,
+  kind: Credential["kind"],
+  user: number,
+  scope: Credential["scope"],
+  label: string,
+  createdAt: number,
+  usedAt: number,
+  expiresAt: number,
+];
+
+/** The columns of an account and of a credential, as the rows have them. */
+export const ACCOUNT = "user_id, name, issuer, created_at, password";
+export const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
+
+export function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
+  if (row === undefined) return undefined;
+  const [user, name, issuer, createdAt, password] = row;
+  return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };
+}
+
+export function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {
+  return {
+    id: idOfKey(id),
+    kind,
+    user,
+    scope,
+    label,
+    createdAt: new Date(createdAt),
+    usedAt: usedAt === NEVER ? undefined : new Date(usedAt),
+    expiresAt: expiresAt === NEVER ? undefined : new Date(expiresAt),
+  };
+}
