@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
-import { after, suite, test } from "node:test";
-import { base64url, CompactEncrypt, decodeJwt, exportJWK, exportSPKI, generateKeyPair, SignJWT } from "jose";
+import { suite, test } from "node:test";
+import { base64url, CompactEncrypt, decodeJwt, exportSPKI, generateKeyPair, SignJWT } from "jose";
 import {
   AUDIENCE,
   at,
@@ -14,36 +11,15 @@ import {
   startIssuer,
   verifierFor,
 } from "../../test/support/oidc-issuer.ts";
+import { Browser, CLIENT, listenForProvider } from "../../test/support/oidc-provider.ts";
 
 const part = (value: unknown) => base64url.encode(JSON.stringify(value));
 
-/** The part of the oidc-provider package that this test uses; it has no types. */
-interface OidcProvider {
-  readonly Provider: new (issuer: string, configuration: object) => { callback(): RequestListener };
-}
-
-/** Starts a certified third-party provider. */
+/** Starts a certified third-party provider that issues JWTs as access tokens. */
 async function startProvider() {
-  const name: string = "oidc-provider";
-  const { Provider }: OidcProvider = await import(name);
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { privateKey } = await newKey("RS256");
-  const provider = new Provider(url, {
-    jwks: { keys: [{ ...(await exportJWK(privateKey)), use: "sig", alg: "RS256" }] },
-    clients: [
-      {
-        client_id: "app",
-        client_secret: "secret",
-        grant_types: ["client_credentials", "authorization_code"],
-        redirect_uris: [`${url}/back`],
-      },
-    ],
+  const { url, configure } = await listenForProvider();
+  const back = `${url}/back`;
+  await configure([back], {
     features: {
       clientCredentials: { enabled: true },
       resourceIndicators: {
@@ -58,49 +34,20 @@ async function startProvider() {
       },
     },
     pkce: { required: () => false },
-    // Equal to the defaults, which print warnings if they are not set.
-    findAccount: (_context: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
-    ttl: { AccessToken: 600, ClientCredentials: 600, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
   });
-  server.on("request", provider.callback());
-
-  const post = (body: Record<string, string>) => ({ method: "POST", body: new URLSearchParams(body) });
-  const credentials = { client_id: "app", client_secret: "secret" };
   const tokens = async (grant: Record<string, string>) => {
-    const basic = Buffer.from("app:secret").toString("base64");
+    const basic = Buffer.from(`${CLIENT.id}:${CLIENT.secret}`).toString("base64");
     const headers = { authorization: `Basic ${basic}` };
-    const response = await fetch(`${url}/token`, { ...post(grant), headers });
+    const response = await fetch(`${url}/token`, { method: "POST", body: new URLSearchParams(grant), headers });
     const body = await response.text();
     assert.equal(response.status, 200, body);
     return JSON.parse(body) as { access_token: string; id_token: string };
   };
-
-  /** Follows the redirects of login and consent like a browser. */
   const logIn = async (login: string, resource: string) => {
-    const cookies = new Map<string, string>();
-    const back = `${url}/back`;
-    const query = { client_id: credentials.client_id, response_type: "code", redirect_uri: back, resource };
-    let next = `${url}/auth?${new URLSearchParams({ ...query, scope: "openid subscriptions" })}`;
-    const forms = [{ prompt: "login", login, password: "any" }, { prompt: "consent" }];
-    for (let hops = 0; !next.startsWith(back); hops += 1) {
-      assert.ok(hops < 10, next);
-      const form = next.includes("/interaction/") ? forms.shift() : undefined;
-      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-      const response = await fetch(next, {
-        ...(form === undefined ? {} : post(form as Record<string, string>)),
-        headers: { cookie },
-        redirect: "manual",
-      });
-      for (const line of response.headers.getSetCookie()) {
-        const [, name, value] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-        if (name !== undefined && value !== undefined) cookies.set(name, value);
-      }
-      const location = response.headers.get("location");
-      assert.ok(location, await response.text());
-      next = new URL(location, url).href;
-    }
-    const code = new URL(next).searchParams.get("code");
-    assert.ok(code, next);
+    const query = { client_id: CLIENT.id, response_type: "code", redirect_uri: back, resource };
+    const start = `${url}/auth?${new URLSearchParams({ ...query, scope: "openid subscriptions" })}`;
+    const code = new URL(await new Browser().logIn(start, back, login)).searchParams.get("code");
+    assert.ok(code);
     return tokens({ grant_type: "authorization_code", code, redirect_uri: back, resource });
   };
   return { url, tokens, logIn };
