@@ -17,6 +17,7 @@ const SAME: Readonly<Record<string, readonly string[]>> = {
   Apps: ["de", "es"],
   Token: ["de", "es"],
   Import: ["de"],
+  Passkeys: ["de"],
   System: ["de"],
 };
 

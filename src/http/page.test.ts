@@ -108,8 +108,8 @@ describe("page", async () => {
     const sizeOf = (name: string) => statSync(new URL(`${name}.gz`, ASSETS)).size;
     const languages = names.filter((name) => /^(de|es|fr|zh)-/.test(name));
     // Loaded when they are first needed.
-    const views = names.filter((name) => /^(apps|app-login|app-guides)-/.test(name));
-    assert.deepEqual([languages.length, views.length], [4, 3], names.join());
+    const views = names.filter((name) => /^(account|apps|app-login|app-guides|other-ways|passkeys)-/.test(name));
+    assert.deepEqual([languages.length, views.length], [4, 6], names.join());
     const shared = names
       .filter((name) => !languages.includes(name) && !views.includes(name))
       .reduce((bytes, name) => bytes + sizeOf(name), 0);
@@ -146,7 +146,7 @@ test("page: settings → says whether there are accounts and whether sign-up is 
   ] as const) {
     const { call } = await startServer(settings);
     const { text } = await call("GET", "/");
-    assert.ok(text.includes(`<meta name="earmark-accounts" content="${state}">`), text);
+    assert.ok(text.includes(`<meta name="earmark-accounts" content="${state}" data-provider="">`), text);
     assert.equal((await call("GET", "/join")).status, state === "off" ? 404 : 200);
   }
 });

@@ -40,7 +40,9 @@ export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "ba
   const files = new Map(names.map((name) => [name, readFile(name)]));
   const state = accounts === undefined ? "off" : accounts.signUp ? "open" : "on";
   const [before, after] = html.split('name="earmark-accounts" content="off"');
-  const document = describe("index.html", Buffer.from(`${before}name="earmark-accounts" content="${state}"${after}`));
+  const provider = escapeAttribute(accounts?.oidc?.login?.name ?? "");
+  const page = `${before}name="earmark-accounts" content="${state}" data-provider="${provider}"${after}`;
+  const document = describe("index.html", Buffer.from(page));
 
   const get = (path: string, run: (call: Call) => Promise<void>) =>
     route("GET", path, { access: "open", response: "file", query: anyQuery, run });
@@ -60,6 +62,10 @@ export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "ba
     ...(accounts === undefined ? [] : [get("/join", sendPage)]),
     get("/assets/:name", sendAsset),
   ];
+}
+
+function escapeAttribute(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }
 
 function readFile(name: string): File {

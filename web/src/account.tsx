@@ -6,6 +6,7 @@ import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { anonymousClient, client, currentUser, noRetryClient, notifySignedOut } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
+import { Passkeys, Problem, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
 import { flushRemovals } from "./subscription-list.ts";
 import { formatDay, useWords } from "./words/index.ts";
@@ -15,13 +16,17 @@ export function AccountView() {
   const me = useValue(currentUser);
   const [isDeleting, setDeleting] = useState(false);
   if (me === undefined) return null;
+  // Otherwise an identity provider or a proxy signs the user in.
+  const hasPassword = me.issuer === null && me.credential !== null;
   return (
     <>
       <div class="page-head">
         <h1>{account.title}</h1>
-        <button type="button" class="button" onClick={() => void signOut()}>
-          {account.signOut}
-        </button>
+        {me.credential !== null && (
+          <button type="button" class="button" onClick={() => void signOut()}>
+            {account.signOut}
+          </button>
+        )}
       </div>
       <p>
         <strong>
@@ -29,8 +34,11 @@ export function AccountView() {
         </strong>
         {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
       </p>
+      {me.credential === null && <p class="muted">{account.byProxy}</p>}
       <Sessions />
-      {me.issuer === null && <ChangePassword name={me.name} />}
+      {hasPassword && <ChangePassword name={me.name} />}
+      <Passkeys browser={describeBrowser(navigator.userAgent) ?? account.unknownBrowser} />
+      <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
         <p class="muted">{account.exportLead}</p>
@@ -43,7 +51,7 @@ export function AccountView() {
           </button>
         </p>
       </section>
-      {isDeleting && <DeleteAccount name={me.name} onClose={() => setDeleting(false)} />}
+      {isDeleting && <DeleteAccount name={hasPassword ? me.name : undefined} onClose={() => setDeleting(false)} />}
     </>
   );
 }
@@ -218,12 +226,13 @@ function ChangePassword({ name }: { name: string }) {
   );
 }
 
-function DeleteAccount({ name, onClose }: { name: string; onClose: () => void }) {
+/** Without a name the account has no password to ask for. */
+function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<string | undefined>(undefined);
+  const [error, setError] = useState<unknown>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -231,13 +240,13 @@ function DeleteAccount({ name, onClose }: { name: string; onClose: () => void })
     setError(undefined);
     try {
       // The server requires a recent sign-in, since a browser may have been left open.
-      await anonymousClient.signIn({ name, password });
+      if (name !== undefined) await anonymousClient.signIn({ name, password });
       await noRetryClient.deleteAccount();
       notifySignedOut();
       location.reload();
     } catch (cause) {
       const { field, text } = explainFormError(cause);
-      setError(field === "password" ? words.errors["wrong-password"] : text);
+      setError(name === undefined ? cause : field === "password" ? words.errors["wrong-password"] : text);
       setBusy(false);
     }
   };
@@ -245,16 +254,20 @@ function DeleteAccount({ name, onClose }: { name: string; onClose: () => void })
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <p>{account.deleteLead}</p>
-        <Field
-          label={account.deleteConfirm}
-          error={error}
-          type="password"
-          autocomplete="current-password"
-          required
-          maxLength={256}
-          value={password}
-          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
-        />
+        {name === undefined ? (
+          <Problem error={error} />
+        ) : (
+          <Field
+            label={account.deleteConfirm}
+            error={error === undefined ? undefined : String(error)}
+            type="password"
+            autocomplete="current-password"
+            required
+            maxLength={256}
+            value={password}
+            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+          />
+        )}
         <p class="buttons">
           <button type="submit" class="button danger" aria-disabled={isBusy}>
             {account.delete}

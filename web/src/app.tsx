@@ -1,6 +1,5 @@
 import { Component, type ComponentChild, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { AccountView } from "./account.tsx";
 import { AddView } from "./add.tsx";
 import { appLoginId } from "./app-login-link.ts";
 import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
@@ -29,7 +28,7 @@ const MENU = {
   add: AddView,
   import: ImportView,
   apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
-  account: AccountView,
+  account: lazyView(async () => (await import("./account.tsx")).AccountView),
 };
 const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin", View>> = {
   ...MENU,

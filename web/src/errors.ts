@@ -12,6 +12,6 @@ export function explainError(error: unknown): string {
   const { failure } = translation.value.words;
   if (!(error instanceof EarmarkError)) return failure.unreachable;
   const { status, code, detail, title } = error;
-  if (status === 503) return failure.busy;
-  return explainCode(code, status === 403 ? failure.forbidden : failure.other(isolate(detail ?? title)));
+  const general = status === 403 ? failure.forbidden : failure.other(isolate(detail ?? title));
+  return explainCode(code, status === 503 ? failure.busy : general);
 }

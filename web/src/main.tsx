@@ -1,3 +1,5 @@
+// First: it restores the URL that the other modules read.
+import "./sign-in-return.ts";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { loadUser } from "./server.ts";

@@ -1,4 +1,4 @@
-import { createClient, type Me, NetworkError } from "../../client/src/index.ts";
+import { createClient, EarmarkError, type Me, NetworkError } from "../../client/src/index.ts";
 import { createState } from "./state.ts";
 
 /** With the base path if there is one, without a slash at the end. */
@@ -7,14 +7,17 @@ export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");
 /** Other devices would look for a loopback address on themselves. */
 export const isLoopback = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
 
+const accountsMeta = document.querySelector<HTMLMetaElement>("meta[name=earmark-accounts]");
 /** "off": the server has a single user; "open": anyone may create an account; otherwise by invitation only. */
-export const accountMode = document.querySelector<HTMLMetaElement>("meta[name=earmark-accounts]")?.content ?? "off";
+export const accountMode = accountsMeta?.content ?? "off";
+/** The identity provider that people can sign in with; empty if there is none. */
+export const providerName = accountsMeta?.dataset["provider"] ?? "";
 
 /** Undefined until the server has said who is signed in. */
 export const currentUser = createState<Me | undefined>(undefined);
 /** True while requests wait for the user to sign in. */
 export const needsSignIn = createState(false);
-export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | undefined>(undefined);
+export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | undefined>(undefined);
 
 const REQUEST_TIMEOUT_MS = 60_000;
 const RETRY_MS = 10_000;
@@ -61,8 +64,10 @@ async function fetchSignedIn(url: string, init: RequestInit): Promise<Response> 
 }
 
 function reportProblem(error: unknown): void {
-  if (connectionProblem.value !== "blocked")
-    connectionProblem.set(error instanceof NetworkError ? "unreachable" : "busy");
+  if (connectionProblem.value === "blocked") return;
+  // A proxy has signed in someone without an account.
+  const isUnknown = error instanceof EarmarkError && error.code === "no-account";
+  connectionProblem.set(error instanceof NetworkError ? "unreachable" : isUnknown ? "noAccount" : "busy");
 }
 
 export const client = createClient({

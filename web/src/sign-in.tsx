@@ -1,3 +1,4 @@
+import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../client/src/index.ts";
 import { appLoginId } from "./app-login-link.ts";
@@ -39,6 +40,7 @@ export function SignInPage() {
       {isNew && <p class="muted">{account.joinLead}</p>}
       {!isNew && appLoginId.value !== undefined && <p class="muted">{appLogin.signInFirst}</p>}
       <CredentialsForm isNew={isNew} />
+      {!isNew && <OtherWays />}
       {isNew ? (
         <p>
           <button type="button" class="link" onClick={() => setNew(false)}>
@@ -68,6 +70,7 @@ export function SignInDialog() {
     <Dialog title={account.signInAgain}>
       <p>{account.signInAgainLead}</p>
       <CredentialsForm isNew={false} knownName={currentUser.value?.name} />
+      <OtherWays />
       <p>
         <button type="button" class="link" onClick={() => location.reload()}>
           {account.someoneElse}
@@ -75,6 +78,16 @@ export function SignInDialog() {
       </p>
     </Dialog>
   );
+}
+
+/** Passkeys and the identity provider. Loaded later, since the form works without it. */
+function OtherWays() {
+  const [Loaded, setLoaded] = useState<FunctionComponent | undefined>(undefined);
+  useEffect(() => {
+    const show = (view: FunctionComponent) => setLoaded(() => view);
+    import("./other-ways.tsx").then((module) => show(module.OtherWays)).catch(() => undefined);
+  }, []);
+  return Loaded ? <Loaded /> : null;
 }
 
 export interface FormError {

@@ -82,6 +82,20 @@ export const fr: Words = {
     "sign-up-closed": "Il faut une invitation pour créer un compte sur ce serveur. Adressez-vous à son administrateur.",
     "wrong-password": "Ce n’est pas votre mot de passe actuel.",
     "too-many-tokens": "Vous avez atteint le nombre maximal de jetons. Révoquez-en un qui ne sert plus.",
+    "passkey-failed": "Cette clé d’accès n’a pas fonctionné. Réessayez ou connectez-vous autrement.",
+    "invalid-passkey": "Cette clé d’accès n’a pas pu être ajoutée. Réessayez.",
+    "too-many-passkeys":
+      "Vous avez atteint le nombre maximal de clés d’accès. Supprimez-en une que vous n’utilisez plus.",
+    "identity-taken": "Un autre compte se connecte déjà ainsi. Dissociez-le d’abord de celui-ci.",
+    "too-many-identities": "Votre compte a trop d’associations. Supprimez-en une d’abord.",
+    "oidc-denied": "La connexion a été annulée.",
+    "oidc-failed": "La connexion a échoué ou a pris trop de temps. Réessayez.",
+    "no-account":
+      "Vous n’avez pas de compte sur ce serveur. Si vous avez un mot de passe ici, utilisez-le pour vous connecter, puis associez l’autre connexion à votre compte. Sinon, demandez à l’administrateur.",
+    "identity-provider-unavailable":
+      "Le service de connexion est inaccessible. Réessayez plus tard ou connectez-vous autrement.",
+    "recent-sign-in-required": "Pour votre sécurité, connectez-vous d’abord à nouveau.",
+    "no-password": "Votre compte n’a pas de mot de passe.",
   },
   filter: "Afficher",
   results: "Résultats",
@@ -254,6 +268,27 @@ export const fr: Words = {
     delete: "Supprimer mon compte",
     deleteConfirm: "Saisissez votre mot de passe pour confirmer",
     unknownBrowser: "Navigateur inconnu",
+    signInWith: (name) => `Se connecter avec ${name}`,
+    usePasskey: "Se connecter avec une clé d’accès",
+    passkeyCancelled: "Aucune clé d’accès n’a été utilisée. Réessayez si vous n’avez pas annulé.",
+    passkeys: "Clés d’accès",
+    passkeysLead:
+      "Connectez-vous avec votre empreinte, votre visage ou le verrouillage de l’écran au lieu d’un mot de passe.",
+    passkeyName: "Nom de la nouvelle clé d’accès",
+    addPasskey: "Ajouter une clé d’accès",
+    passkeyAdded: (name) => `Clé d’accès ajoutée : ${name}.`,
+    passkeyExists: "Cet appareil a déjà une clé d’accès pour votre compte.",
+    remove: "Supprimer",
+    removePasskey: (name) => `Supprimer la clé d’accès ${name}`,
+    removeMethodLead: "Vous ne pourrez plus vous connecter ainsi, et tous les autres navigateurs seront déconnectés.",
+    methodRemoved: (name) => `Supprimé : ${name}.`,
+    singleSignOn: "Authentification unique",
+    linkLead: (name) => `Associez votre compte à ${name} pour vous connecter avec ce service.`,
+    ownProvider: (name) => `Vous vous connectez avec ${name}.`,
+    link: (name) => `Associer ${name}`,
+    unlink: "Dissocier",
+    unlinkOf: (name) => `Dissocier ${name}`,
+    byProxy: "Le proxy de votre serveur gère votre connexion et votre déconnexion.",
   },
 
   settings: {
@@ -274,6 +309,7 @@ export const fr: Words = {
   },
 
   connection: {
+    noAccount: "Il n’y a pas de compte pour vous sur ce serveur. Demandez à l’administrateur.",
     offline: "Vous êtes hors ligne. Les modifications seront retentées.",
     unreachable: "Le serveur est injoignable. Nouvel essai…",
     busy: "Le serveur est occupé. Nouvel essai…",

@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Authenticator, type Ceremony } from "../../test/support/authenticator.ts";
+import { cookieOf, documentOf, elsewhere, JSONAPI, MINUTE, newUser, start } from "../../test/support/http-accounts.ts";
+
+type TestServer = Awaited<ReturnType<typeof start>>;
+const server = await start();
+const HOST = { Host: "localhost" };
+const SITE = { host: "localhost", origin: "http://localhost" };
+
+async function optionsOf({ call }: TestServer, purpose: "sign-in" | "registration", headers = {}) {
+  const answer = await call("GET", `/v1/passkey-options/${purpose}`, { headers: { ...HOST, ...headers } });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json.meta.options;
+}
+
+function addWith({ call }: TestServer, Cookie: string, passkey: unknown, label = "phone") {
+  const headers = { ...JSONAPI, ...HOST, Cookie };
+  return call("POST", "/v1/passkeys", { headers, body: documentOf("passkey", { label, passkey }) });
+}
+
+function signInWith({ call }: TestServer, passkey: unknown, headers: object = elsewhere()) {
+  return call("POST", "/v1/sessions", {
+    headers: { ...JSONAPI, ...HOST, ...headers },
+    body: documentOf("session", { passkey }),
+  });
+}
+
+/** Adds a passkey to the account with this session. */
+async function newPasskey(at: TestServer, Cookie: string) {
+  const authenticator = new Authenticator();
+  const { challenge, user } = await optionsOf(at, "registration", { Cookie });
+  authenticator.userHandle = user.id;
+  const answer = await addWith(at, Cookie, authenticator.create({ challenge, ...SITE }));
+  assert.equal(answer.status, 201, answer.text);
+  return { authenticator, id: String(answer.json.data.id) };
+}
+
+const challengeOf = async (at: TestServer) => String((await optionsOf(at, "sign-in")).challenge);
+const codeOf = ({ json }: { json: { errors: { code: string }[] } }) => json.errors[0]?.code;
+const failures = ({ log }: TestServer) => log().match(/"way":"passkey","msg":"failed sign-in"/g)?.length ?? 0;
+
+suite("passkeys", () => {
+  test("passkeys: several of one account → each signs in, and is listed without its key", async () => {
+    const { name, Cookie } = await newUser(server);
+    for (let count = 0; count < 2; count += 1) {
+      const { authenticator } = await newPasskey(server, Cookie);
+      const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+      assert.equal(answer.status, 201, answer.text);
+      const me = await server.call("GET", "/v1/me", { headers: { Cookie: cookieOf(answer) } });
+      assert.equal(me.json.data.attributes.name, name);
+    }
+    const list = await server.call("GET", "/v1/passkeys", { headers: { Cookie } });
+    assert.deepEqual(
+      list.json.data.map((each: { attributes: object }) => Object.entries(each.attributes)[0]),
+      Array(2).fill(["label", "phone"]),
+    );
+    const everything = await server.call("GET", "/v1/me/export", { headers: { Cookie } });
+    assert.equal(everything.json.data.filter(({ type }: { type: string }) => type === "passkey").length, 2);
+  });
+
+  test("passkeys: options → discoverable, verified by the user, without what exists", async () => {
+    const { Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    const creation = await optionsOf(server, "registration", { Cookie });
+    assert.deepEqual(creation.excludeCredentials, [{ type: "public-key", id: authenticator.id }]);
+    assert.deepEqual(creation.authenticatorSelection, {
+      residentKey: "required",
+      requireResidentKey: true,
+      userVerification: "required",
+    });
+    const request = await optionsOf(server, "sign-in");
+    assert.deepEqual([request.rpId, request.userVerification, request.allowCredentials], ["localhost", "required", []]);
+  });
+
+  test("passkeys: removed → no longer signs in, and other sessions end", async () => {
+    const { Cookie } = await newUser(server);
+    const { authenticator, id } = await newPasskey(server, Cookie);
+    const other = cookieOf(
+      await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE })),
+    );
+    assert.equal((await server.call("DELETE", `/v1/passkeys/${id}`, { headers: { Cookie } })).status, 204);
+    assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie: other } })).status, 401);
+    assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
+    const before = failures(server);
+    const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+    assert.deepEqual([answer.status, codeOf(answer), failures(server)], [401, "passkey-failed", before + 1]);
+  });
+
+  test("passkeys: response used twice → refused the second time, also to create one", async () => {
+    const { Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
+    assert.equal((await signInWith(server, response)).status, 201);
+    assert.equal(codeOf(await signInWith(server, response)), "passkey-failed");
+    const created = new Authenticator();
+    const { challenge } = await optionsOf(server, "registration", { Cookie });
+    const creation = created.create({ challenge, ...SITE });
+    const { json } = await addWith(server, Cookie, creation);
+    assert.equal((await server.call("DELETE", json.data.links.self, { headers: { Cookie } })).status, 204);
+    assert.equal(codeOf(await addWith(server, Cookie, creation)), "invalid-passkey");
+  });
+
+  test("passkeys: two requests with the same response at once → one session", async () => {
+    const { Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
+    const answers = await Promise.all([signInWith(server, response), signInWith(server, response)]);
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 401]);
+  });
+
+  test("passkeys: counter that does not rise → refused, as of a copy", async () => {
+    const { Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    for (const [counter, status] of [
+      [5, 201],
+      [5, 401],
+      [4, 401],
+      [0, 401],
+      [6, 201],
+    ] as const) {
+      authenticator.counter = counter;
+      const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+      assert.equal(answer.status, status, `counter ${counter}`);
+    }
+  });
+
+  const CHANGES: readonly (readonly [string, Partial<Ceremony>])[] = [
+    ["for another site", { host: "evil.example", origin: "http://evil.example" }],
+    ["from another origin", { origin: "http://evil.example" }],
+    ["from another port", { origin: "http://localhost:8081" }],
+    ["for a parent domain", { host: "host" }],
+    ["of another type", { type: "webauthn.other" }],
+    ["without verification of the user", { isVerified: false }],
+    ["with a challenge of its own", { challenge: "AAAA" }],
+    ["with an empty challenge", { challenge: "" }],
+  ];
+  for (const [what, changes] of CHANGES) {
+    test(`passkeys: response ${what} → refused`, async () => {
+      const { Cookie } = await newUser(server);
+      const { authenticator } = await newPasskey(server, Cookie);
+      const ceremony = { challenge: await challengeOf(server), ...SITE };
+      assert.equal(codeOf(await signInWith(server, authenticator.use({ ...ceremony, ...changes }))), "passkey-failed");
+      const { challenge } = await optionsOf(server, "registration", { Cookie });
+      const created = new Authenticator().create({ challenge, ...SITE, ...changes });
+      assert.equal(codeOf(await addWith(server, Cookie, created)), "invalid-passkey");
+      // The challenge was not used up.
+      assert.equal((await signInWith(server, authenticator.use(ceremony))).status, 201);
+    });
+  }
+
+  test("passkeys: challenge for another purpose, user or server → refused", async () => {
+    const [ann, bob] = [await newUser(server), await newUser(server)];
+    const { authenticator } = await newPasskey(server, ann.Cookie);
+    const ofAnn = (await optionsOf(server, "registration", { Cookie: ann.Cookie })).challenge;
+    const foreign = await challengeOf(await start());
+    for (const challenge of [ofAnn, foreign])
+      assert.equal(codeOf(await signInWith(server, authenticator.use({ challenge, ...SITE }))), "passkey-failed");
+    for (const challenge of [ofAnn, await challengeOf(server)]) {
+      const created = new Authenticator().create({ challenge, ...SITE });
+      assert.equal(codeOf(await addWith(server, bob.Cookie, created)), "invalid-passkey");
+    }
+  });
+
+  test("passkeys: passkey of another account → cannot be added, and the user handle must be right", async () => {
+    const [ann, bob] = [await newUser(server), await newUser(server)];
+    const { authenticator } = await newPasskey(server, ann.Cookie);
+    const { challenge, user } = await optionsOf(server, "registration", { Cookie: bob.Cookie });
+    assert.equal(
+      codeOf(await addWith(server, bob.Cookie, authenticator.create({ challenge, ...SITE }))),
+      "invalid-passkey",
+    );
+    for (const handle of [user.id, "", "AAAA"]) {
+      authenticator.userHandle = handle;
+      const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
+      assert.equal(codeOf(await signInWith(server, response)), "passkey-failed");
+    }
+  });
+
+  test("passkeys: after five minutes → refused; sign-in more than ten minutes ago → none can be added", async () => {
+    const late = await start();
+    const { Cookie } = await newUser(late);
+    const { authenticator } = await newPasskey(late, Cookie);
+    const response = authenticator.use({ challenge: await challengeOf(late), ...SITE });
+    const { challenge } = await optionsOf(late, "registration", { Cookie });
+    late.wait(5 * MINUTE);
+    assert.equal(codeOf(await signInWith(late, response)), "passkey-failed");
+    assert.equal(
+      codeOf(await addWith(late, Cookie, new Authenticator().create({ challenge, ...SITE }))),
+      "invalid-passkey",
+    );
+    late.wait(6 * MINUTE);
+    const headers = { ...HOST, Cookie };
+    assert.equal(
+      codeOf(await late.call("GET", "/v1/passkey-options/registration", { headers })),
+      "recent-sign-in-required",
+    );
+    const answer = await addWith(late, Cookie, new Authenticator().create({ challenge, ...SITE }));
+    assert.equal(codeOf(answer), "recent-sign-in-required");
+  });
+
+  test("passkeys: attestation with certificates → refused, without a request to the hosts they name", async () => {
+    const { Cookie } = await newUser(server);
+    for (const fmt of ["packed", "fido-u2f", "tpm", "apple", "android-key"]) {
+      const { challenge } = await optionsOf(server, "registration", { Cookie });
+      const statement = [0xa1, 0x63, ...Buffer.from("x5c"), 0x81, 0x41, 0x30];
+      const created = new Authenticator().create({ challenge, ...SITE }, { fmt, statement });
+      assert.equal(codeOf(await addWith(server, Cookie, created)), "invalid-passkey", fmt);
+    }
+  });
+
+  test("passkeys: anything that is not a response → a clear error", async () => {
+    const { Cookie } = await newUser(server);
+    const nested = "\u0081".repeat(10_000);
+    const cbor = Buffer.from(nested, "latin1").toString("base64url");
+    for (const passkey of [
+      {},
+      { id: 5 },
+      { id: "x".repeat(5_000) },
+      { id: "AA", rawId: "AA", type: "public-key", response: null },
+      { id: "AA", rawId: "AA", type: "public-key", response: { clientDataJSON: "e30", attestationObject: cbor } },
+      { id: "AA", rawId: "AA", type: "public-key", response: { clientDataJSON: "", attestationObject: "o2" } },
+    ]) {
+      assert.equal(codeOf(await signInWith(server, passkey)), "passkey-failed", JSON.stringify(passkey).slice(0, 80));
+      assert.equal(codeOf(await addWith(server, Cookie, passkey)), "invalid-passkey");
+    }
+    for (const passkey of ["x", null, 5, []]) {
+      assert.equal(codeOf(await signInWith(server, passkey)), "invalid-attribute", String(passkey));
+      assert.equal(codeOf(await addWith(server, Cookie, passkey)), "invalid-attribute");
+    }
+    assert.equal(codeOf(await addWith(server, Cookie, undefined)), "attribute-missing");
+    assert.equal(codeOf(await addWith(server, Cookie, {}, "")), "invalid-label");
+  });
+
+  test("passkeys: more than 20 → refused", async () => {
+    const { Cookie } = await newUser(server);
+    for (let count = 0; count < 20; count += 1) await newPasskey(server, Cookie);
+    const { challenge } = await optionsOf(server, "registration", { Cookie });
+    const answer = await addWith(server, Cookie, new Authenticator().create({ challenge, ...SITE }));
+    assert.deepEqual([codeOf(answer), answer.json.errors[0].meta.max], ["too-many-passkeys", 20]);
+  });
+
+  test("passkeys: too many attempts from one network → 429", async () => {
+    const network = elsewhere();
+    const statuses = [];
+    for (let count = 0; count < 101; count += 1)
+      statuses.push((await signInWith(server, { id: "AA" }, network)).status);
+    assert.deepEqual([statuses[0], statuses.at(-1)], [401, 429]);
+  });
+
+  test("passkeys: behind a proxy → the public host and only the scheme that the proxy reports", async () => {
+    const { Cookie } = await newUser(server);
+    const proxied = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "pods.example" };
+    const secure = { Cookie: Cookie.replace("earmark=", "__Host-earmark=") };
+    const authenticator = new Authenticator();
+    const { rp, challenge, user } = await optionsOf(server, "registration", { ...proxied, ...secure });
+    assert.equal(rp.id, "pods.example");
+    authenticator.userHandle = user.id;
+    const created = authenticator.create({ challenge, host: "pods.example", origin: "https://pods.example" });
+    const body = documentOf("passkey", { label: "phone", passkey: created });
+    const headers = { ...JSONAPI, ...HOST, ...proxied };
+    const answer = await server.call("POST", "/v1/passkeys", { headers: { ...headers, ...secure }, body });
+    assert.equal(answer.status, 201, answer.text);
+    for (const [scheme, status] of [
+      ["http", 401],
+      ["https", 201],
+    ] as const) {
+      const response = authenticator.use({
+        challenge: await challengeOf(server),
+        host: "pods.example",
+        origin: `${scheme}://pods.example`,
+      });
+      assert.equal((await signInWith(server, response, { ...proxied, ...elsewhere() })).status, status, scheme);
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import { useState } from "preact/hooks";
+import { isolate } from "./control-characters.ts";
+import { explainCode, explainError } from "./errors.ts";
+import { canUsePasskeys, usePasskey } from "./passkeys.ts";
+import { anonymousClient, finishSignIn, providerName } from "./server.ts";
+import { leaveFor, signInFailure } from "./sign-in-return.ts";
+import { useWords } from "./words/index.ts";
+
+/** Ways to sign in without a password. */
+export function OtherWays() {
+  const { account, errors } = useWords();
+  const [isBusy, setBusy] = useState(false);
+  const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
+  const [error, setError] = useState<string | undefined>(failed);
+  const attempt = (signIn: () => Promise<unknown>) => async () => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await signIn();
+    } catch (cause) {
+      setError(explainError(cause));
+    }
+    setBusy(false);
+  };
+  const signInWithPasskey = async () => {
+    const passkey = await usePasskey(await anonymousClient.passkeyOptions("sign-in"));
+    if (typeof passkey === "string") return setError(account.passkeyCancelled);
+    await anonymousClient.signIn({ passkey });
+    await finishSignIn();
+  };
+  const signInAtProvider = async () => leaveFor(await anonymousClient.startLogin("sign-in"));
+  if (!canUsePasskeys && providerName === "" && error === undefined) return null;
+  return (
+    <div class="stack">
+      {error !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{error}</p>
+        </div>
+      )}
+      <p class="buttons">
+        {providerName !== "" && (
+          <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInAtProvider)}>
+            {account.signInWith(isolate(providerName))}
+          </button>
+        )}
+        {canUsePasskeys && (
+          <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInWithPasskey)}>
+            {account.usePasskey}
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+import { useEffect, useState } from "preact/hooks";
+import { type Access, EarmarkError } from "../../client/src/index.ts";
+import { Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { explainCode, explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { canUsePasskeys, createPasskey } from "./passkeys.ts";
+import { anonymousClient, client, noRetryClient, providerName } from "./server.ts";
+import { leaveFor, signInFailure } from "./sign-in-return.ts";
+import { formatDay, useWords } from "./words/index.ts";
+
+/** Passkeys of the account. Where the browser cannot create any, only those that exist are shown. */
+export function Passkeys({ browser }: { browser: string }) {
+  const { account } = useWords();
+  const [passkeys, load] = useAccess(() => client.passkeys());
+  const [name, setName] = useState(browser);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(undefined);
+  if (!canUsePasskeys && !passkeys?.length) return null;
+
+  const add = async (event: Event) => {
+    event.preventDefault();
+    const label = name.trim();
+    if (isBusy || label === "") return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const passkey = await createPasskey(await noRetryClient.passkeyOptions("registration"));
+      if (passkey === "exists") setError(account.passkeyExists);
+      else if (passkey === "cancelled") setError(account.passkeyCancelled);
+      else {
+        await noRetryClient.addPasskey({ label, passkey });
+        showNotice(account.passkeyAdded(isolate(label)));
+        await load();
+      }
+    } catch (cause) {
+      setError(cause);
+    }
+    setBusy(false);
+  };
+
+  return (
+    <section class="stack" aria-labelledby="passkeys">
+      <h2 id="passkeys">{account.passkeys}</h2>
+      <p class="muted">{account.passkeysLead}</p>
+      <AccessList all={passkeys} action={account.remove} describe={account.removePasskey} onRemoved={load} />
+      {canUsePasskeys && (
+        <form class="panel stack" onSubmit={add}>
+          <Problem error={error} />
+          <Field
+            label={account.passkeyName}
+            value={name}
+            required
+            maxLength={100}
+            autocomplete="off"
+            onInput={({ currentTarget }) => setName(currentTarget.value)}
+          />
+          <p class="buttons">
+            <button type="submit" class="button primary" aria-disabled={isBusy}>
+              {account.addPasskey}
+            </button>
+          </p>
+        </form>
+      )}
+    </section>
+  );
+}
+
+/** Users of the identity provider that are linked to the account. */
+export function SingleSignOn({ issuer }: { issuer: string | null }) {
+  const { account, errors } = useWords();
+  const [identities, load] = useAccess(() => client.identities());
+  const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
+  const [error, setError] = useState<unknown>(failed);
+  if (providerName === "" && !identities?.length) return null;
+  const name = isolate(providerName);
+
+  const link = async () => {
+    setError(undefined);
+    try {
+      leaveFor(await noRetryClient.startLogin("link"));
+    } catch (cause) {
+      setError(cause);
+    }
+  };
+
+  return (
+    <section class="stack" aria-labelledby="single-sign-on">
+      <h2 id="single-sign-on">{account.singleSignOn}</h2>
+      <Problem error={error} />
+      {providerName !== "" && (
+        <p class="muted">{issuer === null ? account.linkLead(name) : account.ownProvider(name)}</p>
+      )}
+      <AccessList all={identities} action={account.unlink} describe={account.unlinkOf} onRemoved={load} />
+      {providerName !== "" && issuer === null && (
+        <p class="buttons">
+          <button type="button" class="button" onClick={() => void link()}>
+            {account.link(name)}
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** The list, and a function that loads it again. */
+function useAccess(read: () => Promise<readonly Access[]>) {
+  const [all, setAll] = useState<readonly Access[] | undefined>(undefined);
+  const load = async () => {
+    try {
+      setAll(await read());
+    } catch (error) {
+      showNotice(explainError(error));
+    }
+  };
+  useEffect(() => void load(), []);
+  useRestoreFocus(all);
+  return [all, load] as const;
+}
+
+interface AccessListProps {
+  readonly all: readonly Access[] | undefined;
+  readonly action: string;
+  readonly describe: (label: string) => string;
+  readonly onRemoved: () => Promise<void>;
+}
+
+function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
+  const { account, apps, cancel } = useWords();
+  const [removed, setRemoved] = useState<Access | undefined>(undefined);
+  const remove = async (access: Access) => {
+    setRemoved(undefined);
+    try {
+      await noRetryClient.revoke(access);
+      showNotice(account.methodRemoved(isolate(access.label)));
+    } catch (error) {
+      showNotice(explainError(error));
+    }
+    await onRemoved();
+  };
+  return (
+    <>
+      {all !== undefined && all.length > 0 && (
+        <ul class="cards">
+          {all.map((access) => (
+            <li key={access.id}>
+              <div class="details">
+                <strong class="truncate">
+                  <bdi>{revealControlCharacters(access.label)}</bdi>
+                </strong>
+                <span class="muted">
+                  {[
+                    account.since(formatDay(access.createdAt)),
+                    access.lastUsedAt ? apps.used(formatDay(access.lastUsedAt)) : apps.neverUsed,
+                  ].join(" · ")}
+                </span>
+              </div>
+              <button
+                type="button"
+                class="button danger"
+                aria-label={describe(isolate(access.label))}
+                onClick={() => setRemoved(access)}
+              >
+                {action}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {removed && (
+        <Dialog title={describe(isolate(removed.label))} onClose={() => setRemoved(undefined)}>
+          <p>{account.removeMethodLead}</p>
+          <p class="buttons">
+            <button type="button" class="button danger" onClick={() => void remove(removed)}>
+              {action}
+            </button>
+            <button type="button" class="button" onClick={() => setRemoved(undefined)}>
+              {cancel}
+            </button>
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** An error of a request, or a text. If the sign-in is too old, the user can sign in again. */
+export function Problem({ error }: { error: unknown }) {
+  const { account } = useWords();
+  if (error === undefined) return null;
+  const isOld = error instanceof EarmarkError && error.code === "recent-sign-in-required";
+  return (
+    <div class="message danger" role="alert">
+      <p>{typeof error === "string" ? error : explainError(error)}</p>
+      {isOld && (
+        <button type="button" class="button" onClick={() => void signInAgain()}>
+          {account.signIn}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Ends the session. The page then asks for a new one and returns to this view. */
+async function signInAgain(): Promise<void> {
+  try {
+    await anonymousClient.signOut();
+    location.reload();
+  } catch (error) {
+    showNotice(explainError(error));
+  }
+}
