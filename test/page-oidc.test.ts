@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { isolate } from "../web/src/control-characters.ts";
+import { en } from "../web/src/words/en.ts";
+import { signUp } from "./support/accounts.ts";
+import { CLIENT, listenForProvider } from "./support/oidc-provider.ts";
+import { assertNoOverflow, button, dialog, fill, heading, PASSWORD, showView, visit } from "./support/page-accounts.ts";
+import { startServer } from "./support/server.ts";
+
+const { account, errors, list } = en;
+const NAME = "Club <&\"'>";
+const provider = await listenForProvider();
+const settings = {
+  EARMARK_ACCOUNTS: "true",
+  EARMARK_SIGN_UP: "true",
+  EARMARK_OIDC_ISSUER: provider.url,
+  EARMARK_OIDC_CLIENT_ID: CLIENT.id,
+  EARMARK_OIDC_CLIENT_SECRET: CLIENT.secret,
+  EARMARK_OIDC_NAME: NAME,
+};
+const server = await startServer(settings);
+const open = await startServer({ ...settings, EARMARK_OIDC_SIGN_UP: "true", EARMARK_BASE_PATH: "/pods" });
+await provider.configure([`${server.url}/oidc/callback`, `${open.url}/pods/oidc/callback`]);
+
+/** The provider's own pages load fonts from elsewhere, and requests of the page are aborted when it is left. */
+const FOREIGN = [/^other-host: /, /^failed: /, /^console: /, /^policy: /, /^response: (401|404) GET /];
+const signInWith = (page: Page) => button(page, account.signInWith(isolate(NAME)));
+
+/** Signs in at the provider, whose pages have two forms. */
+async function logIn(page: Page, login: string): Promise<void> {
+  await page.waitForURL(`${provider.url}/interaction/**`);
+  await page.locator("input[name=login]").fill(login);
+  await page.locator("input[name=password]").fill("any");
+  await page.locator("button[type=submit]").click();
+  await page.getByRole("heading", { name: "Authorize" }).waitFor();
+  await page.locator("button[type=submit]").click();
+}
+
+describe("OpenID Connect on the page", () => {
+  test("provider: new user, sign-up on, base path → signed in; signed out → the sign-in page", async () => {
+    const { page, allow, finish } = await visit({ server: open, path: "/pods/" });
+    allow(...FOREIGN);
+    await signInWith(page).click();
+    await logIn(page, "alice");
+    await heading(page, list.emptyTitle).waitFor();
+    assert.equal(page.url(), `${open.url}/pods/`);
+    await showView(page, "account");
+    await page.getByText(account.ownProvider(isolate(NAME))).waitFor();
+    assert.equal(await page.getByLabel(account.current).count(), 0, "there is no password to change");
+    await button(page, account.signOut).first().click();
+    await signInWith(page).waitFor();
+    await finish();
+  });
+
+  test("provider: account linked, used to sign in, unlinked → the page at every step", async () => {
+    const ann = await signUp(server.port, "ann", PASSWORD);
+    const { page, allow, finish } = await visit({ server, as: ann });
+    allow(...FOREIGN);
+    await showView(page, "account");
+    await button(page, account.link(isolate(NAME))).click();
+    await logIn(page, "ann-at-club");
+    // The page returns to the view from which it left.
+    await page.getByText("ann-at-club", { exact: true }).waitFor();
+    assert.equal(page.url(), `${server.url}/#account`);
+    await assertNoOverflow(page);
+    await button(page, account.signOut).first().click();
+    await signInWith(page).click();
+    await page.getByRole("navigation").waitFor();
+    await showView(page, "account");
+    await page.getByText("ann", { exact: true }).waitFor();
+    await button(page, account.unlinkOf(isolate("ann-at-club"))).click();
+    await button(dialog(page), account.unlink).click();
+    await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
+    await button(page, account.signOut).first().click();
+    await signInWith(page).click();
+    await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
+    assert.equal(page.url(), `${server.url}/`, "without the error in the URL");
+    // The password still works.
+    await fill(page, { name: "ann", password: PASSWORD });
+    await button(page, account.signIn).click();
+    await page.getByRole("navigation").waitFor();
+    await finish();
+  });
+
+  test("provider: cancelled there → said so, and another attempt is possible", async () => {
+    const { page, allow, finish } = await visit({ server });
+    allow(...FOREIGN);
+    await signInWith(page).click();
+    await page.waitForURL(`${provider.url}/interaction/**`);
+    await page.getByRole("link", { name: /cancel/i }).click();
+    await page.getByRole("alert").getByText(errors["oidc-denied"]).waitFor();
+    await signInWith(page).click();
+    await logIn(page, "stranger");
+    await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
+    await finish();
+  });
+
+  test("provider: code of an error in a link → a fixed text, never one of the link", async () => {
+    for (const [fragment, text] of [
+      ["#sign-in-failed=oidc-denied", errors["oidc-denied"]],
+      ["#sign-in-failed=constructor", errors["oidc-failed"]],
+    ] as const) {
+      const { page, finish } = await visit({ server, path: `/${fragment}` });
+      await page.getByRole("alert").getByText(text).waitFor();
+      await finish();
+    }
+    const { page, finish } = await visit({ server, path: "/#sign-in-failed=<b>Call%20me</b>" });
+    await signInWith(page).waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await finish();
+  });
+
+  test("provider: down → said so on the page", async () => {
+    const down = await startServer({ ...settings, EARMARK_OIDC_ISSUER: "http://127.0.0.1:1" });
+    const { page, allow, finish } = await visit({ server: down });
+    allow(/^response: 503 POST /, /^console: /);
+    await signInWith(page).click();
+    await page.getByRole("alert").getByText(errors["identity-provider-unavailable"]).waitFor();
+    await finish();
+  });
+});
