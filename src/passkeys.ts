@@ -87,7 +87,7 @@ export class Passkeys {
     const { user } = caller;
     const challenge = this.#expectChallenge(String(user), at);
     const created = await verifyCreation(response, site, challenge.check);
-    if (created === undefined || !(await challenge.use(user))) return { refused: "invalid-passkey" };
+    if (created === undefined || !(await challenge.use(caller))) return { refused: "invalid-passkey" };
     const label = writeStored({ name, ...created });
     const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
     const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at, { atMost: MAX_PASSKEYS });
@@ -107,7 +107,8 @@ export class Passkeys {
     const stored = readStored(found.label);
     const challenge = this.#expectChallenge("", at);
     const counter = await verifyUse(response, stored, user, site, challenge.check);
-    if (counter === undefined || !(await challenge.use(user))) return { refused: "invalid-passkey" };
+    if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
+      return { refused: "invalid-passkey" };
     if (counter !== stored.counter) {
       const isCounted = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
       if (!isCounted) return { refused: "invalid-passkey" };
@@ -140,14 +141,13 @@ export class Passkeys {
         return ticket?.subject === subject;
       },
       /** False if the challenge was used before. */
-      use: async (user: UserId): Promise<boolean> => {
+      use: async (caller: Caller): Promise<boolean> => {
         if (ticket === undefined) return false;
         const { random, expiresAt } = ticket;
+        const { user } = caller;
         const used = { kind: "used-challenge", user, scope: "read", label: "", expiresAt } as const;
         const hash = hashSecret(`challenge ${random}`);
-        return !isRefused(
-          await this.#accounts.addCredential(asUser(user), used, hash, at, { atMost: MAX_USED_CHALLENGES }),
-        );
+        return !isRefused(await this.#accounts.addCredential(caller, used, hash, at, { atMost: MAX_USED_CHALLENGES }));
       },
     };
   }

@@ -26,6 +26,7 @@ import {
 } from "./support/access.ts";
 import { document, fromElsewhere, holdBack, writeRequest } from "./support/accounts.ts";
 import { addTo } from "./support/lists.ts";
+import { createPasskey } from "./support/passkeys.ts";
 import { run } from "./support/process.ts";
 import { PLAIN } from "./support/server.ts";
 
@@ -43,6 +44,9 @@ interface Person {
   /** What the request comes with, and a session from which it is revoked. */
   readonly token: { readonly id: string; readonly headers: Headers };
   readonly session: { readonly id: string; readonly headers: Headers };
+  /** Other ways to sign in, with which the session may have been opened. */
+  readonly passkey: { readonly id: string };
+  readonly identity: { readonly id: string };
   readonly other: Headers;
 }
 
@@ -56,12 +60,14 @@ async function newPerson(): Promise<Person> {
   assert.ok(typeof user === "number");
   const open = async (kind: Credential["kind"]) => {
     const secret = `${kind === "token" ? "emk_" : ""}${randomUUID()}`;
-    const credential = { id: randomUUID(), kind, user, scope: "write", label: "", createdAt: clock.now } as const;
+    const label = kind === "passkey" ? JSON.stringify(["phone", "AA", "AA", 0]) : "";
+    const credential = { id: randomUUID(), kind, user, scope: "write", label, createdAt: clock.now } as const;
     const added = { ...credential, usedAt: clock.now, expiresAt: undefined };
     await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret), atMost: 9 });
     return { id: credential.id, headers: kind === "token" ? bearer(secret) : cookie(secret) };
   };
-  const person = { user, name, token: await open("token"), session: await open("session") };
+  const methods = { passkey: await open("passkey"), identity: await open("identity") };
+  const person = { user, name, token: await open("token"), session: await open("session"), ...methods };
   return { ...person, other: (await open("session")).headers };
 }
 
@@ -73,6 +79,9 @@ async function everythingOf({ user }: Person) {
     devices: await store.apps.devices(user),
     tokens: await store.accounts.listCredentials(user, "token"),
     sessions: await store.accounts.listCredentials(user, "session"),
+    passkeys: await store.accounts.listCredentials(user, "passkey"),
+    challenges: await store.accounts.listCredentials(user, "used-challenge"),
+    identities: await store.accounts.listCredentials(user, "identity"),
   };
 }
 
@@ -102,6 +111,14 @@ const ENDS: Readonly<Record<string, { readonly of: readonly ("token" | "session"
         document("account", { current_password: PASSWORD, password: NEW_PASSWORD }),
       ),
   },
+  "a passkey is removed": {
+    of: ["session"],
+    end: (who) => expect(204, "DELETE", `/v1/passkeys/${who.passkey.id}`, who.other),
+  },
+  "an identity is unlinked": {
+    of: ["session"],
+    end: (who) => expect(204, "DELETE", `/v1/identities/${who.identity.id}`, who.other),
+  },
   "the account is deleted": {
     of: ["token", "session"],
     end: (who) => expect(204, "DELETE", "/v1/me", who.other),
@@ -123,13 +140,17 @@ const COMMANDS: typeof ENDS = {
 
 async function requestOf(who: Person, url: string, method: string, way: Way, headers: Headers): Promise<string> {
   const own = async () => {
-    const [target] = await store.accounts.listCredentials(who.user, url.includes("tokens") ? "token" : "session");
+    const [, kind = "session"] = /(token|passkey|identit)/.exec(url) ?? [];
+    const kinds = { token: "token", passkey: "passkey", identit: "identity", session: "session" } as const;
+    const [target] = await store.accounts.listCredentials(who.user, kinds[kind as keyof typeof kinds]);
     return target?.id ?? "";
   };
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
   const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
-  const body = way.body?.({ ...who, password: PASSWORD } as unknown as Parameters<NonNullable<Way["body"]>>[0], path);
+  const newPasskey = () => createPasskey(port, who.session.headers);
+  const person = { ...who, password: PASSWORD, newPasskey } as unknown as Parameters<NonNullable<Way["body"]>>[0];
+  const body = await way.body?.(person, path);
   return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
 

@@ -19,9 +19,15 @@ import {
 } from "./support/access.ts";
 import { AccessMatrix } from "./support/access-matrix.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
+import { DISCOVERY, json, startIssuer } from "./support/oidc-issuer.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
-const clocked = await startWithAccounts();
+const issuer = await startIssuer();
+issuer.responses[DISCOVERY] = (response) => {
+  response.setHeader("content-type", "application/json");
+  json({ issuer: issuer.url, authorization_endpoint: `${issuer.url}/auth` })(response);
+};
+const clocked = await startWithAccounts({ EARMARK_OIDC_ISSUER: issuer.url, EARMARK_OIDC_CLIENT_ID: "earmark" });
 const { server, clock } = clocked;
 const { port } = server;
 const accounts = new Accounts(server.store.accounts, { signUp: false });
@@ -202,6 +208,14 @@ test("access: server without accounts → no account routes, every request is th
     "/v1/sessions/:id",
     "/v1/tokens",
     "/v1/tokens/:id",
+    "/v1/passkeys",
+    "/v1/passkeys/:id",
+    "/v1/passkey-options/sign-in",
+    "/v1/passkey-options/registration",
+    "/v1/identities",
+    "/v1/identities/:id",
+    "/v1/oidc-logins",
+    "/oidc/callback",
     "/v1/app-logins/:token",
     "/join",
   ]);
@@ -212,7 +226,7 @@ test("access: server without accounts → no account routes, every request is th
   for (const url of missing) {
     for (const [method, way] of Object.entries(WAYS[url] ?? {})) {
       const path = url.replace(/:(id|token)/, newId());
-      const body = way.body?.(matrix.personOf("ann"), path);
+      const body = await way.body?.(matrix.personOf("ann"), path);
       const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
       assert.equal(answer.status, 404, `${method} ${path}`);
       assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");

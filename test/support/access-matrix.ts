@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { Accounts, isRefused } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
+import { linkIdentity } from "../../src/identities.ts";
+import { asUser } from "../../src/subscriptions.ts";
 import {
   type Answer,
   bearer,
@@ -14,6 +16,7 @@ import {
   feedOf,
   type Headers,
   headersFor,
+  IDENTITY,
   isWithout,
   LATE,
   MALFORMED,
@@ -23,6 +26,7 @@ import {
   NOBODY,
   type Owner,
   one,
+  PASSKEY,
   type Person,
   SESSION,
   sendTo,
@@ -31,6 +35,7 @@ import {
   wayOf,
 } from "./access.ts";
 import { fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
+import { createPasskey } from "./passkeys.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
 interface Place {
@@ -49,6 +54,7 @@ export class AccessMatrix {
   readonly invitation: string;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
+  readonly #accounts: Accounts;
   readonly #signatures: AppSignatures;
   readonly #gone: { readonly cookie: string; readonly token: string };
   readonly #people = new Map<string, Person>();
@@ -62,8 +68,7 @@ export class AccessMatrix {
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
-    const signatures = new AppSignatures(accounts);
-    const matrix = new AccessMatrix(port, clock, signatures, names, invitation.secret, { cookie: gone.cookie, token });
+    const matrix = new AccessMatrix(port, clock, accounts, names, invitation.secret, { cookie: gone.cookie, token });
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -71,14 +76,15 @@ export class AccessMatrix {
   private constructor(
     port: number,
     clock: Clocked["clock"],
-    signatures: AppSignatures,
+    accounts: Accounts,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
   ) {
     this.#port = port;
     this.#clock = clock;
-    this.#signatures = signatures;
+    this.#accounts = accounts;
+    this.#signatures = new AppSignatures(accounts);
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -121,9 +127,10 @@ export class AccessMatrix {
       readToken: read.token,
       ended: { revoked: revoked.token, expired: expired.token, signedOut: signedOut.session, idle: early.session },
       items: new Map(),
+      newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
     };
     this.#people.set(name, person);
-    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN]) await this.makeItem(person, url);
+    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY]) await this.makeItem(person, url);
     await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
   }
@@ -148,11 +155,26 @@ export class AccessMatrix {
     const mark = markOf(who.name);
     if (url === SESSION) return (await signIn(this.#port, who, { "User-Agent": mark, ...fromElsewhere() })).id;
     if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
+    if (url === IDENTITY) return this.#linkIdentity(who);
+    if (url === PASSKEY) {
+      const body = await wayOf("/v1/passkeys", "POST").body?.(who, url);
+      const headers = { Cookie: who.cookie, "Content-Type": PLAIN };
+      return JSON.parse(bodyOf(await this.send("POST", "/v1/passkeys", headers, body))).data.id;
+    }
     const id = newId();
     const body = one("subscription", { id, attributes: { feed_url: feedOf(who.name) } });
     const headers = { ...bearer(who.writeToken), "Content-Type": PLAIN };
     assert.equal((await this.send("POST", "/v1/subscriptions", headers, body)).status, 201);
     return id;
+  }
+
+  async #linkIdentity({ name }: Person): Promise<string> {
+    const account = await this.#accounts.findByName(name);
+    assert.ok(account);
+    const identity = { issuer: "https://id.example", subject: newId() };
+    const linked = await linkIdentity(this.#accounts, asUser(account.user), identity, markOf(name), this.#clock.now);
+    assert.ok(!isRefused(linked));
+    return linked.id;
   }
 
   /** The last use of a credential is recorded in the background. Waits for that, so that it cannot change later. */
@@ -263,7 +285,7 @@ export class AccessMatrix {
     const way = wayOf(url, method);
     const who = this.personOf(credential.holder ?? actor);
     const headers = { ...headersFor(url, way, who), ...credential.headers };
-    const answer = await this.send(method, path, headers, way.body?.(who, path));
+    const answer = await this.send(method, path, headers, await way.body?.(who, path));
     const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
     this.requests += 1;
     assert.equal(answer.status, expectedStatus(way, credential, owner), what);

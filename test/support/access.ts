@@ -62,6 +62,8 @@ export interface Person extends SignedIn {
   readonly ended: Readonly<Record<"revoked" | "expired" | "signedOut" | "idle", string>>;
   /** The id of one item of this person for every path with an id. */
   readonly items: Map<string, string>;
+  /** What a browser returns for a new passkey. */
+  readonly newPasskey: () => Promise<object>;
 }
 
 /** Contained in everything that belongs to this person, and in nothing else. */
@@ -69,6 +71,8 @@ export const markOf = (name: string) => `of-${name}`;
 export const feedOf = (name: string) => `https://feeds.example/${markOf(name)}/${newId()}`;
 export const SESSION = "/v1/sessions/:id";
 export const TOKEN = "/v1/tokens/:id";
+export const PASSKEY = "/v1/passkeys/:id";
+export const IDENTITY = "/v1/identities/:id";
 
 export interface Credential {
   readonly name: string;
@@ -96,7 +100,7 @@ export interface Way {
   /** The status of success. */
   readonly status: number;
   /** Creates a valid body, a different one for each request. */
-  readonly body?: (who: Person, path: string) => string;
+  readonly body?: (who: Person, path: string) => string | Promise<string>;
   /** Its Content-Type, if it differs from that of the response. */
   readonly type?: string;
   /** Creates again what the request removed. */
@@ -106,6 +110,11 @@ export interface Way {
 export const one = (type: string, rest: object) => JSON.stringify({ data: { type, ...rest } });
 const again = (matrix: Restorer, who: Person) => matrix.makeAgain(who);
 const replace = (url: string) => (matrix: Restorer, who: Person) => matrix.makeItem(who, url);
+/** Removing a way to sign in also ends other sessions. */
+const replaceWithSession = (url: string) => async (matrix: Restorer, who: Person) => {
+  await matrix.makeItem(who, url);
+  await matrix.makeItem(who, SESSION);
+};
 const page: Way = { access: "open", status: 200 };
 
 /** Every route with its access class and a valid request. */
@@ -191,6 +200,27 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     GET: { access: "account", status: 200 },
     DELETE: { access: "account", status: 204, restore: replace("/v1/tokens/:id") },
   },
+  "/v1/passkeys": {
+    GET: { access: "account", status: 200 },
+    POST: {
+      access: "account",
+      status: 201,
+      body: async ({ name, newPasskey }) => document("passkey", { label: markOf(name), passkey: await newPasskey() }),
+    },
+  },
+  "/v1/passkeys/:id": {
+    GET: { access: "account", status: 200 },
+    DELETE: { access: "account", status: 204, restore: replaceWithSession(PASSKEY) },
+  },
+  "/v1/passkey-options/sign-in": { GET: { access: "open", status: 200 } },
+  "/v1/passkey-options/registration": { GET: { access: "account", status: 200 } },
+  "/v1/identities": { GET: { access: "account", status: 200 }, POST: { access: "account", status: 200 } },
+  "/v1/identities/:id": {
+    GET: { access: "account", status: 200 },
+    DELETE: { access: "account", status: 204, restore: replaceWithSession(IDENTITY) },
+  },
+  "/v1/oidc-logins": { POST: { access: "open", status: 200 } },
+  "/oidc/callback": { GET: { access: "open", status: 303 } },
   "/v1/app-logins/:token": {
     GET: { access: "account", status: 200 },
     POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
