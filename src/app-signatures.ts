@@ -19,7 +19,7 @@ interface SigningKey {
 }
 
 /**
- * Signs what the server gives to apps instead of storing it. Every process has a key pair of its own and stores the public
+ * Signs what the server gives to apps and browsers instead of storing it. Every process has a key pair of its own and stores the public
  * key, so that any process can verify a signature, even after a restart, while nobody can forge one with the content of the
  * database or a backup.
  */

@@ -96,6 +96,8 @@ export async function restore(
 }
 
 const KINDS = ["token", "session", "invitation"] as const;
+/** Named only if there are any. */
+const RARE_KINDS = { passkey: "passkey", identity: "identity link" } as const;
 
 /** "2 tokens, 1 session, 0 invitations": what a backup makes valid again; undefined if there is nothing. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
@@ -109,11 +111,14 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
       const key = row[kind ?? 0] === "setup" ? "invitation" : row[kind ?? 0];
       // Others, such as the public keys of app sessions, give no access without a password or token.
-      if (KINDS.some((known) => known === key)) counts.set(key, (counts.get(key) ?? 0) + 1);
+      if (KINDS.some((known) => known === key) || Object.hasOwn(RARE_KINDS, String(key)))
+        counts.set(key, (counts.get(key) ?? 0) + 1);
     }
   }
   if (counts.size === 0) return undefined;
-  return KINDS.map((kind) => count(counts.get(kind) ?? 0, kind)).join(", ");
+  const rare = Object.entries(RARE_KINDS).filter(([kind]) => counts.has(kind));
+  const nouns = [...KINDS.map((kind) => [kind, kind] as const), ...rare];
+  return nouns.map(([kind, noun]) => count(counts.get(kind) ?? 0, noun)).join(", ");
 }
 
 async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
