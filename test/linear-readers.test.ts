@@ -15,7 +15,6 @@ import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
 import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
-import { createProxyUserReader } from "../src/http/proxy-user.ts";
 import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
 import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
@@ -134,7 +133,7 @@ const authenticate = createAuthentication({
   config: config.accounts ?? assert.fail(),
   metricsToken: "0123456789abcdef",
   verify: undefined,
-  readProxyUser: createProxyUserReader(config),
+  readProxyUser: () => undefined,
   readClient,
   basePath: "",
   clock: () => now,
