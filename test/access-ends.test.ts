@@ -148,7 +148,7 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
   const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
-  const newPasskey = () => createPasskey(port, who.session.headers);
+  const newPasskey = () => createPasskey(port, { Host: "127.0.0.1", ...who.session.headers });
   const person = { ...who, password: PASSWORD, newPasskey } as unknown as Parameters<NonNullable<Way["body"]>>[0];
   const body = await way.body?.(person, path);
   return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);

@@ -19,15 +19,13 @@ import {
 } from "./support/access.ts";
 import { AccessMatrix } from "./support/access-matrix.ts";
 import { document, fromElsewhere, type SignedIn, signUp } from "./support/accounts.ts";
-import { DISCOVERY, json, startIssuer } from "./support/oidc-issuer.ts";
+import { startDiscovery } from "./support/oidc-issuer.ts";
 import { ATOMIC, add, newId, PLAIN, startServer } from "./support/server.ts";
 
-const issuer = await startIssuer();
-issuer.responses[DISCOVERY] = (response) => {
-  response.setHeader("content-type", "application/json");
-  json({ issuer: issuer.url, authorization_endpoint: `${issuer.url}/auth` })(response);
-};
-const clocked = await startWithAccounts({ EARMARK_OIDC_ISSUER: issuer.url, EARMARK_OIDC_CLIENT_ID: "earmark" });
+const clocked = await startWithAccounts({
+  EARMARK_OIDC_ISSUER: await startDiscovery(),
+  EARMARK_OIDC_CLIENT_ID: "earmark",
+});
 const { server, clock } = clocked;
 const { port } = server;
 const accounts = new Accounts(server.store.accounts, { signUp: false });

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
+import { startDiscovery } from "./support/oidc-issuer.ts";
 import { DOCUMENT } from "./support/openapi.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
+import { type Case, type Headers, signInCases } from "./support/sign-in-cases.ts";
 
 const SETTINGS = {
   EARMARK_METRICS: "true",
@@ -18,11 +20,9 @@ const WITH_ACCOUNTS = {
   EARMARK_SIGN_UP: "true",
   EARMARK_TRUSTED_PROXIES: "127.0.0.1",
   EARMARK_BASE_PATH: BASE_PATH,
+  EARMARK_OIDC_ISSUER: await startDiscovery(),
+  EARMARK_OIDC_CLIENT_ID: "earmark",
 };
-
-type Headers = Record<string, string>;
-/** `path` is set where it differs from the template. */
-type Case = readonly [name: string, status: number, headers: Headers, body?: string | undefined, path?: string];
 
 const operationsOf = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
@@ -186,6 +186,9 @@ test("responses: without accounts → as documented", async () => {
     ...["POST /v1/accounts", "GET /v1/sessions", "POST /v1/sessions", "GET /v1/tokens", "POST /v1/tokens"].map(
       (name): Case => [name, 404, {}],
     ),
+    ...operationsOf
+      .filter(({ path }) => /^\/(oidc\/|v1\/(passkey|identit|oidc)[^{]*$)/.test(path))
+      .map(({ name }): Case => [name, 404, {}]),
     ...["PATCH /v1/me", "DELETE /v1/me"].map((name): Case => [name, 405, {}]),
     ...["/v1/sessions/{id}", "/v1/tokens/{id}"].map((path): Case => [`GET ${path}`, 404, {}]),
     ...operationsOf.map(({ name }): Case => [name, 403, { Origin: "https://elsewhere.example" }]),
@@ -309,6 +312,15 @@ test("responses: devices, episode actions and app logins → as documented", asy
     ...invalidDocuments(`POST ${login}`, typed),
     [`POST ${login}`, 201, typed, allow, pending],
     [`DELETE ${login}`, 204, session, undefined, denied],
+  ]);
+});
+
+test("responses: passkeys, identities and logins → as documented", async () => {
+  const server = await startServer(WITH_ACCOUNTS);
+  const { cookie } = await signUp(server.port, "ann", "correct horse battery", fromElsewhere());
+  await run(server, BASE_PATH, [
+    ...(await signInCases(server, { Cookie: cookie })),
+    ...invalidDocuments("POST /v1/passkeys", { "Content-Type": PLAIN, Cookie: cookie }),
   ]);
 });
 

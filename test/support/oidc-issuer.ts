@@ -78,6 +78,16 @@ export async function startIssuer() {
   return issuer;
 }
 
+/** An issuer with which logins can be started, but not finished. Returns its URL. */
+export async function startDiscovery(): Promise<string> {
+  const { url, responses } = await startIssuer();
+  responses[DISCOVERY] = (response) => {
+    response.setHeader("content-type", "application/json");
+    json({ issuer: url, authorization_endpoint: `${url}/auth` })(response);
+  };
+  return url;
+}
+
 /** A verifier for an issuer, with all errors that it reported. */
 export function verifierFor(issuer: string, options: Partial<VerifierOptions> = {}) {
   const reported: unknown[] = [];

@@ -6,5 +6,9 @@ export async function createPasskey(port: number, headers: Readonly<Record<strin
   const { status, json, text } = await callServer(port, "GET", "/v1/passkey-options/registration", { headers });
   if (status !== 200) throw new Error(text);
   const { challenge, rp } = json.meta.options;
-  return new Authenticator().create({ challenge, host: rp.id, origin: "http://127.0.0.1" });
+  return new Authenticator().create({
+    challenge,
+    host: rp.id,
+    origin: `http://${headers["Host"] ?? `127.0.0.1:${port}`}`,
+  });
 }
