@@ -102,6 +102,38 @@ export function describeCredentials(context: AccountsContext): void {
       assert.equal((await idsOf(ann.user, "token")).length, 3);
     });
 
+    test("credentials: removed with its sessions → only the named session stays", async () => {
+      const [ann, bob] = [await newAccount(), await newAccount()];
+      const addTo = async (user: UserId, kind: Credential["kind"]) => {
+        const added = { ...credential(user, { kind }), atMost: 9 };
+        assert.equal(await accounts.addCredential(SERVER, added), "added");
+        return added.credential.id;
+      };
+      const passkey = await addTo(ann.user, "passkey");
+      const kept = await addTo(ann.user, "session");
+      for (const user of [ann.user, bob.user])
+        for (const kind of ["session", "token"] as const) await addTo(user, kind);
+      const remove = () => accounts.removeCredential(asUser(ann.user), "passkey", passkey, NOW, { except: kept });
+      assert.equal(await accounts.removeCredential(asUser(bob.user), "passkey", passkey, NOW, { except: kept }), false);
+      assert.equal((await idsOf(bob.user, "session")).length, 1, "nothing was removed");
+      assert.equal(await remove(), true);
+      assert.deepEqual(await idsOf(ann.user, "session"), [kept]);
+      assert.deepEqual([(await idsOf(ann.user, "token")).length, (await idsOf(bob.user, "session")).length], [1, 1]);
+      assert.equal(await remove(), false);
+    });
+
+    test("credentials: label replaced → only if it is the expected one", async () => {
+      const { user } = await newAccount();
+      const added = { ...credential(user, { kind: "passkey", label: "1" }), atMost: 9 };
+      assert.equal(await accounts.addCredential(SERVER, added), "added");
+      assert.equal(await accounts.replaceLabel(added.hash, "0", "2"), false);
+      assert.equal(await accounts.replaceLabel(added.hash, "1", "2"), true);
+      assert.equal((await accounts.findCredential(added.hash))?.label, "2");
+      // Another credential with the same hash is not taken for a repeated attempt.
+      const again = { ...added, credential: { ...added.credential, id: credential(user).credential.id } };
+      assert.equal(await accounts.addCredential(SERVER, again), "gone");
+    });
+
     test("credentials: many added at once → no more than allowed", async () => {
       const { user } = await newAccount();
       const answers = await Promise.all(
