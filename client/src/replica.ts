@@ -61,6 +61,8 @@ export interface Replica {
   list(): readonly Subscription[];
   /** Number of edits that the server has not confirmed yet. */
   readonly pending: number;
+  /** Whether the list has ever been read from the server. */
+  readonly isLoaded: boolean;
   /** Resolves when the edit is durable on this device. A feed that is already in the list is returned as it is. */
   add(feeds: Iterable<Feed>): Promise<Subscription[]>;
   /** False for a subscription that is not in the list. */
@@ -119,6 +121,10 @@ class StoredReplica implements Replica {
 
   get pending() {
     return this.#queue.entries.filter(isPending).length;
+  }
+
+  get isLoaded() {
+    return this.#base.state !== undefined;
   }
 
   async add(feeds: Iterable<Feed>) {
