@@ -225,8 +225,14 @@ class StoredReplica implements Replica {
   }
 
   async #pull(signal: AbortSignal | undefined): Promise<void> {
+    const { state } = this.#base;
     const base = await this.#fetchBase(signal);
-    if (base.state !== this.#base.state) await this.#options.storage.update("base", () => writeBase(base));
+    if (!state) {
+      // The whole list takes a while to write, and is new to the user.
+      this.#base = base;
+      this.#show();
+    }
+    if (base.state !== state) await this.#options.storage.update("base", () => writeBase(base));
     this.#base = base;
     if (this.#queue.entries.length > this.pending)
       await this.#save((queue) => ({ ...queue, entries: queue.entries.filter(isPending) }));

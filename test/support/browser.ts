@@ -133,7 +133,7 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
     const isCancelled = request.failure()?.errorText === "net::ERR_ABORTED";
     if (
       isCancelled &&
-      (responded.has(request) || /\/v1\/(changes|devices|events)$/.test(new URL(request.url()).pathname))
+      (responded.has(request) || /\/v1\/(changes|devices|events|me)$/.test(new URL(request.url()).pathname))
     )
       return;
     reported.push(request.url());

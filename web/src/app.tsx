@@ -190,6 +190,8 @@ function lazyView(load: () => Promise<View>): View {
     }, [status]);
     if (Loaded !== undefined) return <Loaded />;
     if (status !== "failed") return <p class="muted">{words.loading}</p>;
+    // Otherwise the server is newer than this page.
+    if (navigator.onLine && connectionProblem.value !== "unreachable") return <RenderFailure />;
     return (
       <div class="message danger" role="alert">
         <p>{words.failure.unreachable}</p>

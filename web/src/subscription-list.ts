@@ -1,4 +1,4 @@
-import { indexedDbStorage, type OwnedStorage } from "../../client/src/browser.ts";
+import { indexedDbStorage } from "../../client/src/browser.ts";
 import {
   EarmarkError,
   type Feed,
@@ -10,6 +10,7 @@ import {
 } from "../../client/src/index.ts";
 import { shortName } from "./feed-url.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
+import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
 import {
   accountMode,
   anonymousClient,
@@ -50,7 +51,7 @@ export const isNewestFirst = createState(true);
 const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
 
 /** The copy of the list in this browser, once it is known whose list to show. */
-let copy: { readonly storage: OwnedStorage; readonly replica: Promise<Replica> } | undefined;
+let copy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
 
 const replicaClient: ReplicaOptions["client"] = {
   ...anonymousClient,
@@ -64,12 +65,15 @@ const replicaClient: ReplicaOptions["client"] = {
 /** Opens the copy. For another user the page is loaded anew. */
 function open(owner: string): void {
   if (copy !== undefined) return;
-  const storage = indexedDbStorage(`earmark ${serverUrl}`, owner);
-  copy = { storage, replica: openWith(storage).catch(() => openWith(createMemoryStorage())) };
+  copy = openStored(owner).catch(() => openWith(createMemoryStorage()));
   void runIfNeeded();
 }
 
-async function openWith(storage: ReplicaOptions["storage"]): Promise<Replica> {
+async function openStored(owner: string) {
+  return openWith(await claimStorage(indexedDbStorage(`earmark ${serverUrl}`), owner));
+}
+
+async function openWith(storage: OwnedStorage) {
   let replica: Replica | undefined;
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
@@ -83,30 +87,17 @@ async function openWith(storage: ReplicaOptions["storage"]): Promise<Replica> {
     onRefused: (refusal) => refusals.update((all) => [...all, refusal]),
   });
   show(replica.list());
-  return replica;
-}
-
-/** For browsers that do not store anything: edits last until the page is closed. */
-function createMemoryStorage(): ReplicaOptions["storage"] {
-  const texts = new Map<string, string>();
-  return {
-    read: async (key) => texts.get(key),
-    async update(key, change) {
-      const text = change(texts.get(key));
-      texts.set(key, text);
-      return text;
-    },
-  };
+  return { storage, replica };
 }
 
 let run: AbortController | undefined;
 
 /** Keeps the list in sync with the server, but not while nobody is signed in or the page is in the back/forward cache. */
 async function runIfNeeded(): Promise<void> {
-  const replica = await copy?.replica;
+  const { replica, storage } = (await copy) ?? {};
   // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
   // visible tabs may have one.
-  const canRun = copy?.storage.lock !== undefined || document.visibilityState === "visible";
+  const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
   if (replica === undefined || isLeft() || needsSignIn.value || !canRun) {
     run?.abort();
     run = undefined;
@@ -142,23 +133,21 @@ export function reconnect(): void {
 
 /** Sends what is waiting and reads what changed. Fails if the server is unreachable. */
 export async function sync(signal?: AbortSignal): Promise<void> {
-  const replica = await copy?.replica;
-  await replica?.sync({ signal });
+  await (await copy)?.replica.sync({ signal });
 }
 
 export const refresh = (): Promise<unknown> => sync().catch(onError);
 
 /** Adds feeds to the copy in this browser. The server gets them as soon as possible. */
 export async function addLater(feeds: readonly Feed[]): Promise<void> {
-  const replica = await copy?.replica;
-  await replica?.add(feeds);
+  await (await copy)?.replica.add(feeds);
 }
 
 /** Deletes the copy of the list from this browser; called after signing out. */
 export async function deleteCopy(): Promise<void> {
   run?.abort();
   run = undefined;
-  await copy?.storage.clear().catch(() => {});
+  await (await copy)?.storage.clear().catch(() => {});
 }
 
 let undoable: Subscription[] = [];
@@ -202,7 +191,7 @@ function removeUndoable(): void {
 
 async function removeNow(ids: readonly string[]): Promise<void> {
   try {
-    await (await copy?.replica)?.remove(ids);
+    await (await copy)?.replica.remove(ids);
   } catch {
     showNotice(translation.value.words.list.notRemoved);
   }

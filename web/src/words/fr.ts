@@ -100,8 +100,8 @@ export const fr: Words = {
       `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, non valides\u202f: ${invalid}.`,
     saved: (n, text) =>
       n === 1
-        ? "Pas de connexion : 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
-        : `Pas de connexion : ${text} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
+        ? "Pas de connexion\u202f: 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
+        : `Pas de connexion\u202f: ${text} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
     fix: "Corrigez les URL non valides et réessayez. Ce qui a été ajouté est conservé.",
     retry: (n, text) => (n === 1 ? "Réessayer" : `Réessayer pour ${text} flux`),
     more: "En ajouter d’autres",
