@@ -126,6 +126,26 @@ describe("sessions", { concurrency: 3 }, () => {
     await finish();
   });
 
+  test("sessions: the server is unreachable after a reload → the list, but not once the session has ended", async () => {
+    const ann = await newUser(["https://ann.example/feed"]);
+    const { page, context, allow, finish } = await visit({ as: ann });
+    allow(SIGNED_OUT, /^failed: /);
+    const row = page.getByText("ann.example", { exact: true });
+    await row.waitFor();
+    // The page itself can be loaded.
+    await context.route("**/v1/**", (route) => route.abort());
+    await page.reload();
+    await row.waitFor();
+    await endSessions(ann);
+    await context.unroute("**/v1/**");
+    await heading(page, account.signInAgain).waitFor();
+    await context.route("**/v1/**", (route) => route.abort());
+    await page.reload();
+    await page.getByText(en.connection.unreachable).waitFor();
+    assert.doesNotMatch(await pageContents(page), new RegExp(`ann\\.example|${ann.name}\\b`));
+    await finish();
+  });
+
   test("expired session: in the list → sign in and continue with the same search", async () => {
     const ann = await newUser(["https://ann.example/feed", "https://two.example/feed"]);
     const { page, allow, finish } = await visit({ as: ann });

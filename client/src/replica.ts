@@ -227,16 +227,17 @@ class StoredReplica implements Replica {
   async #pull(signal: AbortSignal | undefined): Promise<void> {
     const { state } = this.#base;
     const base = await this.#fetchBase(signal);
+    const isNew = base.state !== state;
     if (!state) {
-      // The whole list takes a while to write, and is new to the user.
+      // The whole list takes a while to write.
       this.#base = base;
       this.#show();
     }
-    if (base.state !== state) await this.#options.storage.update("base", () => writeBase(base));
+    if (isNew) await this.#options.storage.update("base", () => writeBase(base));
     this.#base = base;
     if (this.#queue.entries.length > this.pending)
       await this.#save((queue) => ({ ...queue, entries: queue.entries.filter(isPending) }));
-    else this.#show();
+    else if (state && isNew) this.#show();
   }
 
   async #fetchBase(signal: AbortSignal | undefined): Promise<Base> {

@@ -37,7 +37,10 @@ export const isLeft = (): boolean => isUnloading;
 
 /** Sends one request, whatever the response. */
 async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
-  if (isStale()) throw new Error("another user has signed in");
+  if (isStale()) {
+    leave();
+    throw new Error("the user of this page has signed out");
+  }
   const signals = init.signal ? [init.signal] : [];
   // The client itself notices when a stream of events falls silent.
   if (!url.endsWith("/v1/events")) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
@@ -151,7 +154,8 @@ export function forgetUser(): void {
 /** Called with each response that says who is signed in. Returns false if the page belongs to someone else. */
 export function setUser(me: Me): boolean {
   if (accountMode !== "off") {
-    writeLastUser({ owner: ownerOf(me), me });
+    // A response that was late must not bring back a user who has signed out meanwhile.
+    if (!isStale()) writeLastUser({ owner: ownerOf(me), me });
     owner ??= ownerOf(me);
     if (isStale()) {
       leave();
