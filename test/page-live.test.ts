@@ -60,7 +60,7 @@ describe("live", { concurrency: 3 }, () => {
     const first = await startServer();
     await subscribe(first, TWO);
     const { page, allow, finish } = await visit({ server: first, prepare: installClock });
-    allow(UNREACHABLE, /^response: 410 GET/);
+    allow(UNREACHABLE, /^response: (410|503) GET/);
     await until(() => hosts(page), ["two.example", "one.example"]);
     await first.close();
     const second = await startServer({ PORT: String(first.port) });

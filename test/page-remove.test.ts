@@ -194,8 +194,9 @@ describe("connection", { concurrency: 3 }, () => {
     allow(/^failed: /);
     await advanceUntil(page, page.getByRole("alert").filter({ hasText: en.list.failed }));
     await status(page, en.connection.unreachable).waitFor();
-    await page.unroute("**/v1/**");
     await button(page, en.retry).click();
+    await page.unroute("**/v1/**");
+    await advanceUntil(page, rows(page).first());
     await until(() => hosts(page), NEWEST_FIRST);
     await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
     assert.equal(await page.getByRole("alert").count(), 0);

@@ -60,7 +60,6 @@ describe("sessions", { concurrency: 3 }, () => {
     assert.equal(await here.count(), 1);
     await finish();
     other.allow(/^response: 401 GET /);
-    await showView(other.page, "apps");
     await heading(other.page, account.signInAgain).waitFor();
     await other.finish();
   });
