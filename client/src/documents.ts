@@ -68,7 +68,10 @@ interface ImportDocument {
   readonly meta: { readonly dry_run: boolean; readonly counts: object };
 }
 interface MeDocument {
-  readonly data: { readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null } };
+  readonly data: {
+    readonly id: string;
+    readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null };
+  };
   readonly meta: Pick<Me, "credential" | "counts" | "state"> & { readonly limits: object };
 }
 interface ChangesDocument {
@@ -177,6 +180,7 @@ export function readImport({ data, meta }: ImportDocument): ImportReport {
 export function readMe({ data, meta }: MeDocument): Me {
   const { created_at, ...person } = data.attributes;
   return {
+    id: data.id,
     ...person,
     ...meta,
     createdAt: readDate(created_at),

@@ -155,6 +155,7 @@ export interface ImportEntry {
 }
 
 export interface Me {
+  readonly id: string;
   /** `local` on a server without accounts. */
   readonly name: string;
   readonly issuer: string | null;
