@@ -9,10 +9,11 @@ import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import { createNetworkCheck } from "../networks.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader, createProxyCheck } from "./client-address.ts";
+import { createClientReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
@@ -167,7 +168,7 @@ export function createServer(options: ServerOptions): Server {
     },
     config.limits,
     (path) => router.find(withoutBase(path))?.resource,
-    createProxyCheck(config.trustedProxies),
+    createNetworkCheck(config.trustedProxies),
     admission.memory,
     networkOf,
   );
