@@ -43,7 +43,7 @@ export type FetchFailureReason =
   | "not-a-feed"
   /** The caller aborted the fetch, or closed the fetcher. */
   | "aborted"
-  /** The fetch worker stopped during this fetch; another attempt may succeed. */
+  /** An error in the fetch worker, or its end during this fetch; another attempt may succeed. */
   | "worker-crashed";
 
 export interface FetchFailure {
@@ -92,6 +92,17 @@ export interface FetcherOptions {
   /** CIDRs that may be fetched from although they are not public. */
   readonly networks: readonly string[];
   readonly userAgent: string;
+  /** Shorter ones, for tests. */
+  readonly timeouts?: Timeouts;
+}
+
+export interface Timeouts {
+  /** DNS, TCP and TLS of one hop. */
+  readonly connectMs: number;
+  /** From the request to the headers of the response. */
+  readonly firstByteMs: number;
+  /** The whole fetch, redirects included. */
+  readonly totalMs: number;
 }
 
 /** fetcher.ts: `new Fetcher(options)` */
