@@ -68,6 +68,8 @@ export class ArtworkMaker implements ArtworkScaler {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
     this.#child = child;
+    // Failing to start it, or to send to it, ends in `exit` or in a timeout.
+    child.on("error", () => undefined);
     const reply = await this.#replyOf(child);
     if (reply?.kind === "no-sharp") {
       this.#isAvailable = false;
@@ -85,8 +87,8 @@ export class ArtworkMaker implements ArtworkScaler {
       if (this.#child === child) this.#child = undefined;
       resolve(undefined);
     };
-    child.on("message", resolve).on("exit", onEnd).on("error", onEnd);
-    // The process keeps a listener for errors, and does not keep this one alive between images.
+    child.on("message", resolve).on("exit", onEnd);
+    // Between images, the child does not keep this process alive.
     child.ref();
     child.channel?.ref();
     const reply = await promise;

@@ -29,7 +29,8 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
   const isTls = url.protocol === "https:";
   // IPv6 addresses are in brackets.
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const addresses = await resolveAllowed(host, network, signal);
+  const addresses = await resolveAllowed(host, network);
+  signal.throwIfAborted();
   const socket = connectTcp({
     host,
     port: Number(url.port) || (isTls ? 443 : 80),
@@ -55,9 +56,9 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
   return secure;
 }
 
-async function resolveAllowed(host: string, network: Network, signal: AbortSignal): Promise<readonly Address[]> {
+async function resolveAllowed(host: string, network: Network): Promise<readonly Address[]> {
   const family = isIP(host);
-  const addresses = family === 0 ? await abortable(lookup(host, network.resolve), signal) : [{ address: host, family }];
+  const addresses = family === 0 ? await lookup(host, network.resolve) : [{ address: host, family }];
   if (addresses.length === 0) throw new FetchError("dns");
   if (!addresses.every(({ address }) => network.isAllowed(address))) throw new FetchError("not-public");
   return addresses.slice(0, MAX_ADDRESSES);
@@ -68,19 +69,6 @@ async function lookup(host: string, resolve: Resolve): Promise<readonly Address[
     return await resolve(host);
   } catch (error) {
     throw new FetchError((error as NodeJS.ErrnoException).code === "ENOTFOUND" ? "dns" : "unreachable");
-  }
-}
-
-/** Stops waiting, since a DNS query itself cannot be cancelled. */
-async function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -334,7 +334,7 @@ test("malformed responses → a reason, no crash", async () => {
     [`${head}content-length: 10\r\n\r\n${FEED}`, "not-a-feed"],
     [`${head}content-length: 5\r\ncontent-length: 6\r\n\r\n${FEED}`, "malformed-response"],
     [`${head}transfer-encoding: chunked\r\n\r\nZZ\r\n${FEED}`, "malformed-response"],
-    ["HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", "unreachable"],
+    ["HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", "malformed-response"],
     [`HTTP/1.1 103 Early\r\n\r\n${head}\r\n${FEED}`, "read"],
     [`HTTP/1.0 200 OK\r\n\r\n${FEED}`, "read"],
     [`HTTP/1.1 301 Moved\r\n\r\n`, "bad-redirect"],

@@ -59,19 +59,33 @@ export async function fetchPublic<Result>(
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort);
   const timer = setTimeout(() => controller.abort(new FetchError("timeout")), limits.totalMs);
-  try {
+  const run = async () => {
     const credentials = URL.parse(credentialsUrl);
     const send = (to: URL) =>
       sendRequest(to, network, { ...headers, ...authorization(credentials, to) }, limits, controller);
     const { response, url: last, permanentTarget } = await followRedirects(readUrl(url), credentials, send);
     const body = readBody(response, limits);
-    return await use({ status: response.statusCode ?? 0, headers: response.headers, url: last, permanentTarget, body });
-  } catch (error) {
-    throw controller.signal.aborted ? controller.signal.reason : error;
+    return use({ status: response.statusCode ?? 0, headers: response.headers, url: last, permanentTarget, body });
+  };
+  try {
+    return await abortable(run(), controller.signal);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", abort);
     controller.abort(new FetchError("aborted"));
+  }
+}
+
+/** Stops waiting, whatever the work waits for: a DNS query, for example, cannot be cancelled. */
+async function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 
@@ -171,7 +185,11 @@ async function sendRequest(
   const response = new Promise<IncomingMessage>((resolve, reject) => {
     const onError = ({ code = "" }: NodeJS.ErrnoException) =>
       reject(new FetchError(code.startsWith("HPE_") ? "malformed-response" : "unreachable"));
-    request(options).on("response", resolve).on("error", onError).end();
+    request(options)
+      .on("response", resolve)
+      .on("upgrade", () => reject(new FetchError("malformed-response")))
+      .on("error", onError)
+      .end();
   });
   return within(firstByteMs, controller, response);
 }
