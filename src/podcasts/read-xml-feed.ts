@@ -5,6 +5,8 @@ import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "./feed-
 
 /** Real feeds do not nest deeper, and the parser takes quadratic time in depth. */
 const MAX_DEPTH = 64;
+/** Several times what real feeds of the maximum size have. */
+const MAX_ELEMENTS = 100_000;
 /** The root element must start within this many characters; PHP warnings may come before it. */
 const MAX_PREAMBLE = 64 * 1024;
 const MAX_PREFIXES = 100;
@@ -79,6 +81,7 @@ export class XmlFeedReader {
   #open: Open | undefined;
   #isCdata = false;
   #length = 0;
+  #elements = 0;
   #isDone = false;
   #isRejected = false;
   /** Attributes of the Atom link that is being read. */
@@ -138,7 +141,8 @@ export class XmlFeedReader {
     if (this.#root === undefined) this.#openOutside(name);
     else {
       this.#path.push(name);
-      if (this.#path.length + this.#outside > MAX_DEPTH) this.#reject();
+      this.#elements += 1;
+      if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > MAX_ELEMENTS) this.#reject();
       // As a tag, so that the markup is removed together with escaped markup.
       else if (this.#open !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
       else if (this.#itemDepth === undefined) this.#openInside(name, this.#path.length);
