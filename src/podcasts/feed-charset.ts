@@ -98,7 +98,10 @@ function charsetOf(contentType: string): string | undefined {
 
 function declaredIn(start: Buffer): string | undefined {
   const text = start.toString("latin1", 0, SNIFFED_BYTES);
-  return asciiCompatible(/<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)/i.exec(text)?.[1]);
+  const at = text.toLowerCase().indexOf("<?xml");
+  if (at === -1) return undefined;
+  const [declaration = ""] = text.slice(at).split(">", 1);
+  return asciiCompatible(/\sencoding\s{0,9}=\s{0,9}["']([\w.:-]+)/i.exec(declaration)?.[1]);
 }
 
 /** Without NUL bytes at the start, the text is not UTF-16, whatever its label says. */

@@ -73,8 +73,8 @@ ${table(server)}
 ${table(page)}
 ## Artwork
 
-\`sharp\` is optional: without it, podcasts have no artwork. npm installs the packages for one platform.
-libvips is a separate shared library, unmodified; its source and license are at
+\`sharp\` is optional: without it, podcasts have no artwork. npm installs the packages for one
+platform. libvips is a separate shared library, unmodified; its source and license are at
 https://github.com/lovell/sharp-libvips.
 
 ${table(packagesOf("package-lock.json").filter(isImageLibrary))}
