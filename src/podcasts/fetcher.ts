@@ -4,7 +4,7 @@ import { TIMEOUTS } from "./fetch-feed.ts";
 import type { FetchJob, FetchOrder, FetchResult } from "./fetch-worker.ts";
 
 /** Heap of the thread. Several times what the limits of feeds allow at the same time. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 };
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
 /** An idle thread exits after this time. */
 const IDLE_MS = 60_000;
 /** A thread that exceeds the time limit of a fetch by this much hangs. */

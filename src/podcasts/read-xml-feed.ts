@@ -9,6 +9,8 @@ const MAX_DEPTH = 64;
 const MAX_ELEMENTS = 100_000;
 /** The root element must start within this many characters; PHP warnings may come before it. */
 const MAX_PREAMBLE = 64 * 1024;
+/** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
+const MAX_TOKEN = 1024 * 1024;
 const MAX_PREFIXES = 100;
 const MAX_NAME = 100;
 
@@ -116,6 +118,7 @@ export class XmlFeedReader {
     this.#length += text.length;
     this.#parser.write(text);
     if (this.#root === undefined && this.#length > MAX_PREAMBLE) this.#stop();
+    if (this.#length - this.#parser.endIndex > MAX_TOKEN) this.#reject();
   }
 
   /** What is known so far; undefined if this is not a feed. An element that is still open does not count. */
