@@ -114,7 +114,7 @@ export interface FeedFetcher {
   close(): Promise<void>;
 }
 
-/** artwork.ts: `new ArtworkMaker(log)` */
+/** artwork.ts: `new ArtworkMaker({ log })` */
 export interface ArtworkScaler {
   /** Undefined if the bytes are not a supported image, or if sharp is not installed. */
   make(bytes: Uint8Array): Promise<Artwork | undefined>;

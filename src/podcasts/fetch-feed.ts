@@ -8,8 +8,6 @@ import { FeedReader } from "./read-feed.ts";
 
 const MIB = 1024 * 1024;
 
-export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
-
 export interface Client {
   readonly network: Network;
   readonly userAgent: string;

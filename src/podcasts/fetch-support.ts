@@ -6,7 +6,8 @@ import { createSecureContext } from "node:tls";
 import { listen } from "../../test/support/listen.ts";
 import type { Network } from "./connect-public.ts";
 import type { FeedOutcome, FeedRequest, Timeouts } from "./feed.ts";
-import { fetchFeed, TIMEOUTS } from "./fetch-feed.ts";
+import { fetchFeed } from "./fetch-feed.ts";
+import { TIMEOUTS } from "./fetcher.ts";
 import { createAddressCheck } from "./public-address.ts";
 
 export const USER_AGENT = "Earmark/0 (+https://earmark.example)";

@@ -2,7 +2,7 @@ import { lookup } from "node:dns/promises";
 import { createSecureContext } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
 import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutcome } from "./feed.ts";
-import { fetchFeed, fetchImage, TIMEOUTS } from "./fetch-feed.ts";
+import { fetchFeed, fetchImage } from "./fetch-feed.ts";
 import { createAddressCheck } from "./public-address.ts";
 
 /** The thread that fetches: DNS, TLS, decompression and parsing keep the main thread free. */
@@ -22,7 +22,7 @@ export interface FetchResult {
   readonly outcome: FeedOutcome | ImageOutcome;
 }
 
-const { networks, userAgent, timeouts = TIMEOUTS }: FetcherOptions = workerData;
+const { networks, userAgent, timeouts }: Required<FetcherOptions> = workerData;
 const client = {
   network: {
     resolve: (host: string) => lookup(host, { all: true }),

@@ -1,9 +1,10 @@
 import { Worker } from "node:worker_threads";
-import type { FeedFetcher, FeedOutcome, FeedRequest, FetcherOptions, ImageOutcome } from "./feed.ts";
-import { TIMEOUTS } from "./fetch-feed.ts";
+import type { FeedFetcher, FeedOutcome, FeedRequest, FetcherOptions, ImageOutcome, Timeouts } from "./feed.ts";
 import type { FetchJob, FetchOrder, FetchResult } from "./fetch-worker.ts";
 
-/** Heap of the thread. Several times what the limits of feeds allow at the same time. */
+export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
+
+/** Heap of the thread: twice what 8 of the worst feeds need at a time. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
 /** An idle thread exits after this time. */
 const IDLE_MS = 60_000;
@@ -14,7 +15,7 @@ type Outcome = FeedOutcome | ImageOutcome;
 
 /** Fetches feeds and images in one thread, which runs while there is work. */
 export class Fetcher implements FeedFetcher {
-  readonly #options: FetcherOptions;
+  readonly #options: Required<FetcherOptions>;
   readonly #pending = new Map<number, (outcome: Outcome) => void>();
   #lastId = 0;
   #worker: Worker | undefined;
@@ -22,7 +23,7 @@ export class Fetcher implements FeedFetcher {
   #isClosed = false;
 
   constructor(options: FetcherOptions) {
-    this.#options = options;
+    this.#options = { timeouts: TIMEOUTS, ...options };
   }
 
   async fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome> {
@@ -49,7 +50,7 @@ export class Fetcher implements FeedFetcher {
     worker.ref();
     this.#lastId += 1;
     const id = this.#lastId;
-    const { totalMs } = this.#options.timeouts ?? TIMEOUTS;
+    const { totalMs } = this.#options.timeouts;
     // Twice, for the second attempt with the other user agent.
     const hung = setTimeout(() => void worker.terminate(), 2 * totalMs + GRACE_MS);
     const abort = () => {
