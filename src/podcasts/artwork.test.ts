@@ -165,6 +165,21 @@ test("artwork: environment of the process → no settings", async () => {
   assert.doesNotMatch(readFileSync(file, "utf8"), /secret|DATABASE_URL/);
 });
 
+test("artwork: the process ends between two images → another one starts", async () => {
+  const file = join(temporaryFolder(), "pids");
+  writeFileSync(file, "");
+  const record = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n")`;
+  const leaving = create({
+    program: program(`${record}; process.send({ kind: "unsupported" }, () => process.exit(1));`),
+  });
+  for (let count = 1; count <= 2; count += 1) {
+    await leaving.make(png(8, 1));
+    const pids = readFileSync(file, "utf8").trim().split("\n");
+    assert.equal(pids.length, count);
+    await ended(Number(pids.at(-1)));
+  }
+});
+
 test("artwork: idle process → ends, and starts again for the next image", async () => {
   const file = join(temporaryFolder(), "pids");
   writeFileSync(file, "");

@@ -70,6 +70,9 @@ export class ArtworkMaker implements ArtworkScaler {
     this.#child = child;
     // Failing to start it, or to send to it, ends in `exit` or in a timeout.
     child.on("error", () => undefined);
+    child.on("exit", () => {
+      if (this.#child === child) this.#child = undefined;
+    });
     const reply = await this.#replyOf(child);
     if (reply?.kind === "no-sharp") {
       this.#isAvailable = false;
@@ -83,10 +86,7 @@ export class ArtworkMaker implements ArtworkScaler {
   async #replyOf(child: ChildProcess): Promise<ArtworkReply | undefined> {
     const timer = setTimeout(() => this.#stop(), this.#options.timeoutMs);
     const { promise, resolve } = Promise.withResolvers<ArtworkReply | undefined>();
-    const onEnd = () => {
-      if (this.#child === child) this.#child = undefined;
-      resolve(undefined);
-    };
+    const onEnd = () => resolve(undefined);
     child.on("message", resolve).on("exit", onEnd);
     // Between images, the child does not keep this process alive.
     child.ref();

@@ -18,8 +18,9 @@ export interface Network {
   readonly secureContext: SecureContext;
 }
 
-/** Addresses tried one after the other. */
+/** Addresses tried one after the other, together within the time for connecting. */
 const MAX_ADDRESSES = 8;
+const ATTEMPT_MS = 1_000;
 
 /**
  * Connects to the host of a URL, if all its addresses are allowed. The name is resolved once, and the socket gets exactly
@@ -35,11 +36,12 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
     host,
     port: Number(url.port) || (isTls ? 443 : 80),
     autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
     lookup: (_host, _options, callback) => callback(null, [...addresses]),
     signal,
   });
   await settled(socket, "connect", "unreachable");
-  // Not reachable with the checks above; this is what they are for.
+  // In case the socket connected to anything but the addresses that were checked.
   if (!network.isAllowed(socket.remoteAddress ?? "")) {
     socket.destroy();
     throw new FetchError("not-public");
