@@ -124,7 +124,7 @@ class StoredReplica implements Replica {
   }
 
   get isLoaded() {
-    return this.#base.state !== undefined;
+    return Boolean(this.#base.state);
   }
 
   async add(feeds: Iterable<Feed>) {
