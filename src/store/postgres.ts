@@ -1,7 +1,8 @@
-import type { AccountStore, Store } from "../account-store.ts";
+import type { AccountStore, ConnectionCounts, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
+import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -23,6 +24,7 @@ import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { sampleQuery, toSample } from "./sample.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -56,6 +58,7 @@ class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   readonly apps: AppStore;
+  readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
@@ -71,6 +74,7 @@ class PostgresStore implements Store {
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
     this.apps = new PostgresApps(postgres);
+    this.connections = () => postgres.connections;
   }
 
   async change(
@@ -146,6 +150,11 @@ class PostgresStore implements Store {
 
   watch(onChange: (user: UserId, sequence: number) => void): void {
     this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    const { rows } = await this.#postgres.retry((connection) => connection.query(sampleQuery("earmark."), [size]));
+    return toSample(rows[0]);
   }
 
   async ready(): Promise<void> {
