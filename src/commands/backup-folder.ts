@@ -47,7 +47,7 @@ function rotate(folder: string, own: string, keep: number, now: Date): string[] 
 }
 
 /** The backups that this command has made in a folder, newest first. Their names are their times. */
-export function findBackups(folder: string): { readonly name: string; readonly at: Date }[] {
+function findBackups(folder: string): { readonly name: string; readonly at: Date }[] {
   return readdirSync(folder)
     .flatMap((name) => {
       const [, day, hours, minutes, seconds] = FILE.exec(name) ?? [];
@@ -67,7 +67,7 @@ function isBackup(path: string): boolean {
   }
 }
 
-export function requireFolder(folder: string): void {
+function requireFolder(folder: string): void {
   const found = statSync(folder, { throwIfNoEntry: false });
   if (found === undefined) throw new UserError(`No such folder: ${folder}.`);
   if (!found.isDirectory()) throw new UserError(`Not a folder: ${folder}.`);

@@ -97,7 +97,8 @@ test("image: its command as its user, with a read-only root → serves, and the 
   const command = (...args: readonly string[]) => ["unshare", "--mount", "sh", "-c", enter, "sh", ...args];
   const environment = Object.fromEntries(config.Env.map((line) => line.split(/=(.*)/s, 2)));
   const port = await freePort();
-  const settings = { ...environment, HOST: "127.0.0.1", PORT: String(port) };
+  const PATH = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const settings = { ...environment, PATH, HOST: "127.0.0.1", PORT: String(port) };
   const server = await start(settings, command(...config.Cmd));
   assert.equal((await callServer(port, "GET", "/")).status, 200);
   const healthcheck = command("node", "bin/earmark", "healthcheck");
