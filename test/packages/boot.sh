@@ -34,4 +34,9 @@ child=$!
 trap 'kill -KILL $child' TERM INT
 wait $child
 wait $child
-find "$cgroups" -depth -type d -exec rmdir {} \;
+# The kernel needs a moment to end the processes.
+for _ in $(seq 50); do
+  find "$cgroups" -depth -type d -exec rmdir {} \; 2> /dev/null
+  if [ ! -d "$cgroups" ]; then break; fi
+  sleep 0.1
+done
