@@ -11,6 +11,7 @@ export const OPTIONS = {
   attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
+  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups of this command are deleted"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
   "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
   server: [
@@ -246,12 +247,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
   },
   backup: {
-    operands: ["FILE"],
-    options: [],
-    summary: "Back up everything to a file, even while the server is running",
-    examples: [["earmark backup earmark-$(date +%F).db", "Name the file after the date"]],
-    async run(terminal, _options, [path = ""]) {
-      await (await import("./backup.ts")).backUp(terminal, path);
+    operands: ["FILE|FOLDER"],
+    options: ["keep"],
+    summary: "Back up everything to a file, even while the server is running; with --keep, to a folder",
+    examples: [
+      ["earmark backup earmark-$(date +%F).db", "Name the file after the date"],
+      ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
+    ],
+    async run(terminal, options, [path = ""]) {
+      const keep = text(options.keep);
+      if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
+      else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
       return 0;
     },
   },

@@ -23,7 +23,7 @@ export interface ServeOptions {
 
 /** Serves until asked to stop, then finishes pending requests and writes. */
 export async function serve({ config, version, output, say, stopped }: ServeOptions): Promise<void> {
-  const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
+  const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics(version) : undefined;
   const warnings: string[] = [];
   // Loaded while the store opens.
   const [store, { createServer }] = await Promise.all([

@@ -22,6 +22,8 @@ async function startBroken(failure: Error) {
     changeRows: fail,
     watch: () => undefined,
     forgetRemovals: fail,
+    sample: fail,
+    connections: undefined,
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
-import { pino } from "pino";
+import { type LoggerOptions, pino } from "pino";
 import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import { AppSignIn } from "../app-sign-in.ts";
@@ -11,6 +11,7 @@ import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { createNetworkCheck } from "../networks.ts";
 import { createScheduler } from "../podcasts/fetching.ts";
+import { estimateSize, SAMPLE_USERS } from "../store-size.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
@@ -33,6 +34,9 @@ const BACKLOG = 4_096;
 
 /** Any other method may write, and counts as at least one operation. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+/** The message that every way to sign in logs. The filter for fail2ban looks for it too. */
+const FAILED_SIGN_IN = "failed sign-in";
 
 const NO_PAGE =
   "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
@@ -60,10 +64,19 @@ export function createServer(options: ServerOptions): Server {
   let isDraining = false;
   const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
   metrics?.watchQueue(() => admission.operations.taken);
+  metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
+  metrics?.watchConnections(store.connections);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may contain untrusted text.
-  const hooks = { streamWrite: escapeControlCharacters };
+  const hooks: LoggerOptions["hooks"] = {
+    streamWrite: escapeControlCharacters,
+    // Counted where it is logged, so that every way to sign in is counted.
+    logMethod(args, write) {
+      if (args[1] === FAILED_SIGN_IN) metrics?.countFailedSignIn();
+      write.apply(this, args);
+    },
+  };
   const log = pino({ level: config.logLevel, hooks }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
     log.warn(

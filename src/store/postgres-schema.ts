@@ -151,7 +151,7 @@ async function migrate(connection: Connection): Promise<void> {
   const version = Number(rows[0]?.version);
   if (version > NEWEST_VERSION) {
     throw new UserError(
-      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). Install that version or a later one.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to an empty database.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);

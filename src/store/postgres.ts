@@ -1,8 +1,9 @@
-import type { AccountStore, Store } from "../account-store.ts";
+import type { AccountStore, ConnectionCounts, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import type { PodcastStore } from "../podcast-store.ts";
+import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -26,6 +27,7 @@ import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { sampleQuery, toSample } from "./sample.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -60,6 +62,7 @@ class PostgresStore implements Store {
   readonly accounts: AccountStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
+  readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
@@ -76,6 +79,7 @@ class PostgresStore implements Store {
     this.accounts = new PostgresAccounts(postgres);
     this.apps = new PostgresApps(postgres);
     this.podcasts = new PostgresPodcasts(postgres);
+    this.connections = () => postgres.connections;
   }
 
   async change(
@@ -151,6 +155,11 @@ class PostgresStore implements Store {
 
   watch(onChange: OnChange): void {
     this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    const { rows } = await this.#postgres.retry((connection) => connection.query(sampleQuery("earmark."), [size]));
+    return toSample(rows[0]);
   }
 
   async ready(): Promise<void> {

@@ -6,6 +6,7 @@ import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
 import type { PodcastStore } from "../podcast-store.ts";
+import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -24,6 +25,7 @@ import {
 import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
+import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
@@ -56,6 +58,7 @@ class SqliteStore implements Store {
   readonly accounts: AccountStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
+  readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
@@ -132,6 +135,10 @@ class SqliteStore implements Store {
 
   watch(onChange: OnChange): void {
     this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    return reading(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
   }
 
   async ready(): Promise<void> {

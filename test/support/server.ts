@@ -74,7 +74,7 @@ export async function startServer(
   const server = createServer({
     config,
     store,
-    metrics: config.metrics ? createMetrics() : undefined,
+    metrics: config.metrics ? createMetrics("0.0.0") : undefined,
     logStream: stream,
     clock,
   });
