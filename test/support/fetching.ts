@@ -2,7 +2,7 @@ import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Store } from "../../src/account-store.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import type { Podcast, PodcastRecord } from "../../src/podcast-store.ts";
+import type { Podcast, PodcastRecord, StoredArtwork } from "../../src/podcast-store.ts";
 import { ArtworkMaker } from "../../src/podcasts/artwork.ts";
 import type { FeedOutcome } from "../../src/podcasts/feed.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
@@ -84,13 +84,18 @@ export async function subscribeTo(store: Store, urls: readonly string[], user: U
 }
 
 /** Makes what is stored about a feed. */
-export async function learn(store: Store, url: string, known: Partial<PodcastRecord>): Promise<Podcast> {
+export async function learn(
+  store: Store,
+  url: string,
+  known: Partial<PodcastRecord>,
+  artwork?: StoredArtwork,
+): Promise<Podcast> {
   const [podcast] = await store.podcasts.find([url]);
   const [at, until] = [new Date(8.64e15), new Date(8.64e15)];
   const id = podcast?.id ?? "";
   await store.podcasts.create([id], new Date());
   const record = await store.podcasts.claim(id, new Date(), until);
   if (record === undefined) throw new Error("it is being fetched");
-  await store.podcasts.record(id, until, { ...record, checkedAt: Date.now(), nextAt: at.getTime(), ...known });
+  await store.podcasts.record(id, until, { ...record, checkedAt: Date.now(), nextAt: at.getTime(), ...known }, artwork);
   return (await store.podcasts.find([url]))[0] as Podcast;
 }
