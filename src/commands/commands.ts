@@ -8,8 +8,10 @@ export const OPTIONS = {
   version: ["", "Show the version"],
   quiet: ["", "Print only data and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
+  attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
+  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups of this command are deleted"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
   "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
   server: [
@@ -36,7 +38,7 @@ export type OptionName = keyof typeof OPTIONS;
 export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
 
 export interface Command {
-  /** Names of the arguments; the last may end in `...` for one or more. */
+  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
   readonly operands: readonly string[];
   readonly options: readonly OptionName[];
   readonly summary: string;
@@ -87,14 +89,32 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   list: {
     operands: [],
-    options: ["json", ...LOCATION],
+    options: ["attention", "json", ...LOCATION],
     summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders"],
+      [
+        "earmark list --attention",
+        "List those whose feeds have moved or fail: status, since, feed URL, new URL, title",
+      ],
+      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
     run: async (terminal, options) =>
-      (await import("./subscriptions.ts")).list(terminal, locationOf(options), options.json === true),
+      (await import("./subscriptions.ts")).list(terminal, locationOf(options), {
+        attention: options.attention === true,
+        asJson: options.json === true,
+      }),
+  },
+  refresh: {
+    operands: ["[URL|ID...]"],
+    options: [...LOCATION],
+    summary: "Have the server fetch feeds again soon; without URL or id, all of them",
+    examples: [
+      ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
+      ["earmark refresh --server https://pods.example", "Fetch all feeds of the list"],
+    ],
+    run: async (terminal, options, wanted) =>
+      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), wanted),
   },
   remove: {
     operands: ["URL|ID..."],
@@ -227,12 +247,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
   },
   backup: {
-    operands: ["FILE"],
-    options: [],
-    summary: "Back up everything to a file, even while the server is running",
-    examples: [["earmark backup earmark-$(date +%F).db", "Name the file after the date"]],
-    async run(terminal, _options, [path = ""]) {
-      await (await import("./backup.ts")).backUp(terminal, path);
+    operands: ["FILE|FOLDER"],
+    options: ["keep"],
+    summary: "Back up everything to a file, even while the server is running; with --keep, to a folder",
+    examples: [
+      ["earmark backup earmark-$(date +%F).db", "Name the file after the date"],
+      ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
+    ],
+    async run(terminal, options, [path = ""]) {
+      const keep = text(options.keep);
+      if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
+      else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
       return 0;
     },
   },

@@ -108,7 +108,9 @@ describe("page", async () => {
     const sizeOf = (name: string) => statSync(new URL(`${name}.gz`, ASSETS)).size;
     const languages = names.filter((name) => /^(de|es|fr|zh)-/.test(name));
     // Loaded when they are first needed.
-    const views = names.filter((name) => /^(account|apps|app-login|app-guides|other-ways|passkeys)-/.test(name));
+    const views = names.filter((name) =>
+      /^(account|app-guides|app-login|apps|import|other-ways|passkeys|settings)-/.test(name),
+    );
     assert.deepEqual([languages.length, views.length], [4, 6], names.join());
     const shared = names
       .filter((name) => !languages.includes(name) && !views.includes(name))

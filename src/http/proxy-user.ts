@@ -2,7 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { readName } from "../account-names.ts";
 import type { Config } from "../config.ts";
 import { failure } from "../errors.ts";
-import { createProxyCheck, peerOf } from "./client-address.ts";
+import { createNetworkCheck } from "../networks.ts";
+import { peerOf } from "./client-address.ts";
 
 /**
  * The name of the user that a trusted proxy has authenticated. Undefined if the request has none; `name` is undefined if it
@@ -13,7 +14,7 @@ export type ReadProxyUser = (request: IncomingMessage) => { readonly name: strin
 export function createProxyUserReader({ accounts, trustedProxies }: Pick<Config, "accounts" | "trustedProxies">) {
   const header = accounts?.authHeader;
   if (header === undefined) return () => undefined;
-  const isTrusted = createProxyCheck(trustedProxies);
+  const isTrusted = createNetworkCheck(trustedProxies);
   const read: ReadProxyUser = ({ headers, socket }) => {
     const value = headers[header];
     if (value === undefined) return undefined;

@@ -3,9 +3,11 @@ import { Accounts, isRefused } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
 import { linkIdentity } from "../../src/identities.ts";
+import type { PodcastStore } from "../../src/podcast-store.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import {
   type Answer,
+  ARTWORK,
   bearer,
   bodyOf,
   type Clocked,
@@ -28,6 +30,7 @@ import {
   one,
   PASSKEY,
   type Person,
+  PODCASTS,
   SESSION,
   sendTo,
   TOKEN,
@@ -52,6 +55,7 @@ export class AccessMatrix {
   requests = 0;
   readonly names: readonly string[];
   readonly invitation: string;
+  readonly #podcasts: PodcastStore;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
   readonly #accounts: Accounts;
@@ -68,7 +72,9 @@ export class AccessMatrix {
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
-    const matrix = new AccessMatrix(port, clock, accounts, names, invitation.secret, { cookie: gone.cookie, token });
+    const secrets = { cookie: gone.cookie, token };
+    const { podcasts } = server.store;
+    const matrix = new AccessMatrix(port, clock, accounts, podcasts, names, invitation.secret, secrets);
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -77,6 +83,7 @@ export class AccessMatrix {
     port: number,
     clock: Clocked["clock"],
     accounts: Accounts,
+    podcasts: PodcastStore,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
@@ -85,6 +92,7 @@ export class AccessMatrix {
     this.#clock = clock;
     this.#accounts = accounts;
     this.#signatures = new AppSignatures(accounts);
+    this.#podcasts = podcasts;
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -130,7 +138,8 @@ export class AccessMatrix {
       newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
     };
     this.#people.set(name, person);
-    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY]) await this.makeItem(person, url);
+    const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, ...PODCASTS];
+    for (const url of kinds) await this.makeItem(person, url);
     await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
   }
@@ -162,9 +171,20 @@ export class AccessMatrix {
       return JSON.parse(bodyOf(await this.send("POST", "/v1/passkeys", headers, body))).data.id;
     }
     const id = newId();
-    const body = one("subscription", { id, attributes: { feed_url: feedOf(who.name) } });
+    const feedUrl = feedOf(who.name);
+    const body = one("subscription", { id, attributes: { feed_url: feedUrl } });
     const headers = { ...bearer(who.writeToken), "Content-Type": PLAIN };
     assert.equal((await this.send("POST", "/v1/subscriptions", headers, body)).status, 201);
+    return PODCASTS.includes(url) ? this.#newPodcast(feedUrl, mark) : id;
+  }
+
+  /** As if the server had fetched the feed. */
+  async #newPodcast(feedUrl: string, title: string): Promise<string> {
+    const [{ id } = { id: "" }] = await this.#podcasts.find([feedUrl]);
+    await this.#podcasts.create([id], EARLY);
+    const record = await this.#podcasts.claim(id, EARLY, LATE);
+    assert.ok(record !== undefined);
+    assert.ok(await this.#podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));
     return id;
   }
 
@@ -254,7 +274,8 @@ export class AccessMatrix {
 
   async placesOf(url: string, actor: string): Promise<Place[]> {
     if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
-    const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
+    const image = `${ARTWORK.hash}-160.webp`;
+    const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id).replace(":image", image), owner });
     return [
       at(this.personOf(actor).items.get(url) ?? "", actor),
       ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? "", other)),

@@ -4,11 +4,11 @@ import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { anonymousClient, client, currentUser, noRetryClient, notifySignedOut } from "./server.ts";
+import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
 import { Passkeys, Problem, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
-import { flushRemovals } from "./subscription-list.ts";
+import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 export function AccountView() {
@@ -59,11 +59,13 @@ export function AccountView() {
 const MAX_FLUSH_MS = 3_000;
 
 async function signOut(): Promise<void> {
-  // Signed out, the page could no longer complete removals. The timeout is for a server that does not respond.
-  await Promise.race([flushRemovals(), new Promise((resolve) => setTimeout(resolve, MAX_FLUSH_MS))]);
+  // Signed out, the page could no longer send edits. The timeout is for a server that does not respond.
+  const sending = flushRemovals().then(() => sync(AbortSignal.timeout(MAX_FLUSH_MS)));
+  await sending.catch(() => {});
   try {
     await anonymousClient.signOut();
-    notifySignedOut();
+    await deleteCopy();
+    forgetUser();
     // Reloads the page, so that nothing of the user stays in it.
     location.replace("./");
   } catch (error) {
@@ -242,7 +244,8 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
       // The server requires a recent sign-in, since a browser may have been left open.
       if (name !== undefined) await anonymousClient.signIn({ name, password });
       await noRetryClient.deleteAccount();
-      notifySignedOut();
+      await deleteCopy();
+      forgetUser();
       location.reload();
     } catch (cause) {
       const { field, text } = explainFormError(cause);

@@ -46,13 +46,18 @@ export const de: Words = {
     removed: (n, name) => (n === 1 ? `${name} wurde entfernt.` : `${n} Abonnements wurden entfernt.`),
     undo: "Rückgängig",
     undone: "Wieder in deiner Liste.",
-    notRemoved: (name) => `${name} konnte nicht entfernt werden und ist noch in deiner Liste.`,
+    notRemoved: "Die Änderung konnte nicht gespeichert werden. Nichts wurde entfernt.",
+    refused: (n, text) =>
+      n === 1
+        ? "Der Server hat eine deiner Änderungen abgelehnt."
+        : `Der Server hat ${text} deiner Änderungen abgelehnt.`,
     failed: "Deine Abonnements konnten nicht geladen werden.",
   },
 
   outcome: {
     all: "Alle",
     added: "Hinzugefügt",
+    saved: "Auf diesem Gerät gespeichert",
     new: "Neu",
     "already-subscribed": "Schon abonniert",
     refused: "Ungültig",
@@ -106,6 +111,8 @@ export const de: Words = {
     submit: (n, text) => (n < 2 ? "Hinzufügen" : `${text} hinzufügen`),
     running: (done, total) => `${done} von ${total} gesendet`,
     done: (added, existing, invalid) => `${added} hinzugefügt, ${existing} schon abonniert, ${invalid} ungültig.`,
+    saved: (n, text) =>
+      `Keine Verbindung: ${n === 1 ? "1 Abo ist" : `${text} Abos sind`} auf diesem Gerät gespeichert und ${n === 1 ? "wird" : "werden"} später gesendet.`,
     fix: "Korrigiere die ungültigen URLs und versuch es erneut. Was hinzugefügt wurde, bleibt.",
     retry: (n, text) => (n === 1 ? "Erneut versuchen" : `${text} erneut versuchen`),
     more: "Weitere hinzufügen",
@@ -307,7 +314,8 @@ export const de: Words = {
 
   connection: {
     noAccount: "Auf diesem Server gibt es kein Konto für dich. Frage den Administrator.",
-    offline: "Du bist offline. Änderungen werden erneut versucht.",
+    offline: "Du bist offline. Änderungen sind auf diesem Gerät gespeichert und werden später gesendet.",
+    waiting: (n, text) => (n === 1 ? "1 Änderung wartet" : `${text} Änderungen warten`),
     unreachable: "Der Server ist nicht erreichbar. Neuer Versuch …",
     busy: "Der Server ist ausgelastet. Neuer Versuch …",
     blocked: "Etwas zwischen dieser Seite und dem Server blockiert Anfragen, etwa ein Proxy mit eigener Anmeldung.",

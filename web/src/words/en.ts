@@ -46,13 +46,16 @@ export const en = {
     removed: (n: number, name: string) => (n === 1 ? `Removed ${name}.` : `Removed ${n} subscriptions.`),
     undo: "Undo",
     undone: "Back in your list.",
-    notRemoved: (name: string) => `Couldn’t remove ${name}. It is still in your list.`,
+    notRemoved: "Couldn’t save this change. Nothing was removed.",
+    refused: (n: number, text: string) =>
+      n === 1 ? "The server refused a change that you made." : `The server refused ${text} changes that you made.`,
     failed: "Couldn’t load your subscriptions.",
   },
 
   outcome: {
     all: "All",
     added: "Added",
+    saved: "Saved on this device",
     new: "New",
     "already-subscribed": "Already subscribed",
     refused: "Invalid",
@@ -104,6 +107,8 @@ export const en = {
     running: (done: string, total: string) => `${done} of ${total} sent`,
     done: (added: string, existing: string, invalid: string) =>
       `${added} added, ${existing} already subscribed, ${invalid} invalid.`,
+    saved: (n: number, text: string) =>
+      `No connection: ${n === 1 ? "1 subscription is" : `${text} subscriptions are`} saved on this device and will be sent later.`,
     fix: "Fix the invalid URLs and retry. Feeds already added stay in your list.",
     retry: (n: number, text: string) => (n === 1 ? "Retry" : `Retry ${text}`),
     more: "Add more",
@@ -304,7 +309,8 @@ export const en = {
 
   connection: {
     noAccount: "There is no account for you on this server. Ask its administrator.",
-    offline: "You are offline. Changes will be retried.",
+    offline: "You are offline. Changes are saved on this device and will be sent later.",
+    waiting: (n: number, text: string) => (n === 1 ? "1 change waiting" : `${text} changes waiting`),
     unreachable: "Can’t reach the server. Retrying…",
     busy: "The server is busy. Retrying…",
     blocked: "Something between this page and the server is blocking requests, such as a proxy with its own sign-in.",

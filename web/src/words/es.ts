@@ -46,13 +46,16 @@ export const es: Words = {
     removed: (n, name) => (n === 1 ? `Se ha quitado ${name}.` : `Se han quitado ${n} suscripciones.`),
     undo: "Deshacer",
     undone: "De vuelta en tu lista.",
-    notRemoved: (name) => `No se ha podido quitar ${name}; sigue en tu lista.`,
+    notRemoved: "No se pudo guardar el cambio. No se ha quitado nada.",
+    refused: (n, text) =>
+      n === 1 ? "El servidor rechazó un cambio que hiciste." : `El servidor rechazó ${text} cambios que hiciste.`,
     failed: "No se han podido cargar tus suscripciones.",
   },
 
   outcome: {
     all: "Todo",
     added: "Añadido",
+    saved: "Guardado en este dispositivo",
     new: "Nuevo",
     "already-subscribed": "Ya suscrito",
     refused: "No válido",
@@ -105,6 +108,10 @@ export const es: Words = {
     submit: (n, text) => (n < 2 ? "Añadir" : `Añadir ${text}`),
     running: (done, total) => `Envío: ${done} de ${total}`,
     done: (added, existing, invalid) => `Añadidas: ${added}; ya suscritas: ${existing}; no válidas: ${invalid}.`,
+    saved: (n, text) =>
+      n === 1
+        ? "Sin conexión: 1 suscripción está guardada en este dispositivo y se enviará más tarde."
+        : `Sin conexión: ${text} suscripciones están guardadas en este dispositivo y se enviarán más tarde.`,
     fix: "Corrige las URL no válidas y reintenta. Lo añadido se conserva.",
     retry: (n, text) => (n === 1 ? "Reintentar" : `Reintentar ${text}`),
     more: "Añadir más",
@@ -303,7 +310,8 @@ export const es: Words = {
 
   connection: {
     noAccount: "No hay ninguna cuenta para ti en este servidor. Pregunta al administrador.",
-    offline: "No tienes conexión. Los cambios se volverán a intentar.",
+    offline: "Estás sin conexión. Los cambios se guardan en este dispositivo y se enviarán más tarde.",
+    waiting: (n, text) => (n === 1 ? "1 cambio pendiente" : `${text} cambios pendientes`),
     unreachable: "No se puede conectar con el servidor. Reintentando…",
     busy: "El servidor está ocupado. Reintentando…",
     blocked:

@@ -47,13 +47,16 @@ export const fr: Words = {
     removed: (n, name) => (n === 1 ? `${name} a été retiré.` : `${n} abonnements ont été retirés.`),
     undo: "Annuler",
     undone: "De retour dans votre liste.",
-    notRemoved: (name) => `${name} n’a pas pu être retiré et reste dans la liste.`,
+    notRemoved: "Impossible d’enregistrer la modification. Rien n’a été supprimé.",
+    refused: (n, text) =>
+      n === 1 ? "Le serveur a refusé une de vos modifications." : `Le serveur a refusé ${text} de vos modifications.`,
     failed: "Vos abonnements n’ont pas pu être chargés.",
   },
 
   outcome: {
     all: "Tout",
     added: "Ajouté",
+    saved: "Enregistré sur cet appareil",
     new: "Nouveau",
     "already-subscribed": "Déjà abonné",
     refused: "Non valide",
@@ -109,6 +112,10 @@ export const fr: Words = {
     running: (done, total) => `Envoi\u202f: ${done} sur ${total}`,
     done: (added, existing, invalid) =>
       `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, non valides\u202f: ${invalid}.`,
+    saved: (n, text) =>
+      n === 1
+        ? "Pas de connexion\u202f: 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
+        : `Pas de connexion\u202f: ${text} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
     fix: "Corrigez les URL non valides et réessayez. Ce qui a été ajouté est conservé.",
     retry: (n, text) => (n === 1 ? "Réessayer" : `Réessayer pour ${text} flux`),
     more: "En ajouter d’autres",
@@ -310,7 +317,8 @@ export const fr: Words = {
 
   connection: {
     noAccount: "Il n’y a pas de compte pour vous sur ce serveur. Demandez à l’administrateur.",
-    offline: "Vous êtes hors ligne. Les modifications seront retentées.",
+    offline: "Vous êtes hors ligne. Les modifications sont enregistrées sur cet appareil et seront envoyées plus tard.",
+    waiting: (n, text) => (n === 1 ? "1 modification en attente" : `${text} modifications en attente`),
     unreachable: "Le serveur est injoignable. Nouvel essai…",
     busy: "Le serveur est occupé. Nouvel essai…",
     blocked:

@@ -46,13 +46,15 @@ export const zh: Words = {
     removed: (n, name) => (n === 1 ? `已移除 ${name}。` : `已移除 ${n} 个订阅。`),
     undo: "撤销",
     undone: "已恢复到列表中。",
-    notRemoved: (name) => `无法移除 ${name}，它仍在列表中。`,
+    notRemoved: "无法保存此更改，没有移除任何内容。",
+    refused: (_n, text) => `服务器拒绝了你所做的 ${text} 项更改。`,
     failed: "无法加载你的订阅。",
   },
 
   outcome: {
     all: "全部",
     added: "已添加",
+    saved: "已保存在此设备上",
     new: "新订阅",
     "already-subscribed": "已订阅",
     refused: "无效",
@@ -103,6 +105,7 @@ export const zh: Words = {
     submit: (n, text) => (n < 2 ? "添加" : `添加 ${text} 个`),
     running: (done, total) => `已发送 ${done} / ${total}`,
     done: (added, existing, invalid) => `已添加 ${added} 个，已订阅 ${existing} 个，无效 ${invalid} 个。`,
+    saved: (_n, text) => `没有连接：${text} 个订阅已保存在此设备上，稍后发送。`,
     fix: "请改正无效的 URL 后重试，已添加的会保留。",
     retry: (n, text) => (n === 1 ? "重试" : `重试 ${text} 个`),
     more: "继续添加",
@@ -297,7 +300,8 @@ export const zh: Words = {
 
   connection: {
     noAccount: "此服务器上没有您的账户。请联系管理员。",
-    offline: "你已离线，联网后会重试更改。",
+    offline: "你已离线。更改会保存在此设备上，稍后发送。",
+    waiting: (_n, text) => `${text} 项更改等待发送`,
     unreachable: "无法连接服务器，正在重试…",
     busy: "服务器繁忙，正在重试…",
     blocked: "此页面与服务器之间有程序拦截了访问，例如需要登录的代理。",
