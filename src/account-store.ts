@@ -1,4 +1,5 @@
 import type { AppStore } from "./app-store.ts";
+import type { PodcastStore } from "./podcast-store.ts";
 import type { Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
 
 export interface Account {
@@ -148,4 +149,5 @@ export interface SharedLimits {
 export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
   readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
 }

@@ -89,6 +89,11 @@ export const ERRORS = {
     title: "{resource} not found",
     detail: "Nothing with this id was found for this user.",
   },
+  "fetching-disabled": {
+    status: 409,
+    title: "Fetching Disabled",
+    detail: "This server does not fetch feeds. Its operator can change that with EARMARK_FETCH_FEEDS.",
+  },
 
   // Documents, queries and headers
   "body-missing": { ...malformedDocument, detail: "Missing request body: send a JSON:API document." },

@@ -1,18 +1,31 @@
 import { type Part, readDocument, readPart, readSubscription } from "./documents.ts";
 import { invalidResponse } from "./errors.ts";
 import type { Send } from "./requests.ts";
-import type { Subscription } from "./types.ts";
+import type { CallOptions, Podcast, Subscription } from "./types.ts";
 
 export const MAX_PAGE_SIZE = 100;
 /** A list with more items than this is taken for endless. */
 const MAX_ITEMS = 1_000_000;
 
-export const writePage = (number: number, size: number) => `?page[number]=${number}&page[size]=${size}`;
+export const writePage = (number: number, size: number, include?: string) =>
+  `?page[number]=${number}&page[size]=${size}${include ? "&include=podcast" : ""}`;
+
+/** Resolves to undefined if there is nothing with this id. */
+export async function fetchOne<Data, Item>(
+  send: Send,
+  path: string,
+  id: string,
+  reader: (data: Data) => Item,
+  { signal }: CallOptions = {},
+): Promise<Item | undefined> {
+  const { text, error } = await send(`${path}/${encodeURIComponent(id)}`, { expected: 404, signal });
+  return error ? undefined : readDocument(text, ({ data }: { readonly data: Data }) => reader(data));
+}
 
 export async function fetchPart<Data, Item>(
   send: Send,
   path: string,
-  reader: (data: Data) => Item,
+  reader: (data: Data, podcast?: Podcast) => Item,
   signal: AbortSignal | undefined,
 ): Promise<Part<Item>> {
   const { text } = await send(path, { signal });
@@ -45,10 +58,11 @@ export async function fetchAll<Data, Item extends { readonly id: string }>(
 export async function* iterateSubscriptions(
   send: Send,
   pageSize: number,
+  include: string | undefined,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Subscription, void, undefined> {
   const seen = new Set<string>();
-  let query: string | undefined = writePage(1, pageSize);
+  let query: string | undefined = writePage(1, pageSize, include);
   let lastTotal = 0;
   let isBehind = false;
   let maxSeen = MAX_ITEMS;

@@ -8,6 +8,7 @@ export const OPTIONS = {
   version: ["", "Show the version"],
   quiet: ["", "Print only data and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
+  attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
@@ -36,7 +37,7 @@ export type OptionName = keyof typeof OPTIONS;
 export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
 
 export interface Command {
-  /** Names of the arguments; the last may end in `...` for one or more. */
+  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
   readonly operands: readonly string[];
   readonly options: readonly OptionName[];
   readonly summary: string;
@@ -87,14 +88,32 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   list: {
     operands: [],
-    options: ["json", ...LOCATION],
+    options: ["attention", "json", ...LOCATION],
     summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders"],
+      [
+        "earmark list --attention",
+        "List those whose feeds have moved or fail: status, since, feed URL, new URL, title",
+      ],
+      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
     run: async (terminal, options) =>
-      (await import("./subscriptions.ts")).list(terminal, locationOf(options), options.json === true),
+      (await import("./subscriptions.ts")).list(terminal, locationOf(options), {
+        attention: options.attention === true,
+        asJson: options.json === true,
+      }),
+  },
+  refresh: {
+    operands: ["[URL|ID...]"],
+    options: [...LOCATION],
+    summary: "Have the server fetch feeds again soon; without URL or id, all of them",
+    examples: [
+      ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
+      ["earmark refresh --server https://pods.example", "Fetch all feeds of the list"],
+    ],
+    run: async (terminal, options, wanted) =>
+      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), wanted),
   },
   remove: {
     operands: ["URL|ID..."],

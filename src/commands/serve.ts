@@ -7,7 +7,7 @@ import { nameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import { createReadableLog } from "./log-lines.ts";
 
-/** How often old removals and expired credentials are deleted, and interrupted deletions finished. */
+/** How often old removals, unused podcasts and expired credentials are deleted, and interrupted deletions finished. */
 const SWEEP_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * SWEEP_MS;
 
@@ -39,7 +39,7 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     const isTerminal = output.isTTY === true;
     const isText = config.logFormat === "text" || (config.logFormat === "auto" && isTerminal);
     const logStream = isText ? createReadableLog(output) : output;
-    const server = createServer({ config, store, metrics, logStream, clock: () => new Date() });
+    const server = createServer({ config, store, metrics, logStream, clock: () => new Date(), version });
     rejectOwnPath(
       config.basePath,
       server.routes.map(({ path }) => path),
@@ -59,7 +59,10 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     for (const warning of warnings) server.log.warn(warning);
     if (invitation !== undefined) say(setupInstructions(`${url}${config.basePath}`, invitation));
     limitHeapGrowth();
-    const forgetRemovals = () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
+    const forgetRemovals = async () => {
+      await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
+      await store.podcasts.eraseUnused();
+    };
     const sweep = () =>
       forgetRemovals()
         .then(() => accounts.sweep(new Date()))

@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { PodcastCounts } from "../podcast-store.ts";
+import type { FeedOutcome } from "../podcasts/feed.ts";
 
 export interface Metrics {
   readonly contentType: string;
@@ -16,6 +18,11 @@ export interface Metrics {
   watchQueue(waiting: () => number): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
   watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
+  /** Registers gauges of the podcasts, and metrics of fetches, which the result reports. */
+  watchFetches(
+    count: (at: Date) => Promise<PodcastCounts>,
+    clock: () => Date,
+  ): (outcome: FeedOutcome, seconds: number) => void;
 }
 
 /** Apps that are counted by name: anyone can send any User-Agent, and a metric must not have any number of labels. */
@@ -31,6 +38,9 @@ export function appNamed(userAgent: string | undefined): string {
 }
 
 const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
+
+/** Counting reads the whole table. */
+const COUNT_MS = 60_000;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -109,6 +119,40 @@ export function createMetrics(): Metrics {
       });
       const events = new Counter({ name: "earmark_events_total", help: "Events sent to event streams.", registers });
       return { onEvents: (count) => events.inc(count) };
+    },
+    watchFetches(count, clock) {
+      let counted = { at: Number.NEGATIVE_INFINITY, counts: { known: 0, due: 0, failing: 0 } };
+      new Gauge({
+        name: "earmark_podcasts",
+        help: "Podcasts in the database: known, due to be fetched, and failing; counted once a minute.",
+        labelNames: ["state"],
+        registers,
+        async collect() {
+          const now = performance.now();
+          if (now - counted.at >= COUNT_MS) {
+            // The other metrics are still wanted while the database is unavailable.
+            const counts = await count(clock()).catch(() => counted.counts);
+            counted = { at: now, counts };
+          }
+          for (const state of ["known", "due", "failing"] as const) this.set({ state }, counted.counts[state]);
+        },
+      });
+      const fetches = new Counter({
+        name: "earmark_feed_fetches_total",
+        help: "Fetches of feeds by result.",
+        labelNames: ["result"],
+        registers,
+      });
+      const durations = new Histogram({
+        name: "earmark_feed_fetch_duration_seconds",
+        help: "Duration of the fetch of a feed, in seconds.",
+        buckets: [...SECONDS, 5, 10, 30],
+        registers,
+      });
+      return (outcome, seconds) => {
+        fetches.labels(outcome.kind === "failed" ? outcome.reason : outcome.kind).inc();
+        durations.observe(seconds);
+      };
     },
   };
 }

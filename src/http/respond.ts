@@ -73,6 +73,11 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
   response.writeHead(204, { ...headersOf(response), ...headers }).end();
 }
 
+/** 202: it will be done later. */
+export function respondAccepted(response: Response): void {
+  response.writeHead(202, { ...headersOf(response), "content-length": 0 }).end();
+}
+
 /**
  * Sends a long text in pieces of 64 KiB, each after the client has read the previous one. Such responses take turns: one
  * piece is written per turn of the event loop, so that other requests do not wait. For HEAD the text is not read.

@@ -9,10 +9,12 @@ import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import { createNetworkCheck } from "../networks.ts";
+import { createScheduler } from "../podcasts/fetching.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader, createProxyCheck } from "./client-address.ts";
+import { createClientReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
@@ -41,6 +43,7 @@ export interface ServerOptions {
   readonly metrics: Metrics | undefined;
   readonly logStream: Writable;
   readonly clock: () => Date;
+  readonly version?: string;
 }
 
 export interface Server {
@@ -53,7 +56,7 @@ export interface Server {
 }
 
 export function createServer(options: ServerOptions): Server {
-  const { config, store, metrics, clock } = options;
+  const { config, store, metrics, clock, version = "0" } = options;
   let isDraining = false;
   const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
   metrics?.watchQueue(() => admission.operations.taken);
@@ -68,7 +71,12 @@ export function createServer(options: ServerOptions): Server {
     ),
   );
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
-  store.watch((user, sequence) => hub.tell(user, sequence));
+  const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
+  const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
+  store.watch((user, range) => {
+    hub.tell(user, range.sequence);
+    scheduler?.tell(user, range);
+  });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
@@ -92,7 +100,7 @@ export function createServer(options: ServerOptions): Server {
     basePath: config.basePath,
     clock,
   });
-  const services = { config, store, apps, accounts, appSignIn, metrics, hub, readClient, clock };
+  const services = { config, store, apps, accounts, appSignIn, metrics, hub, scheduler, readClient, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
@@ -167,7 +175,7 @@ export function createServer(options: ServerOptions): Server {
     },
     config.limits,
     (path) => router.find(withoutBase(path))?.resource,
-    createProxyCheck(config.trustedProxies),
+    createNetworkCheck(config.trustedProxies),
     admission.memory,
     networkOf,
   );
@@ -177,13 +185,14 @@ export function createServer(options: ServerOptions): Server {
     routes,
     async listen(host, port) {
       await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
+      scheduler?.start();
       const { address, port: taken } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
     },
     async drain() {
       isDraining = true;
       await hub.close();
-      await drain();
+      await Promise.all([drain(), scheduler?.close()]);
       slowRequests.flush();
     },
   };

@@ -3,6 +3,7 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
+import type { Scheduler } from "../podcasts/scheduler.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Metrics } from "./metrics.ts";
@@ -18,6 +19,8 @@ export interface Services {
   /** Exists if `accounts` does. */
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
+  /** Undefined if the server does not fetch feeds. */
+  readonly scheduler: Scheduler | undefined;
   readonly readClient: ReadClient;
   readonly clock: () => Date;
 }

@@ -15,6 +15,7 @@ import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
+import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** Stored when a credential never expires, or was never used. */
@@ -181,11 +182,19 @@ export class PostgresAccounts implements AccountStore {
         );
         if (rows[0] === undefined) return true;
         const remaining = Number(rows[0].remaining) - ERASED_AT_ONCE;
+        const { rows: subscriptions } = await connection.query<{ feed: string }>(
+          "select feed from earmark.subscriptions where user_id = $1 and sequence > $2",
+          [user, remaining],
+        );
         for (const table of tablesDeleted("in-steps"))
           await connection.query(`delete from earmark.${table} where user_id = $1 and sequence > $2`, [
             user,
             remaining,
           ]);
+        await eraseUnusedOf(
+          connection,
+          subscriptions.map(({ feed }) => feed),
+        );
         if (remaining > 0)
           await connection.query("update earmark.erasures set remaining = $2 where user_id = $1", [user, remaining]);
         else await connection.query("delete from earmark.erasures where user_id = $1", [user]);

@@ -2,12 +2,14 @@ import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
+import type { PodcastStore } from "../podcast-store.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangeRows,
   type ListPosition,
+  type OnChange,
   type Outcome,
   type Page,
   type Piece,
@@ -21,6 +23,7 @@ import { DELETED, feedDigits } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
 import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
+import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
@@ -56,12 +59,13 @@ class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
-  #onChange: (user: UserId, sequence: number) => void = () => undefined;
+  #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(postgres: Postgres, epoch: Uint8Array, options: StoreOptions) {
@@ -71,6 +75,7 @@ class PostgresStore implements Store {
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
     this.apps = new PostgresApps(postgres);
+    this.podcasts = new PostgresPodcasts(postgres);
   }
 
   async change(
@@ -81,7 +86,7 @@ class PostgresStore implements Store {
     const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
     const answer = await this.#push(user, job);
     if (answer === "access-revoked") throw new AccessRevoked();
-    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer.sequence);
+    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer);
     const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
     return { outcomes, sequenceBefore: answer.sequenceBefore, sequence: answer.sequence };
   }
@@ -144,7 +149,7 @@ class PostgresStore implements Store {
     });
   }
 
-  watch(onChange: (user: UserId, sequence: number) => void): void {
+  watch(onChange: OnChange): void {
     this.#onChange = onChange;
   }
 

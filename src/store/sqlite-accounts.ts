@@ -15,6 +15,7 @@ import {
 import { asUser, type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
+import type { PodcastWriter } from "./sqlite-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** An account change, as sent to the writer thread, which replies with one of the numbers below. */
@@ -53,10 +54,12 @@ const SERVER = asUser(NOBODY);
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
   readonly #database: DatabaseSync;
+  readonly #podcasts: PodcastWriter;
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, podcasts: PodcastWriter) {
     this.#database = database;
+    this.#podcasts = podcasts;
   }
 
   apply(change: AccountChange): number {
@@ -174,6 +177,7 @@ export class AccountWriter {
     const row = this.#get("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
     const remaining = Number(row["remaining"]) - ERASED_AT_ONCE;
+    this.#podcasts.eraseOfUser(user, remaining);
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {

@@ -24,6 +24,9 @@ export const APPLICATION_ID = 0x4541524d;
  * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
  * must not be taken for one of the restored history.
  *
+ * `podcasts` and `artwork` have what was learned about feeds, whoever subscribes to them. They do not contain the feeds'
+ * URLs, and are erased when a feed has no subscriber. Artwork is not part of backups: it can be fetched again.
+ *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
  */
@@ -176,6 +179,48 @@ const MIGRATIONS: readonly string[] = [
     value blob not null
   ) strict;
   insert into epoch values (1, randomblob(8));
+  `,
+  `
+  create table podcasts (
+    feed blob primary key,
+    status text not null,
+    status_since integer not null,
+    checked_at integer not null default 0,
+    artwork blob,
+    artwork_at integer not null default 0,
+    needs_suffix integer not null default 0,
+    next_at integer not null default 0,
+    not_before integer not null default 0,
+    lease_until integer not null default 0,
+    failures integer not null default 0,
+    failure text,
+    failure_since integer not null default 0,
+    move_since integer not null default 0,
+    move_count integer not null default 0,
+    title text,
+    author text,
+    homepage_url text,
+    language text,
+    podcast_guid text,
+    moved_to text,
+    artwork_url text,
+    etag text,
+    last_modified text,
+    new_feed_url text,
+    move_target text,
+    description text
+  ) strict, without rowid;
+  create index podcasts_by_next on podcasts (next_at);
+
+  create table artwork (
+    feed blob not null,
+    size text not null,
+    hash blob not null,
+    bytes blob not null,
+    primary key (feed, size)
+  ) strict;
+
+  create index subscriptions_of_feed on subscriptions (feed);
   `,
 ];
 

@@ -5,12 +5,14 @@ import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
+import type { PodcastStore } from "../podcast-store.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangeRows,
   type ListPosition,
+  type OnChange,
   type Outcome,
   type Page,
   type Piece,
@@ -27,6 +29,7 @@ import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
+import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -52,11 +55,12 @@ class SqliteStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
-  #onChange: (user: UserId, sequence: number) => void = () => undefined;
+  #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
@@ -76,6 +80,8 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, operationsOf(change)));
     };
     this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
+    const writePodcasts = async (change: PodcastChange) => Number(await this.#write({ kind: "podcast", change }, 0));
+    this.podcasts = new SqlitePodcasts(reader.database, (read) => reader.snapshot(read), writePodcasts);
   }
 
   async change(
@@ -88,7 +94,7 @@ class SqliteStore implements Store {
     const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
-    if (done.sequence > done.sequenceBefore) this.#onChange(user, done.sequence);
+    if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
@@ -124,7 +130,7 @@ class SqliteStore implements Store {
     return reading(() => this.#reader.changeRows(user, position, limit));
   }
 
-  watch(onChange: (user: UserId, sequence: number) => void): void {
+  watch(onChange: OnChange): void {
     this.#onChange = onChange;
   }
 

@@ -63,7 +63,8 @@ export async function startServer(
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
-  const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
+  const settings = { PORT: "0", DATABASE_URL: databaseUrl, EARMARK_FETCH_FEEDS: "false", ...environment };
+  const config: Config = readConfig(settings, folder);
   const store = await openStore(config.databaseUrl, {
     connections: config.databaseConnections,
   });
