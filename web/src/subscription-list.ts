@@ -7,10 +7,11 @@ import {
   type Replica,
   type ReplicaOptions,
   type Subscription,
+  type Update,
 } from "../../client/src/index.ts";
-import { shortName } from "./feed-url.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
+import { nameOf } from "./podcasts.ts";
 import {
   accountMode,
   anonymousClient,
@@ -46,7 +47,6 @@ export const subscriptionList = createState<SubscriptionList>({
 });
 /** Edits that the server refused, until the user dismisses them. */
 export const refusals = createState<readonly Refusal[]>([]);
-export const isNewestFirst = createState(true);
 
 const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
 
@@ -143,6 +143,11 @@ export async function addLater(feeds: readonly Feed[]): Promise<void> {
   await (await copy)?.replica.add(feeds);
 }
 
+/** Edits subscriptions in the copy in this browser. The server gets the new values as soon as possible. */
+export async function edit(updates: readonly Update[]): Promise<void> {
+  await (await copy)?.replica.update(updates);
+}
+
 /** Deletes the copy of the list from this browser; called after signing out. */
 export async function deleteCopy(): Promise<void> {
   run?.abort();
@@ -153,14 +158,16 @@ export async function deleteCopy(): Promise<void> {
 let undoable: Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
 
-/** Hides a subscription at once. It is removed once that can no longer be undone. */
-export function remove(subscription: Subscription): void {
+/** Hides subscriptions at once. They are removed once that can no longer be undone. */
+export function remove(subscriptions: readonly Subscription[]): void {
+  const [first] = subscriptions;
+  if (first === undefined) return;
   const { list } = translation.value.words;
-  const all = [...undoable, subscription];
+  const all = [...undoable, ...subscriptions];
   // The new notice replaces the previous one and takes over its subscriptions.
   undoable = [];
-  update({ hidden: new Set([...subscriptionList.value.hidden, subscription.id]) });
-  showNotice(list.removed(all.length, shortName(subscription.feedUrl)), {
+  update({ hidden: new Set([...subscriptionList.value.hidden, ...subscriptions.map(({ id }) => id)]) });
+  showNotice(list.removed(all.length, nameOf(first)), {
     label: list.undo,
     onClick: undo,
     onDismiss: removeUndoable,
