@@ -24,6 +24,8 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const words = usePodcastWords();
   useValue(podcastsVersion);
   const [editing, setEditing] = useState<"name" | "folder" | undefined>(undefined);
+  // Kept here, since the row of the new URL disappears while the server is asked whether it can be used.
+  const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const podcast = podcastOf(subscription);
   const { id, feedUrl, subscribedAt, title, folders = [] } = subscription;
   const homepage = podcast?.homepageUrl;
@@ -88,7 +90,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
       )}
       <Status subscription={subscription} />
       {podcast?.movedTo && podcast.status === "moved" && (
-        <Moved key={podcast.movedTo} subscription={subscription} movedTo={podcast.movedTo} />
+        <Moved {...{ subscription, existing, onConflict: setExisting }} movedTo={podcast.movedTo} />
       )}
       <Url label={words.feedUrl} url={feedUrl} />
       {podcast?.description && <p class="description">{revealLines(podcast.description)}</p>}
@@ -156,15 +158,22 @@ function Status({ subscription }: { subscription: Subscription }) {
   );
 }
 
+interface MovedProps {
+  readonly subscription: Subscription;
+  readonly movedTo: string;
+  /** The subscription that already has the new URL, once that is known. */
+  readonly existing: Subscription | undefined;
+  readonly onConflict: (existing: Subscription | undefined) => void;
+}
+
 /** The feed has moved: the user decides whether to follow it. */
-function Moved({ subscription, movedTo }: { subscription: Subscription; movedTo: string }) {
+function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   const words = usePodcastWords();
-  const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const { id, title, folders } = subscription;
   const take = async () => {
     try {
       const found = await takeUrl(id, movedTo);
-      setExisting(found);
+      onConflict(found);
       if (found) announce(words.conflict(nameOf(found)));
       else focusTitle();
     } catch {
