@@ -45,7 +45,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
         hint={hint}
         value={text}
         maxLength={300}
-        list={id}
+        list={options.length > 0 ? id : undefined}
         autocomplete="off"
         onInput={({ currentTarget }) => setText(currentTarget.value)}
       />

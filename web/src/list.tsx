@@ -135,7 +135,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
     <>
       <search class="toolbar">
         <SearchField onArrowDown={() => visible.length > 0 && focusFirst.current?.()} />
-        {isFiltered && <span class="muted">{found}</span>}
+        {query !== "" && <span class="muted">{found}</span>}
         {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
         <OrderSelect />
         {loaded && <loaded.Selecting items={matches} />}

@@ -1,6 +1,6 @@
 import type { Subscription } from "../../client/src/index.ts";
 import { learn, podcastOf, showLearned } from "./podcasts.ts";
-import { noRetryClient } from "./server.ts";
+import { connectionProblem, noRetryClient } from "./server.ts";
 import { subscriptionList } from "./subscription-list.ts";
 
 // Podcasts are not part of the changes of the list, and cause no events. The whole list is read once; then only pages
@@ -44,6 +44,8 @@ async function read(): Promise<void> {
   const { status, pending } = subscriptionList.value;
   // What the server does not have yet, it cannot know. After the next change this is called again.
   if (isReading || status !== "ready" || pending > 0 || document.visibilityState !== "visible") return;
+  // The list itself tries to reconnect.
+  if (connectionProblem.value !== undefined) return;
   if (!needsAll && !items.some(isPending)) return;
   isReading = true;
   const before = items;
@@ -77,7 +79,8 @@ function onListChange(): void {
 /** Reads the podcasts of the list, and what the server learns about them later. */
 export function startLoading(): void {
   subscriptionList.subscribe(onListChange);
-  document.addEventListener("visibilitychange", () => void read());
+  connectionProblem.subscribe(read);
+  document.addEventListener("visibilitychange", read);
   onListChange();
 }
 

@@ -109,9 +109,9 @@ function Url({ label, url }: { label: string; url: string }) {
     <div class="field">
       <span class="label">{label}</span>
       <div class="copy-field">
-        <code>
+        <span class="shown-url">
           <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
-        </code>
+        </span>
         {masked !== full && (
           <IconButton
             icon={isRevealed ? "hide" : "show"}

@@ -29,9 +29,16 @@ export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }
   const day = formatDay(subscribedAt);
   const name = nameOf(subscription);
   return (
-    <div class="subscription">
+    <div class={`subscription ${isSelected === undefined ? "" : "selectable"}`}>
       {isSelected !== undefined && (
-        <input type="checkbox" aria-label={name} checked={isSelected} onClick={({ shiftKey }) => onSelect(shiftKey)} />
+        <label class="select">
+          <input
+            type="checkbox"
+            aria-label={name}
+            checked={isSelected}
+            onClick={({ shiftKey }) => onSelect(shiftKey)}
+          />
+        </label>
       )}
       <Cover name={title ?? host} artwork={podcast?.artwork?.small} />
       <div class="details">
