@@ -2,7 +2,6 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
 import { Field } from "./components.tsx";
 import { compareText } from "./list-options.ts";
-import { showNotice } from "./notices.ts";
 import { useWords } from "./words/index.ts";
 import { podcastWords } from "./words/podcasts.ts";
 
@@ -20,6 +19,7 @@ interface EditFormProps {
 export function EditForm({ label, hint, value, options = [], onSave, onClose }: EditFormProps) {
   const words = useWords();
   const [text, setText] = useState(value);
+  const [error, setError] = useState<string | undefined>(undefined);
   const form = useRef<HTMLFormElement>(null);
   const id = useId();
   useEffect(() => form.current?.querySelector("input")?.select(), []);
@@ -27,7 +27,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
     try {
       await onSave(text.trim());
     } catch {
-      return showNotice(podcastWords.value.notSaved);
+      return setError(podcastWords.value.notSaved);
     }
     onClose();
   };
@@ -43,6 +43,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
       <Field
         label={label}
         hint={hint}
+        error={error}
         value={text}
         maxLength={300}
         list={options.length > 0 ? id : undefined}

@@ -79,8 +79,8 @@ export function ListView() {
 async function loadTools(): Promise<boolean> {
   try {
     const { start, ...loaded } = await import("./podcast-views.tsx");
-    if (tools.value === undefined) await start();
-    tools.set(tools.value ?? loaded);
+    await start();
+    if (tools.value === undefined) tools.set(loaded);
     return true;
   } catch {
     return false;

@@ -1,7 +1,7 @@
 import type { Subscription } from "../../client/src/index.ts";
 import { learn, podcastOf, showLearned } from "./podcasts.ts";
 import { connectionProblem, noRetryClient } from "./server.ts";
-import { subscriptionList } from "./subscription-list.ts";
+import { savePodcasts, subscriptionList } from "./subscription-list.ts";
 
 // Podcasts are not part of the changes of the list, and cause no events. The whole list is read once; then only pages
 // with subscriptions of which nothing is known yet, at longer and longer intervals.
@@ -54,8 +54,9 @@ async function read(): Promise<void> {
     // The order of subscriptions that were added at the same time is not known, so they may be on another page.
     needsAll = !needsAll && items === before && items.some(isUnknown);
     showLearned();
+    await savePodcasts();
   } catch {
-    // The page says elsewhere that the server is unreachable.
+    // The page says elsewhere that the server is unreachable, or that nothing can be stored.
   }
   isReading = false;
   readLater();

@@ -5,7 +5,7 @@ import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
 import { explainError } from "./errors.ts";
 import { displayUrl } from "./feed-url.ts";
-import { announce, showNotice } from "./notices.ts";
+import { showNotice } from "./notices.ts";
 import { fetchAgain } from "./podcast-loader.ts";
 import { openedPanel } from "./podcast-tools.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "./podcasts.ts";
@@ -128,16 +128,18 @@ function Url({ label, url }: { label: string; url: string }) {
 function Status({ subscription }: { subscription: Subscription }) {
   const words = usePodcastWords();
   const [isFetching, setFetching] = useState(false);
+  const [result, setResult] = useState("");
   const podcast = podcastOf(subscription);
   if (podcast === undefined) return null;
   const { status, statusSince, checkedAt } = podcast;
   const start = async () => {
     setFetching(true);
+    setResult("");
     try {
       const isFetched = await fetchAgain(subscription);
-      showNotice(isFetched ? podcastWords.value.fetched : podcastWords.value.notFetched);
+      setResult(isFetched ? podcastWords.value.fetched : podcastWords.value.notFetched);
     } catch (error) {
-      showNotice(explainError(error));
+      setResult(explainError(error));
     }
     setFetching(false);
   };
@@ -154,6 +156,7 @@ function Status({ subscription }: { subscription: Subscription }) {
       <button type="button" class="button" aria-disabled={isFetching} onClick={() => !isFetching && start()}>
         {isFetching ? words.fetching : words.fetchAgain}
       </button>
+      <p role="status">{result}</p>
     </div>
   );
 }
@@ -169,15 +172,15 @@ interface MovedProps {
 /** The feed has moved: the user decides whether to follow it. */
 function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   const words = usePodcastWords();
+  const [failure, setFailure] = useState("");
   const { id, title, folders } = subscription;
   const take = async () => {
     try {
       const found = await takeUrl(id, movedTo);
       onConflict(found);
-      if (found) announce(words.conflict(nameOf(found)));
-      else focusTitle();
+      if (!found) focusTitle();
     } catch {
-      showNotice(words.notSaved);
+      setFailure(words.notSaved);
     }
   };
   const merge = async (kept: Subscription) => {
@@ -190,13 +193,14 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   return (
     <>
       <Url label={words.newUrl} url={movedTo} />
+      {failure && <p role="alert">{failure}</p>}
       {existing === undefined ? (
         <button type="button" class="button primary" onClick={take}>
           {words.takeUrl}
         </button>
       ) : (
         <>
-          <p>{words.conflict(nameOf(existing))}</p>
+          <p role="alert">{words.conflict(nameOf(existing))}</p>
           <button type="button" class="button primary" onClick={() => merge(existing)}>
             {words.merge}
           </button>

@@ -14,9 +14,12 @@ import "./styles/podcasts.css";
 export { Panel } from "./podcast-panel.tsx";
 export { Selecting } from "./selecting.tsx";
 
-export async function start(): Promise<void> {
-  await loadPodcastWords();
-  startLoading();
+let started: Promise<void> | undefined;
+
+/** Resolves when the texts are there. From then on, what is known about the podcasts is kept up to date. */
+export function start(): Promise<void> {
+  started ??= loadPodcastWords().then(startLoading);
+  return started;
 }
 
 export function MoreOrders() {

@@ -9,11 +9,35 @@ const known = new Map<string, { readonly feedUrl: string; readonly podcast: Podc
 /** A new value whenever something was learned. */
 export const podcastsVersion = createState(0);
 
-export function learn({ id, feedUrl, podcast }: Subscription): void {
+export function learn({ id, feedUrl, podcast }: Pick<Subscription, "id" | "feedUrl" | "podcast">): void {
   if (podcast !== undefined) known.set(id, { feedUrl, podcast });
 }
 
 export const showLearned = () => podcastsVersion.update((version) => version + 1);
+
+const STORED = "title author homepageUrl artwork small large status statusSince movedTo checkedAt".split(" ");
+
+/** What was learned about these subscriptions, as text. Descriptions are long, and only the panel shows them. */
+export function writeLearned(items: readonly Subscription[]): string {
+  const entries = items.flatMap((item) => {
+    const podcast = podcastOf(item);
+    return podcast && podcast.status !== "pending" ? [{ ...item, podcast }] : [];
+  });
+  return JSON.stringify(entries, ["id", "feedUrl", "podcast", ...STORED]);
+}
+
+/** Restores what was known when this browser last showed the list. */
+export function readLearned(text: string): void {
+  const entries: readonly { id: string; feedUrl: string; podcast: Podcast }[] = text ? JSON.parse(text) : [];
+  for (const { id, feedUrl, podcast } of entries) {
+    const { statusSince, checkedAt } = podcast;
+    const dates = {
+      ...(statusSince && { statusSince: new Date(statusSince) }),
+      ...(checkedAt && { checkedAt: new Date(checkedAt) }),
+    };
+    learn({ id, feedUrl, podcast: { ...podcast, ...dates } });
+  }
+}
 
 /** Undefined until the server has said something about this feed. */
 export function podcastOf({ id, feedUrl }: Subscription): Podcast | undefined {

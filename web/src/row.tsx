@@ -114,10 +114,9 @@ export function Cover({ name, artwork }: { name: string; artwork: Artwork | unde
   );
 }
 
+/** The first letters of the first two words. */
 function initialsOf(name: string): string {
-  const [one = "", other = ""] = name
-    .slice(0, 100)
-    .replace(/^(feeds?|rss|podcasts?|media)\./, "")
-    .match(/(?<![\p{L}\p{N}.'’-])[\p{L}\p{N}]/gu) ?? [name];
+  const start = name.slice(0, 100).replace(/^(feeds?|rss|podcasts?|media)\./, "");
+  const [one = "", other = ""] = start.match(/(?<![\p{L}\p{N}.'’-])[\p{L}\p{N}]/gu) ?? [];
   return (one + other).toUpperCase();
 }

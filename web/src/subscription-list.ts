@@ -11,7 +11,7 @@ import {
 } from "../../client/src/index.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
-import { nameOf } from "./podcasts.ts";
+import { nameOf, readLearned, writeLearned } from "./podcasts.ts";
 import {
   accountMode,
   anonymousClient,
@@ -75,6 +75,7 @@ async function openStored(owner: string) {
 
 async function openWith(storage: OwnedStorage) {
   let replica: Replica | undefined;
+  readLearned((await storage.read("podcasts")) ?? "");
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
     const { pending, isLoaded } = replica;
@@ -148,6 +149,11 @@ export async function edit(updates: readonly Update[]): Promise<void> {
   await (await copy)?.replica.update(updates);
 }
 
+/** Keeps what is known about podcasts with the copy of the list. */
+export async function savePodcasts(): Promise<void> {
+  await (await copy)?.storage.update("podcasts", () => writeLearned(subscriptionList.value.items));
+}
+
 /** Deletes the copy of the list from this browser; called after signing out. */
 export async function deleteCopy(): Promise<void> {
   run?.abort();
@@ -183,7 +189,8 @@ export function undo(): void {
 }
 
 function unhide(ids: readonly string[]): void {
-  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !ids.includes(id))) });
+  const shown = new Set(ids);
+  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !shown.has(id))) });
 }
 
 function removeUndoable(): void {
