@@ -47,7 +47,7 @@ export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }
             {title === undefined ? (
               <MiddleEllipsis text={host} tail={20} />
             ) : (
-              <bdi>{revealControlCharacters(title)}</bdi>
+              <bdi class="truncate">{revealControlCharacters(title)}</bdi>
             )}
           </button>
         </strong>
