@@ -231,8 +231,9 @@ describe("connection", { concurrency: 3 }, () => {
     });
     allow(/./);
     await status(page, en.connection.blocked).waitFor();
+    // Before the proxy lets requests through: the page would notice that by itself and no longer offer a reload.
+    await Promise.all([page.waitForEvent("load"), button(page, en.connection.reload).click()]);
     await page.unroute("**/v1/**");
-    await button(page, en.connection.reload).click();
     await until(() => hosts(page), NEWEST_FIRST);
     await finish();
   });
