@@ -19,7 +19,6 @@ const SAME: Readonly<Record<string, readonly string[]>> = {
   Import: ["de"],
   System: ["de"],
   Name: ["de"],
-  Status: ["de"],
   Website: ["de"],
 };
 

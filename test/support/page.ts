@@ -154,7 +154,7 @@ export function opml(feeds: readonly string[], titles: readonly string[] = []): 
   const escapeXml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
   const lines = feeds.map(
     (feed, index) =>
-      `<outline type="rss" text="${escapeXml(titles[index] ?? "A podcast")}" xmlUrl="${escapeXml(feed)}"/>`,
+      `<outline type="rss" text="${escapeXml(titles[index] ?? (URL.canParse(feed) ? new URL(feed).host : feed))}" xmlUrl="${escapeXml(feed)}"/>`,
   );
   return `<?xml version="1.0" encoding="UTF-8"?><opml version="2.0"><head/><body>${lines.join("\n")}</body></opml>`;
 }
