@@ -97,7 +97,7 @@ export class Accounts {
 
   /** The same by the hash of the secret, for callers that have already verified the secret in another way. */
   async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
-    const find = () => this.#findCredential(hash, kind, at);
+    const find = () => this.verifyFresh(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
     return credential === undefined || isValidAt(credential, at) ? credential : find();
@@ -108,12 +108,12 @@ export class Accounts {
     return this.#store.findCredential(hash);
   }
 
-  async #findCredential(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+  /** The same without the cache. */
+  async verifyFresh(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
     const credential = await this.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
-      // Not awaited, and harmless if it fails.
-      this.#store.touchCredential(hash, at).catch(() => undefined);
+      this.#store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
     }
     return { ...credential, hash };
   }

@@ -119,7 +119,8 @@ export class Passkeys {
   async #find(response: unknown, at: Date): Promise<Verified | undefined> {
     const { id } = (response ?? {}) as { readonly id?: unknown };
     if (typeof id !== "string" || id.length > MAX_CREDENTIAL_ID) return undefined;
-    return this.#accounts.verifyHash(hashId(id), "passkey", at);
+    // Its counter must be the newest.
+    return this.#accounts.verifyFresh(hashId(id), "passkey", at);
   }
 
   async list(user: UserId): Promise<readonly Passkey[]> {

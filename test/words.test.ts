@@ -19,6 +19,8 @@ const SAME: Readonly<Record<string, readonly string[]>> = {
   Import: ["de"],
   Passkeys: ["de"],
   System: ["de"],
+  Name: ["de"],
+  Website: ["de"],
 };
 
 /** Punctuation that belongs to other languages. */
@@ -41,13 +43,14 @@ function flatten(words: object, path = ""): [string, string | TextFunction][] {
 const FORMS = ["thousands", "months", "day"];
 
 const languages = readdirSync(FOLDER)
-  .map((file) => file.replace(/\.ts$/, ""))
-  .filter((name) => name !== "index");
+  .filter((file) => /^[a-z]{2}\.ts$/.test(file))
+  .map((file) => file.replace(".ts", ""));
 const known: ReadonlyMap<string, Texts> = new Map(
   await Promise.all(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
-      return [language, new Map(flatten(words).filter(([path]) => !FORMS.includes(path)))] as const;
+      const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
+      return [language, new Map(flatten({ ...words, podcasts }).filter(([path]) => !FORMS.includes(path)))] as const;
     }),
   ),
 );

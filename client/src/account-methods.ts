@@ -42,32 +42,6 @@ export function createAccountMethods(send: Send): AccountMethods {
       await sendResource(send, "/v1/sessions", "session", person, { signal });
     },
 
-    async startLogin(purpose, { signal } = {}) {
-      const path = purpose === "link" ? "/v1/identities" : "/v1/oidc-logins";
-      const { text } = await send(path, { method: "POST", signal });
-      return readDocument(text, ({ meta }: { readonly meta: { readonly authorization_url: string } }) =>
-        String(meta.authorization_url),
-      );
-    },
-
-    async passkeyOptions(purpose, { signal } = {}) {
-      const { text } = await send(`/v1/passkey-options/${purpose}`, { signal });
-      return readDocument(text, ({ meta }: { readonly meta: { readonly options: object } }) => meta.options);
-    },
-
-    async addPasskey(added, { signal } = {}) {
-      const { text } = await sendResource(send, "/v1/passkeys", "passkey", added, { once: true, signal });
-      return readDocument(text, ({ data }: { readonly data: AccessResource }) => readAccess(data));
-    },
-
-    async passkeys({ signal } = {}) {
-      return listAccess("/v1/passkeys", signal);
-    },
-
-    async identities({ signal } = {}) {
-      return listAccess("/v1/identities", signal);
-    },
-
     async signOut(options) {
       try {
         const { credential } = await methods.me(options);
@@ -102,7 +76,7 @@ export function createAccountMethods(send: Send): AccountMethods {
     },
 
     async revoke({ kind, id }, { signal } = {}) {
-      return sendDelete(send, `/v1/${kind === "identity" ? "identities" : `${kind}s`}`, id, { signal });
+      return sendDelete(send, `/v1/${kind}s`, id, { signal });
     },
 
     async exportAccount({ signal } = {}) {

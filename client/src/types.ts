@@ -208,13 +208,13 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** A credential: an app's token, a browser's session, a passkey, or a link to a user of the identity provider. */
+/** A credential: an app's token or a browser's session. */
 export interface Access {
   readonly id: string;
-  readonly kind: "token" | "session" | "passkey" | "identity";
-  /** For a session, the browser's `User-Agent`; for an identity, the user's name at the provider. */
+  readonly kind: "token" | "session";
+  /** For a session, the browser's `User-Agent`. */
   readonly label: string;
-  /** Always `write` except for a token. */
+  /** Always `write` for a session. */
   readonly scope: "read" | "write";
   readonly createdAt: Date;
   /** Accurate to five minutes; null if never used. */
@@ -339,23 +339,8 @@ export interface Client extends AppMethods {
 
   /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
   signUp(person: Credentials & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
-  /**
-   * Opens a session. The server sets its cookie, which browsers send by themselves. `passkey` is the JSON form of what
-   * `navigator.credentials.get` returned.
-   */
-  signIn(person: Credentials | { readonly passkey: object }, options?: CallOptions): Promise<void>;
-  /**
-   * Starts to sign in with the identity provider, or to link its user to this account. Resolves to the URL to open in
-   * this browser.
-   */
-  startLogin(purpose: "sign-in" | "link", options?: CallOptions): Promise<string>;
-  /** Options to use or to create a passkey, in their JSON form. They are valid once, for five minutes. */
-  passkeyOptions(purpose: "sign-in" | "registration", options?: CallOptions): Promise<object>;
-  /** `passkey` is the JSON form of what `navigator.credentials.create` returned. */
-  addPasskey(added: { readonly label: string; readonly passkey: object }, options?: CallOptions): Promise<Access>;
-  passkeys(options?: CallOptions): Promise<Access[]>;
-  /** Users of the identity provider who sign in to this account. */
-  identities(options?: CallOptions): Promise<Access[]>;
+  /** Opens a session. The server sets its cookie, which browsers send by themselves. */
+  signIn(person: Credentials, options?: CallOptions): Promise<void>;
   /** Ends the current session. Succeeds if it has already ended. */
   signOut(options?: CallOptions): Promise<void>;
   /** Also ends every other session. */

@@ -14,13 +14,15 @@ import {
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
-import { requireCredential, requirePassword } from "./postgres-credentials.ts";
+import { deleteCredentials, requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
 import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
+/** How many names and secrets a process remembers the user of. */
+const MAX_USERS = 50_000;
 
 const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.password";
 const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
@@ -65,6 +67,11 @@ export class PostgresAccounts implements AccountStore {
     },
   };
   readonly #postgres: Postgres;
+  /**
+   * Users by name or secret, as they were last found. Whoever uses one checks it against the user's own rows, so an entry
+   * may be outdated. It saves a query, and the user's requests do not need the node that has the name or the secret.
+   */
+  readonly #users = new Map<string, UserId>();
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
@@ -83,13 +90,35 @@ export class PostgresAccounts implements AccountStore {
     });
   }
 
-  async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    // Two statements, because a cluster distributes the two tables by different keys.
-    const [identity] = await this.#read<{ user_id: string }>(
+  find(name: string, issuer: string): Promise<StoredAccount | undefined> {
+    const key = identityKey(name, issuer).toString("hex");
+    return this.#findByUser(
+      `name ${key}`,
       "select user_id from earmark.identities where key = $1",
-      identityKey(name, issuer).toString("hex"),
+      key,
+      async (user) => {
+        const found = await this.get(user);
+        return found?.account.name === name && found.account.issuer === issuer ? found : undefined;
+      },
     );
-    return identity && this.get(Number(identity.user_id));
+  }
+
+  /** Looks up the user of a name or secret, and then what `read` finds in that user's rows. */
+  async #findByUser<T>(
+    name: string,
+    sql: string,
+    key: unknown,
+    read: (user: UserId) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const remembered = this.#users.get(name);
+    const found = remembered === undefined ? undefined : await read(remembered);
+    if (found !== undefined) return found;
+    const [row] = await this.#read<{ user_id: string }>(sql, key);
+    if (row === undefined) return undefined;
+    const user = Number(row.user_id);
+    if (this.#users.size >= MAX_USERS) this.#users.clear();
+    this.#users.set(name, user);
+    return read(user);
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
@@ -152,6 +181,7 @@ export class PostgresAccounts implements AccountStore {
       }
       await connection.query("insert into earmark.erasures values ($1, $2)", [user, Math.max(...numbers)]);
       await connection.query(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, [user]);
+      await deleteCredentials(connection, user);
       for (const table of tablesDeleted("at-once"))
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
@@ -219,8 +249,13 @@ export class PostgresAccounts implements AccountStore {
       if (password !== undefined && current !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       const { rowCount } = await connection.query(
+        "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing",
+        [bytesOf(hash), user],
+      );
+      if (rowCount !== 1) return "gone";
+      await connection.query(
         `insert into earmark.credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
         [
           bytesOf(hash),
           user,
@@ -233,16 +268,17 @@ export class PostgresAccounts implements AccountStore {
           expiresAt?.getTime() ?? NEVER,
         ],
       );
-      return rowCount === 1 ? "added" : "gone";
+      return "added";
     });
   }
 
-  async findCredential(hash: string): Promise<Credential | undefined> {
-    const [row] = await this.#read<CredentialRow>(
-      `select ${CREDENTIAL} from earmark.credentials where hash = $1`,
-      bytesOf(hash),
-    );
-    return row && toCredential(row);
+  findCredential(hash: string): Promise<Credential | undefined> {
+    const key = bytesOf(hash);
+    return this.#findByUser(hash, "select user_id from earmark.credential_users where hash = $1", key, async (user) => {
+      const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
+      const [row] = await this.#read<CredentialRow>(sql, user, key);
+      return row && toCredential(row);
+    });
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -261,32 +297,31 @@ export class PostgresAccounts implements AccountStore {
     at: Date,
     ending?: EndSessions,
   ): Promise<boolean> {
-    const values = [caller.user, kind, id];
     let wasThere = false;
     return this.#transact(async (connection) => {
       // Two sessions of one user that remove each other would deadlock otherwise.
       await lockAccount(connection, caller.user);
       const { rows } = await connection.query(
         "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        values,
+        [caller.user, kind, id],
       );
       // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
       await requireCredential(connection, caller, at);
-      const { rowCount } = await connection.query(
-        "delete from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        values,
-      );
-      wasThere ||= rowCount === 1;
+      wasThere ||= (await deleteCredentials(connection, caller.user, "kind = $2 and id = $3", kind, id)) === 1;
       if (wasThere && ending !== undefined) await endSessions(connection, caller.user, ending.except);
       return wasThere;
     });
   }
 
   async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+    const credential = await this.findCredential(hash);
+    if (credential === undefined) return false;
     const replaced = await this.#read(
       // Also true for a retry after an attempt whose reply was lost.
-      "update earmark.credentials set label = $3 where hash = $1 and label in ($2, $3) returning 1",
+      `update earmark.credentials set label = $4
+       where user_id = $1 and hash = $2 and label in ($3, $4) returning 1`,
+      credential.user,
       bytesOf(hash),
       expected,
       label,
@@ -295,8 +330,11 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
+    const credential = await this.findCredential(hash);
+    if (credential === undefined) return;
     await this.#read(
-      "update earmark.credentials set used_at = greatest(used_at, $2) where hash = $1",
+      "update earmark.credentials set used_at = greatest(used_at, $3) where user_id = $1 and hash = $2",
+      credential.user,
       bytesOf(hash),
       at.getTime(),
     );
@@ -304,11 +342,15 @@ export class PostgresAccounts implements AccountStore {
 
   async sweep(at: Date): Promise<void> {
     const now = at.getTime();
-    await this.#read(
-      `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
-       or (kind = 'session' and greatest(used_at, created_at) <= $1 - ${SESSION_IDLE_MS})`,
-      now,
-    );
+    await this.#transact(async (connection) => {
+      const { rows } = await connection.query<{ hash: Buffer }>(
+        `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
+         or (kind = 'session' and greatest(used_at, created_at) <= $1 - ${SESSION_IDLE_MS}) returning hash`,
+        [now],
+      );
+      const hashes = rows.map(({ hash }) => hash);
+      await connection.query("delete from earmark.credential_users where hash = any($1)", [hashes]);
+    });
     await this.#read("delete from earmark.limits where moment < $1", now);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
@@ -333,10 +375,8 @@ async function lockAccount(connection: Connection, user: UserId): Promise<string
 }
 
 async function endSessions(connection: Connection, user: UserId, keepSession: string | undefined): Promise<void> {
-  await connection.query(
-    "delete from earmark.credentials where user_id = $1 and kind = 'session' and id is distinct from $2::uuid",
-    [user, keepSession ?? null],
-  );
+  const others = "kind = 'session' and id is distinct from $2::uuid";
+  await deleteCredentials(connection, user, others, keepSession ?? null);
 }
 
 function toAccount({ user_id, name, issuer, created_at }: AccountRow): Account {

@@ -1,7 +1,8 @@
-import { type Credential, decideNewAccount, type NewAccount, type NewAccountState } from "../account-store.ts";
+import { type Credential, decideNewAccount, type NewAccount, type NewAccountState, NOBODY } from "../account-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
 import { type Connection, LOCK_MS } from "./postgres-connection.ts";
+import { deleteCredentials } from "./postgres-credentials.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
 
@@ -35,10 +36,7 @@ async function createInTransaction(
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
   if (typeof decision === "string") return decision;
   if (state.invitationKind === "invitation" && invitation !== undefined) {
-    const { rowCount } = await connection.query("delete from earmark.credentials where hash = $1", [
-      bytesOf(invitation),
-    ]);
-    if (rowCount !== 1) return "not-invited";
+    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitation))) !== 1) return "not-invited";
   }
   const user = decision.becomesLocalUser ? LOCAL_USER : requested;
   if (!decision.becomesLocalUser) {
@@ -61,7 +59,7 @@ async function createInTransaction(
     return "retry";
   }
   // Last, because two concurrent setups would otherwise deadlock.
-  if (decision.endsSetup) await connection.query("delete from earmark.credentials where kind = 'setup'");
+  if (decision.endsSetup) await deleteCredentials(connection, NOBODY, "kind = 'setup'");
   return user;
 }
 
@@ -86,23 +84,23 @@ async function readState(
   connection: Connection,
   invitation: string | undefined,
 ): Promise<Omit<NewAccountState, "isNameTaken">> {
-  // One statement, so that both see a concurrent first account or neither does.
-  const { rows: accounts } = await connection.query<{ any: boolean; local: boolean }>(
-    `select exists (select 1 from earmark.accounts) as any,
-       exists (select 1 from earmark.accounts where user_id = $1) as local`,
-    [LOCAL_USER],
+  const { rows: links } = await connection.query<{ kind: Credential["kind"]; given: boolean }>(
+    `select kind, hash = $2 as given from earmark.credentials
+     where user_id = $1 and (hash = $2 or kind = 'setup') order by hash = $2 desc limit 2`,
+    [NOBODY, invitation === undefined ? null : bytesOf(invitation)],
   );
+  const { rows: local } = await connection.query("select 1 from earmark.accounts where user_id = $1", [LOCAL_USER]);
   const { rows: deleted } = await connection.query("select 1 from earmark.lists where user_id = $1 and sequence = $2", [
     LOCAL_USER,
     DELETED,
   ]);
-  const { rows: invitations } = await connection.query<Pick<Credential, "kind">>(
-    "select kind from earmark.credentials where hash = $1",
-    [invitation === undefined ? null : bytesOf(invitation)],
-  );
+  // After the account of the local user, so that whoever finds that one finds an account here. A cluster has to ask all
+  // its nodes, so ask only while there is a setup link.
+  const isSettingUp = links.some(({ kind }) => kind === "setup");
+  const { rows: any } = isSettingUp ? await connection.query("select 1 from earmark.accounts limit 1") : { rows: [1] };
   return {
-    hasAccounts: accounts[0]?.any === true,
-    isLocalUserTaken: accounts[0]?.local === true || deleted.length > 0,
-    invitationKind: invitations[0]?.kind,
+    hasAccounts: any.length > 0,
+    isLocalUserTaken: local.length > 0 || deleted.length > 0,
+    invitationKind: links.find(({ given }) => given)?.kind,
   };
 }

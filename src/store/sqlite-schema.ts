@@ -222,6 +222,7 @@ const MIGRATIONS: readonly string[] = [
 
   create index subscriptions_of_feed on subscriptions (feed);
   `,
+  "", // For PostgreSQL only.
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;

@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import { isolate } from "./control-characters.ts";
 import { explainCode, explainError } from "./errors.ts";
 import { canUsePasskeys, usePasskey } from "./passkeys.ts";
-import { anonymousClient, finishSignIn, providerName } from "./server.ts";
+import { finishSignIn, providerName } from "./server.ts";
+import { anonymousRequests } from "./sign-in-requests.ts";
 import { leaveFor, signInFailure } from "./sign-in-return.ts";
 import { useWords } from "./words/index.ts";
 
@@ -24,12 +25,12 @@ export function OtherWays() {
     setBusy(false);
   };
   const signInWithPasskey = async () => {
-    const passkey = await usePasskey(await anonymousClient.passkeyOptions("sign-in"));
+    const passkey = await usePasskey(await anonymousRequests.passkeyOptions("sign-in"));
     if (typeof passkey === "string") return setError(account.passkeyCancelled);
-    await anonymousClient.signIn({ passkey });
+    await anonymousRequests.signIn(passkey);
     await finishSignIn();
   };
-  const signInAtProvider = async () => leaveFor(await anonymousClient.startLogin("sign-in"));
+  const signInAtProvider = async () => leaveFor(await anonymousRequests.startLogin("sign-in"));
   if (!canUsePasskeys && providerName === "" && error === undefined) return null;
   return (
     <div class="stack">

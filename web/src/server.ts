@@ -86,10 +86,12 @@ export const client = createClient({
 });
 
 /** For forms: the user sees a failure at once and decides whether to retry. */
-export const noRetryClient = createClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
+export const SIGNED_IN = { url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT } as const;
+export const noRetryClient = createClient(SIGNED_IN);
 
 /** For signing in and out, and for the copy of the list, which retries by itself: never waits for the user to sign in. */
-export const anonymousClient = createClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
+export const ANONYMOUS = { url: serverUrl, fetch: fetchOnce, retries: 0 } as const;
+export const anonymousClient = createClient(ANONYMOUS);
 
 /** The last user of this browser, for all its tabs and for when the server is unreachable. */
 interface LastUser {

@@ -1,18 +1,19 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Access, EarmarkError } from "../../client/src/index.ts";
+import { EarmarkError } from "../../client/src/index.ts";
 import { Dialog, Field, useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainCode, explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { canUsePasskeys, createPasskey } from "./passkeys.ts";
-import { anonymousClient, client, noRetryClient, providerName } from "./server.ts";
+import { anonymousClient, providerName } from "./server.ts";
+import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";
 import { leaveFor, signInFailure } from "./sign-in-return.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 /** Passkeys of the account. Where the browser cannot create any, only those that exist are shown. */
 export function Passkeys({ browser }: { browser: string }) {
   const { account } = useWords();
-  const [passkeys, load] = useAccess(() => client.passkeys());
+  const [passkeys, load] = useAccess(() => signedInRequests.list("passkey"));
   const [name, setName] = useState(browser);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -25,11 +26,11 @@ export function Passkeys({ browser }: { browser: string }) {
     setBusy(true);
     setError(undefined);
     try {
-      const passkey = await createPasskey(await noRetryClient.passkeyOptions("registration"));
+      const passkey = await createPasskey(await signedInRequests.passkeyOptions("registration"));
       if (passkey === "exists") setError(account.passkeyExists);
       else if (passkey === "cancelled") setError(account.passkeyCancelled);
       else {
-        await noRetryClient.addPasskey({ label, passkey });
+        await signedInRequests.addPasskey({ label, passkey });
         showNotice(account.passkeyAdded(isolate(label)));
         await load();
       }
@@ -69,7 +70,7 @@ export function Passkeys({ browser }: { browser: string }) {
 /** Users of the identity provider that are linked to the account. */
 export function SingleSignOn({ issuer }: { issuer: string | null }) {
   const { account, errors } = useWords();
-  const [identities, load] = useAccess(() => client.identities());
+  const [identities, load] = useAccess(() => signedInRequests.list("identity"));
   const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
   const [error, setError] = useState<unknown>(failed);
   if (providerName === "" && !identities?.length) return null;
@@ -78,7 +79,7 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
   const link = async () => {
     setError(undefined);
     try {
-      leaveFor(await noRetryClient.startLogin("link"));
+      leaveFor(await signedInRequests.startLogin("link"));
     } catch (cause) {
       setError(cause);
     }
@@ -104,8 +105,8 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
 }
 
 /** The list, and a function that loads it again. */
-function useAccess(read: () => Promise<readonly Access[]>) {
-  const [all, setAll] = useState<readonly Access[] | undefined>(undefined);
+function useAccess(read: () => Promise<readonly SignInMethod[]>) {
+  const [all, setAll] = useState<readonly SignInMethod[] | undefined>(undefined);
   const load = async () => {
     try {
       setAll(await read());
@@ -119,7 +120,7 @@ function useAccess(read: () => Promise<readonly Access[]>) {
 }
 
 interface AccessListProps {
-  readonly all: readonly Access[] | undefined;
+  readonly all: readonly SignInMethod[] | undefined;
   readonly action: string;
   readonly describe: (label: string) => string;
   readonly onRemoved: () => Promise<void>;
@@ -127,11 +128,11 @@ interface AccessListProps {
 
 function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
   const { account, apps, cancel } = useWords();
-  const [removed, setRemoved] = useState<Access | undefined>(undefined);
-  const remove = async (access: Access) => {
+  const [removed, setRemoved] = useState<SignInMethod | undefined>(undefined);
+  const remove = async (access: SignInMethod) => {
     setRemoved(undefined);
     try {
-      await noRetryClient.revoke(access);
+      await signedInRequests.remove(access);
       showNotice(account.methodRemoved(isolate(access.label)));
     } catch (error) {
       showNotice(explainError(error));
