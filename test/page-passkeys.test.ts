@@ -138,7 +138,9 @@ describe("passkeys", { concurrency: 2 }, () => {
     const { page, finish } = await visit();
     await heading(page, account.signIn).waitFor();
     const isLoaded = () =>
-      page.evaluate<boolean>(`performance.getEntriesByType("resource").some(({ name }) => name.includes("passkeys-"))`);
+      page.evaluate<boolean>(
+        `performance.getEntriesByType("resource").some(({ name }) => name.includes("other-ways-"))`,
+      );
     await until(isLoaded, "other ways to sign in are loaded");
     assert.equal(await used(page).count(), 0);
     await finish();
