@@ -145,7 +145,12 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
     const [target] = await store.accounts.listCredentials(who.user, kinds[kind as keyof typeof kinds]);
     return target?.id ?? "";
   };
-  const id = url === "/v1/subscriptions/:id" ? guidOf("https://feeds.example/") : await own();
+  const [podcast] = await store.podcasts.find(["https://feeds.example/"]);
+  const ids = new Map([
+    ["/v1/subscriptions/:id", guidOf("https://feeds.example/")],
+    ["/v1/podcasts/:id/refresh", podcast?.id ?? ""],
+  ]);
+  const id = ids.get(url) ?? (await own());
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
   const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
   const newPasskey = () => createPasskey(port, { Host: "127.0.0.1", ...who.session.headers });

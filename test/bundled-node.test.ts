@@ -51,6 +51,10 @@ test("bundled Node: package.json → a Node for Linux, macOS and Windows on x64 
     `node-${platform}-arm64`,
     `node-${platform}-x64`,
   ]);
-  assert.deepEqual(Object.keys(optionalDependencies), platforms);
-  for (const version of Object.values(optionalDependencies)) assert.match(String(version), /^(npm:[\w-]+@)?26\./);
+  const bundled = Object.entries(optionalDependencies).filter(([name]) => name.startsWith("node-"));
+  assert.deepEqual(
+    bundled.map(([name]) => name),
+    platforms,
+  );
+  for (const [, version] of bundled) assert.match(String(version), /^(npm:[\w-]+@)?26\./);
 });

@@ -33,6 +33,7 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
   const client = createClient({ url: proxy.url });
   const { limits, state, ...me } = await client.me();
   assert.deepEqual(me, {
+    id: "1",
     name: "local",
     issuer: null,
     createdAt: null,
@@ -205,9 +206,10 @@ test("token: account and base path → only its own list", async () => {
   const client = createClient({ url: `${url}/pods/`, token });
   assert.deepEqual(new Set(outcomesOf(await client.subscribe(feedsOf(250)))), new Set(["added"]));
   assert.equal((await everyIdOf(client)).length, 250);
-  const { createdAt, state, ...me } = await client.me();
+  const { id: user, createdAt, state, ...me } = await client.me();
   assert.equal((await client.changes()).state, state);
   assert.ok(createdAt instanceof Date);
+  assert.match(user, /^\d+$/);
   assert.deepEqual(me, {
     name: "ann",
     issuer: null,
