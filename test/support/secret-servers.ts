@@ -55,7 +55,7 @@ export async function readLog(server: RunningServer): Promise<Line[]> {
   const lines = output.trim().split("\n");
   const parsed = lines.map((line) => JSON.parse(line) as Line);
   const members =
-    /^(level|time|pid|hostname|msg|reqId|method|route|status|ms|omitted|err|url|database|version|signal|client)$/;
+    /^(level|time|pid|hostname|msg|reqId|method|route|status|ms|omitted|err|url|database|version|signal|client|way)$/;
   for (const line of parsed) for (const key of Object.keys(line)) assert.match(key, members);
   return parsed;
 }
