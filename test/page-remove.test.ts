@@ -236,6 +236,7 @@ describe("connection", { concurrency: 3 }, () => {
     await button(page, en.connection.reload).click();
     await reloaded;
     await page.unroute("**/v1/**");
+    await page.reload();
     await until(() => hosts(page), NEWEST_FIRST);
     await finish();
   });
