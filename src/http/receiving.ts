@@ -19,5 +19,6 @@ export function pauseReading(raw: IncomingMessage, later: (resume: () => void) =
  */
 export function free({ buffer, byteLength }: Uint8Array): void {
   const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached;
-  if (isWhole) buffer.transferToFixedLength(0);
+  // All empty bodies share one buffer.
+  if (isWhole && byteLength > 0) buffer.transferToFixedLength(0);
 }
