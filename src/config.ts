@@ -24,6 +24,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Empty, or a path without a trailing slash. */
   readonly basePath: string;
+  /** The URL of the server for links, with the base path and without a slash at the end. */
+  readonly publicUrl: string | undefined;
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
@@ -212,7 +214,7 @@ export function readDatabaseUrl(url: string, folder: string): string | undefined
 
 function readNetwork(
   reader: SettingsReader,
-): Pick<Config, "allowedHosts" | "trustedProxies" | "basePath" | "corsOrigins"> {
+): Pick<Config, "allowedHosts" | "trustedProxies" | "basePath" | "publicUrl" | "corsOrigins"> {
   const allowedHosts = reader.list("EARMARK_ALLOWED_HOSTS");
   if (!allowedHosts.every((name) => /^[a-z0-9._-]+$/.test(name)))
     reader.reject("EARMARK_ALLOWED_HOSTS", "host names separated by commas, without scheme, port or path");
@@ -225,7 +227,20 @@ function readNetwork(
   const corsOrigins = reader.list("EARMARK_CORS_ORIGINS");
   if (!corsOrigins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
     reader.reject("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
-  return { allowedHosts, trustedProxies, basePath, corsOrigins };
+  const publicUrl = readPublicUrl(reader, basePath);
+  return { allowedHosts, trustedProxies, basePath, publicUrl, corsOrigins };
+}
+
+function readPublicUrl(reader: SettingsReader, basePath: string): string | undefined {
+  const url = URL.parse(reader.text("EARMARK_PUBLIC_URL"));
+  if (reader.text("EARMARK_PUBLIC_URL") === "") return undefined;
+  const isPlain =
+    url !== null && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === "";
+  if (!isPlain)
+    reader.reject("EARMARK_PUBLIC_URL", "a URL such as https://pods.example, without user, query or fragment");
+  else if (url.pathname.replace(/\/$/, "") !== basePath)
+    reader.reject("EARMARK_PUBLIC_URL", `a URL whose path is EARMARK_BASE_PATH (${basePath || "empty"})`);
+  return `${url?.origin}${basePath}`;
 }
 
 function readLimits(reader: SettingsReader): Limits {

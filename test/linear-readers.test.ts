@@ -4,7 +4,8 @@ import { Socket } from "node:net";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { createClient, guid } from "../client/src/index.ts";
-import { Accounts, readName } from "../src/accounts.ts";
+import { readName } from "../src/account-names.ts";
+import { Accounts } from "../src/accounts.ts";
 import { readConfig } from "../src/config.ts";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
 import { createAuthentication } from "../src/http/authenticate.ts";
@@ -31,6 +32,7 @@ import {
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { faultOfPassword } from "../src/passwords.ts";
+import { People } from "../src/people.ts";
 import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
 import { temporaryFolder } from "./support/server.ts";
@@ -127,8 +129,10 @@ const readClient = createClientReader(["127.0.0.1"]);
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
 const verify = createVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
+const accounts = new Accounts(store.accounts, { signUp: false });
 const authenticate = createAuthentication({
-  accounts: new Accounts(store.accounts, { signUp: false }),
+  accounts,
+  people: new People(store.people, accounts),
   config: config.accounts ?? assert.fail(),
   metricsToken: "0123456789abcdef",
   verify: undefined,

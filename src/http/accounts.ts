@@ -1,5 +1,13 @@
+import { referenceOf } from "../account-names.ts";
 import { type Credential, isValidAt } from "../account-store.ts";
-import { type AccountRefusal, type Accounts, isRefused, MAX_TOKENS, SESSION_MS } from "../accounts.ts";
+import {
+  type AccountRefusal,
+  type Accounts,
+  type IssuedCredential,
+  isRefused,
+  MAX_TOKENS,
+  SESSION_MS,
+} from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import {
   accountResource,
@@ -7,6 +15,7 @@ import {
   invalidAttribute,
   readNewPassword,
   readNewToken,
+  readPasswordReset,
   readSignIn,
   readSignUp,
   writeMany,
@@ -21,12 +30,12 @@ import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
-import type { Request } from "./exchange.ts";
+import type { Request, Response } from "./exchange.ts";
 import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Deleting an account requires a sign-in within this time, in case the browser was left open. */
+/** Deleting an account requires a sign-in within this time. */
 const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
 const MAX_USER_AGENT = 200;
 
@@ -84,12 +93,20 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
   });
   const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
-  const networksOf = ({ raw }: Request) => readClient(raw).networks;
+  const clientOf = (request: Request) => {
+    const { address, networks } = readClient(request.raw);
+    return { address, networks, label: userAgentOf(request) };
+  };
+
+  const respondSignedIn = (request: Request, response: Response, { credential, secret }: IssuedCredential) => {
+    const data = credentialResource(credential, basePath, { current: true });
+    respond(response, 201, JSON_API, writeOne(data), { location: data.links.self, ...setCookie(request, secret) });
+  };
 
   return {
     async signUp({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readSignUp(await readJson(request, response, maxBytes));
-      const client = { networks: networksOf(request), label: userAgentOf(request) };
+      const client = clientOf(request);
       const issued = await accounts.signUp({ ...wanted, ...client }, clock());
       if (isRefused(issued)) throw toFailure(issued, "password");
       const data = accountResource(await accountOf(accounts, issued.credential.user), basePath);
@@ -98,9 +115,9 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     },
 
     async changePassword({ request, response, caller, maxBytes }: Call): Promise<void> {
-      const { current, password } = readNewPassword(await readJson(request, response, maxBytes));
+      const wanted = readNewPassword(await readJson(request, response, maxBytes));
       if (caller.credential === undefined) throw failure("no-password");
-      const change = { current, password, session: caller.credential.id, networks: networksOf(request) };
+      const change = { ...wanted, session: caller.credential.id, networks: clientOf(request).networks };
       const refused = await accounts.changePassword(caller, change, clock());
       if (refused !== undefined) {
         // An expired session must not learn whether the password is right.
@@ -112,24 +129,32 @@ export function createAccountHandlers(accounts: Accounts, { config: { basePath }
     },
 
     async deleteAccount({ request, response, caller }: Call): Promise<void> {
-      if (clock().getTime() - caller.authenticatedAt.getTime() > RECENT_SIGN_IN_MS)
-        throw failure("recent-sign-in-required");
-      if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
+      requireRecentSignIn(caller, clock());
+      const actor = { name: referenceOf(await accountOf(accounts, caller.user)), address: clientOf(request).address };
+      const refused = await accounts.delete({ ...caller, actor }, clock());
+      if (refused !== undefined) throw toFailure(refused, "password");
       hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
       const { name, password } = readSignIn(await readJson(request, response, maxBytes));
-      const { address, networks } = readClient(request.raw);
-      const issued = await accounts.signIn({ name, password, networks, label: userAgentOf(request) }, clock());
+      const { address, ...client } = clientOf(request);
+      const issued = await accounts.signIn({ name, password, ...client }, clock());
       if (isRefused(issued)) {
         if (issued.refused === "wrong-password") request.log.warn({ client: address }, "failed sign-in");
         throw toFailure(issued, "password");
       }
-      const data = credentialResource(issued.credential, basePath, { current: true });
-      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
-      respond(response, 201, JSON_API, writeOne(data), headers);
+      respondSignedIn(request, response, issued);
+    },
+
+    /** Sets a new password with a reset link, and signs in. */
+    async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
+      const wanted = readPasswordReset(await readJson(request, response, maxBytes));
+      const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
+      if (isRefused(issued)) throw toFailure(issued, "password");
+      hub.recheck(issued.credential.user);
+      respondSignedIn(request, response, issued);
     },
 
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
@@ -174,7 +199,7 @@ async function validCredentials(accounts: Accounts | undefined, user: UserId, ki
 async function accountOf(accounts: Accounts | undefined, user: UserId) {
   const account = await accounts?.get(user);
   if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
-  return account ?? { user, name: "local", issuer: "", createdAt: undefined };
+  return account ?? { user, name: "local", issuer: "", createdAt: undefined, isAdmin: undefined };
 }
 
 function show(credential: Credential, caller: Principal, basePath: string) {
@@ -184,6 +209,11 @@ function show(credential: Credential, caller: Principal, basePath: string) {
     basePath,
     isSession ? { current: credential.id === caller.credential?.id } : {},
   );
+}
+
+/** Throws if it is long ago that the user signed in: a browser may have been left open. */
+export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {
+  if (now.getTime() - authenticatedAt.getTime() > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
 }
 
 export function userAgentOf({ headers }: Request): string {
@@ -210,6 +240,14 @@ export function toFailure(refusal: AccountRefusal, secret: "password" | "current
       return failure("too-many-tokens", { max: MAX_TOKENS, meta: { max: MAX_TOKENS } });
     case "gone":
       return failure("invalid-credentials");
+    case "disabled":
+      return failure("account-disabled");
+    case "last-admin":
+      return failure("last-admin");
+    case "no-password":
+      return failure("no-password");
+    case "invalid-link":
+      return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
   }
 }
 

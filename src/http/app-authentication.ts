@@ -128,7 +128,7 @@ async function readUser(
     const user = await signIn.withPassword({ ...typed, networks }, at);
     if (!isRefused(user)) return user;
     if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
-    request.log.warn({ client: address }, "failed sign-in");
+    if (user.refused !== "disabled") request.log.warn({ client: address }, "failed sign-in");
     throw failure("invalid-credentials");
   }
   const token = acceptsBearer ? readBearer(authorization) : undefined;

@@ -1,11 +1,14 @@
 import type { IncomingMessage } from "node:http";
+import { referenceOf } from "../account-names.ts";
 import { NOBODY } from "../account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
 import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
 import { type Rate, RateLimiter } from "../limits.ts";
-import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import type { People } from "../people.ts";
+import { isActiveAdmin } from "../people-store.ts";
+import { type Actor, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
@@ -15,9 +18,10 @@ import type { Verify } from "./oidc.ts";
  * - `open`: anyone;
  * - `read`, `write`: a user; a token needs at least this scope;
  * - `account`: a user with a session or a JWT from the identity provider; API tokens are not accepted;
+ * - `admin`: the same, if the user is an administrator;
  * - `metrics`: the bearer of the metrics token.
  */
-export type Access = "open" | "read" | "write" | "account" | "metrics";
+export type Access = "open" | "read" | "write" | "account" | "admin" | "metrics";
 
 /** The user of a request. Handlers pass it to every write of the store. */
 export interface Principal extends Caller {
@@ -76,6 +80,7 @@ function createMetricsCheck(token: string | undefined): (request: IncomingMessag
 
 export interface AuthenticationOptions {
   readonly accounts: Accounts;
+  readonly people: People;
   readonly config: AccountsConfig;
   readonly metricsToken: string | undefined;
   readonly verify: Verify | undefined;
@@ -90,11 +95,15 @@ const MAX_SESSION_COOKIES = 4;
 /** Verified by a credential, by a JWT from the identity provider, or by the password of the account. */
 export type VerifiedUser =
   | Verified
-  | { readonly kind: "jwt"; readonly user: UserId; readonly createdAt: Date }
-  | { readonly kind: "password"; readonly user: UserId; readonly createdAt: Date; readonly passwordHash: string };
+  | {
+      readonly kind: "jwt" | "password";
+      readonly user: UserId;
+      readonly createdAt: Date;
+      readonly passwordHash: string;
+    };
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
-  const { accounts, config, readClient, verify, basePath, clock } = options;
+  const { accounts, people, config, readClient, verify, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
@@ -119,7 +128,9 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     if (authorization === undefined) return verifySession(request, now);
     const text = readBearer(authorization);
     if (text === undefined) return undefined;
-    return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
+    return text.startsWith(TOKEN_PREFIX)
+      ? accounts.verifyCredential(text, "token", now)
+      : verifyJwt(request, text, now);
   };
 
   /** The distinct values of the session cookies; throws if there are none. */
@@ -145,11 +156,24 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return another === undefined ? valid : undefined;
   };
 
-  const verifyJwt = async (text: string, now: Date): Promise<VerifiedUser | undefined> => {
+  const verifyJwt = async (request: IncomingMessage, text: string, now: Date): Promise<VerifiedUser | undefined> => {
     const identity = await verify?.(text, now);
     if (identity === undefined || config.oidc === undefined) return undefined;
-    const user = await accounts.findOrCreateOidcUser(config.oidc.issuer, identity.subject, config.oidc.signUp, now);
-    return user === undefined ? undefined : { kind: "jwt", user, createdAt: identity.issuedAt };
+    const { issuer, signUp: mayCreate } = config.oidc;
+    const { address } = readClient(request);
+    const found = await accounts.findOrCreateOidcUser({ issuer, subject: identity.subject, address, mayCreate }, now);
+    if (found === undefined || found.account.disabledAt !== undefined) return undefined;
+    // Writes check the hash of the password again, and with it that the account is not disabled.
+    const { account, password: passwordHash } = found;
+    return { kind: "jwt", user: account.user, createdAt: identity.issuedAt, passwordHash };
+  };
+
+  /** Throws unless the user is an administrator. */
+  const requireAdmin = async (request: IncomingMessage, user: UserId): Promise<Actor> => {
+    const account = await accounts.get(user);
+    if (account === undefined) throw failure("invalid-credentials");
+    if (!isActiveAdmin(account)) throw failure("admin-required");
+    return { name: referenceOf(account), address: readClient(request).address };
   };
 
   return async (request, access, verifyCaller = (at) => verifyRequest(request, at)) => {
@@ -165,11 +189,14 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { user } = verified;
     spend("requests", user, 1, requests, now);
     if (verified.kind === "token") {
-      if (access === "account") throw failure("session-required");
+      if (access === "account" || access === "admin") throw failure("session-required");
       if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
     }
+    people.recordSeen(user, now);
     const credential = "hash" in verified ? verified : undefined;
+    const isAdmin = access === "admin";
     return {
+      ...(isAdmin ? { requiresAdmin: true, actor: await requireAdmin(request, user) } : {}),
       user,
       credential,
       credentialHash: credential?.hash,
@@ -179,6 +206,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
+        if (isAdmin) await requireAdmin(request, user);
       },
     };
   };
@@ -191,7 +219,7 @@ function perMinute(count: number): Rate {
 /** Proxies log URLs and browsers keep them in their history, so a secret in a URL is rejected. */
 function refuseSecretInTarget({ url = "" }: IncomingMessage): void {
   const query = url.indexOf("?");
-  if (query === -1 || !/(^|[?&])access_token=|em[ki]_[\w-]{20}/i.test(url.slice(query))) return;
+  if (query === -1 || !/(^|[?&])access_token=|em[kir]_[\w-]{20}/i.test(url.slice(query))) return;
   throw failure("token-in-query");
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv4, type Socket } from "node:net";
+import type { Config } from "../config.ts";
 
 /** The client that a request came from. */
 export interface Client {
@@ -72,10 +73,19 @@ export function createProxyCheck(trustedProxies: readonly string[]): (address: s
   return (address) => address !== "" && trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }
 
-/** Scheme, host and port under which the client reached the server. */
-export function originOf(raw: IncomingMessage, readClient: ReadClient): string {
-  const { isHttps, host = raw.headers.host } = readClient(raw);
-  return `${isHttps ? "https" : "http"}://${host}`;
+/** The URL of the server for links, with the base path and without a slash at the end. */
+export type ServerUrlOf = (request: IncomingMessage) => string;
+
+/** The URL from the settings, else the one under which the client reached the server. */
+export function createServerUrlReader(
+  { publicUrl, basePath }: Pick<Config, "publicUrl" | "basePath">,
+  readClient: ReadClient,
+): ServerUrlOf {
+  if (publicUrl !== undefined) return () => publicUrl;
+  return (raw) => {
+    const { isHttps, host = raw.headers.host } = readClient(raw);
+    return `${isHttps ? "https" : "http"}://${host}${basePath}`;
+  };
 }
 
 /** The remote address of a connection; empty if it is already closed. */

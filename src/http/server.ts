@@ -9,10 +9,11 @@ import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import { People } from "../people.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader, createProxyCheck } from "./client-address.ts";
+import { createClientReader, createProxyCheck, createServerUrlReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
@@ -70,12 +71,14 @@ export function createServer(options: ServerOptions): Server {
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   store.watch((user, sequence) => hub.tell(user, sequence));
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
+  const people = accounts && new People(store.people, accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
-    accounts === undefined || config.accounts === undefined
+    accounts === undefined || people === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
       : createAuthentication({
           accounts,
+          people,
           config: config.accounts,
           metricsToken: config.metricsToken,
           verify: config.accounts.oidc && createVerifier({ ...config.accounts.oidc, onError }),
@@ -92,7 +95,8 @@ export function createServer(options: ServerOptions): Server {
     basePath: config.basePath,
     clock,
   });
-  const services = { config, store, apps, accounts, appSignIn, metrics, hub, readClient, clock };
+  const serverUrlOf = createServerUrlReader(config, readClient);
+  const services = { config, store, apps, accounts, people, appSignIn, metrics, hub, readClient, serverUrlOf, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);

@@ -3,7 +3,8 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
-import type { ReadClient } from "./client-address.ts";
+import type { People } from "../people.ts";
+import type { ReadClient, ServerUrlOf } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -15,9 +16,11 @@ export interface Services {
   readonly metrics: Metrics | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
-  /** Exists if `accounts` does. */
+  /** These exist if `accounts` does. */
+  readonly people: People | undefined;
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
   readonly readClient: ReadClient;
+  readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;
 }

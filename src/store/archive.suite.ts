@@ -62,6 +62,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "sync_clients",
         "feed_spellings",
         "episode_actions",
+        "audit_log",
       ]);
       const plain = (rows: readonly Row[]) =>
         rows.map((row) => row.map((one) => (one instanceof Uint8Array ? [...one] : one)));

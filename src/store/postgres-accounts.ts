@@ -1,5 +1,5 @@
+import { referenceOf } from "../account-names.ts";
 import {
-  type Account,
   type AccountStore,
   type Credential,
   type NewAccount,
@@ -10,24 +10,28 @@ import {
   type SharedLimits,
   type StoredAccount,
 } from "../account-store.ts";
+import { AUDIT_MS, isActiveAdmin } from "../people-store.ts";
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
-import { requireCredential, requirePassword } from "./postgres-credentials.ts";
+import {
+  hasActiveAdmin,
+  lockPeople,
+  requireAdmin,
+  requireCredential,
+  requirePassword,
+} from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
+import { type AccountColumns, log, logCredential, nameOf, toAccount } from "./postgres-people.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
 
-const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.password";
+const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.is_admin, a.disabled_at, a.password";
 const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
-interface AccountRow {
-  readonly user_id: string;
-  readonly name: string;
-  readonly issuer: string;
-  readonly created_at: string;
+interface AccountRow extends AccountColumns {
   readonly password: string;
 }
 
@@ -95,46 +99,42 @@ export class PostgresAccounts implements AccountStore {
     return row && { account: toAccount(row), password: row.password };
   }
 
-  async list(after: UserId, size: number): Promise<readonly Account[]> {
-    const rows = await this.#read<AccountRow>(
-      `select ${ACCOUNT} from earmark.accounts a where user_id > $1 order by user_id limit $2`,
-      after,
-      size,
-    );
-    return rows.map(toAccount);
-  }
-
   setPassword(caller: Caller, newPassword: NewPassword, at: Date): Promise<boolean> {
     const { user } = caller;
-    const { password, keepSession, expectedHash } = newPassword;
+    const { password, keepSession, expectedHash, revokesTokens, resetBy } = newPassword;
+    const kinds = ["session", "password-reset", ...(revokesTokens === true ? ["token", "disabled-token"] : [])];
     return this.#transact(async (connection) => {
-      const former = await lockAccount(connection, user);
+      const former = (await lockAccount(connection, user))?.password;
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
       if (former === password) return true;
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
       await connection.query(
-        "delete from earmark.credentials where user_id = $1 and kind = 'session' and id is distinct from $2::uuid",
-        [user, keepSession ?? null],
+        "delete from earmark.credentials where user_id = $1 and kind = any($2) and id is distinct from $3::uuid",
+        [user, kinds, keepSession ?? null],
       );
+      if (resetBy !== undefined) await log(connection, "password-reset", await nameOf(connection, user), resetBy, at);
       return true;
     });
   }
 
-  async delete(caller: Caller, at: Date): Promise<boolean> {
-    const { user } = caller;
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
     let wasThere = false;
-    const isDone = await this.#transact(async (connection) => {
+    const outcome = await this.#transact(async (connection) => {
+      await lockPeople(connection);
       const { rows } = await connection.query<AccountRow>(
         `select ${ACCOUNT} from earmark.accounts a where user_id = $1 for update`,
         [user],
       );
       const [row] = rows;
       // Missing on a retry: the first attempt deleted it, but its reply was lost.
-      if (row === undefined && wasThere) return true;
+      if (row === undefined && wasThere) return "deleted";
+      await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
-      if (row === undefined) return false;
+      await requireAdmin(connection, caller);
+      if (row === undefined) return "gone";
+      if (isActiveAdmin(toAccount(row)) && (await hasOthersWithoutAdmin(connection, user))) return "last-admin";
       wasThere = true;
       // Writers of the list wait for this lock and then find the user deleted.
       await connection.query(
@@ -157,9 +157,10 @@ export class PostgresAccounts implements AccountStore {
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
       await connection.query("delete from earmark.identities where key = $1", [key]);
-      return true;
+      await log(connection, "account-deleted", referenceOf(row), caller.actor, at);
+      return "deleted";
     });
-    if (isDone) {
+    if (outcome === "deleted") {
       await this.#erase(user).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
@@ -167,7 +168,7 @@ export class PostgresAccounts implements AccountStore {
         });
       });
     }
-    return isDone;
+    return outcome;
   }
 
   /** Erases a deleted list in steps, from the highest sequence number down. */
@@ -198,6 +199,7 @@ export class PostgresAccounts implements AccountStore {
     const { credential, hash, atMost, password } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
+      if (caller.requiresAdmin === true) await lockPeople(connection);
       const current = await lockAccount(connection, user);
       const { rows } = await connection.query<{ count: string; known: boolean }>(
         `select count(*) as count, coalesce(bool_or(hash = $3), false) as known
@@ -208,8 +210,9 @@ export class PostgresAccounts implements AccountStore {
       if (rows[0]?.known === true) return "added";
       await requirePassword(connection, caller);
       await requireCredential(connection, caller, createdAt);
-      if (user !== NOBODY && current === undefined) return "gone";
-      if (password !== undefined && current !== password) return "gone";
+      await requireAdmin(connection, caller);
+      if (user !== NOBODY && current?.isDisabled !== false) return "gone";
+      if (password !== undefined && current?.password !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       const { rowCount } = await connection.query(
         `insert into earmark.credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
@@ -226,7 +229,9 @@ export class PostgresAccounts implements AccountStore {
           expiresAt?.getTime() ?? NEVER,
         ],
       );
-      return rowCount === 1 ? "added" : "gone";
+      if (rowCount !== 1) return "gone";
+      await logCredential(connection, "created", credential, caller.actor, createdAt);
+      return "added";
     });
   }
 
@@ -248,23 +253,29 @@ export class PostgresAccounts implements AccountStore {
   }
 
   removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
-    const values = [caller.user, kind, id];
+    const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
+    const values = [owner, kind, id];
     let wasThere = false;
     return this.#transact(async (connection) => {
+      if (caller.requiresAdmin === true) await lockPeople(connection);
       // Two sessions of one user that remove each other would deadlock otherwise.
       await lockAccount(connection, caller.user);
-      const { rows } = await connection.query(
-        "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
+      const { rows } = await connection.query<{ label: string }>(
+        "select label from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
         values,
       );
       // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
+      await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
+      await requireAdmin(connection, caller);
       const { rowCount } = await connection.query(
         "delete from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
         values,
       );
       wasThere ||= rowCount === 1;
+      const revoked = { kind, user: owner, label: rows[0]?.label ?? "" };
+      if (rowCount === 1) await logCredential(connection, "revoked", revoked, caller.actor, at);
       return wasThere;
     });
   }
@@ -285,6 +296,7 @@ export class PostgresAccounts implements AccountStore {
       now,
     );
     await this.#read("delete from earmark.limits where moment < $1", now);
+    await this.#read("delete from earmark.audit_log where acted_at <= $1", now - AUDIT_MS);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
   }
@@ -298,17 +310,23 @@ export class PostgresAccounts implements AccountStore {
   }
 }
 
-/** Locks the account. Returns the hash of its password; undefined if there is no account. */
-async function lockAccount(connection: Connection, user: UserId): Promise<string | undefined> {
-  const { rows } = await connection.query<{ password: string }>(
-    "select password from earmark.accounts where user_id = $1 for update",
+/** Locks the account. Undefined if there is none. */
+async function lockAccount(
+  connection: Connection,
+  user: UserId,
+): Promise<{ readonly password: string; readonly isDisabled: boolean } | undefined> {
+  const { rows } = await connection.query<{ password: string; disabled_at: string }>(
+    "select password, disabled_at from earmark.accounts where user_id = $1 for update",
     [user],
   );
-  return rows[0]?.password;
+  return rows[0] && { password: rows[0].password, isDisabled: Number(rows[0].disabled_at) !== NEVER };
 }
 
-function toAccount({ user_id, name, issuer, created_at }: AccountRow): Account {
-  return { user: Number(user_id), name, issuer, createdAt: new Date(Number(created_at)) };
+/** Whether there are other accounts, but none that can administer the server. */
+async function hasOthersWithoutAdmin(connection: Connection, user: UserId): Promise<boolean> {
+  if (await hasActiveAdmin(connection, "<>", user)) return false;
+  const { rows } = await connection.query("select 1 from earmark.accounts where user_id <> $1 limit 1", [user]);
+  return rows.length > 0;
 }
 
 function toCredential(row: CredentialRow): Credential {

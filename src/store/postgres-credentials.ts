@@ -8,7 +8,7 @@ import type { Connection } from "./postgres-connection.ts";
  */
 async function lockCredential(connection: Connection, hash: string): Promise<number> {
   const { rows } = await connection.query<{ expires_at: string }>(
-    "select expires_at from earmark.credentials where hash = $1 for key share",
+    "select expires_at from earmark.credentials where hash = $1 and kind <> 'disabled-token' for key share",
     [bytesOf(hash)],
   );
   const [row] = rows;
@@ -38,7 +38,7 @@ export async function lockPassword(
 ): Promise<(job: Pick<Caller, "passwordHash">) => boolean> {
   if (jobs.every(({ passwordHash }) => passwordHash === undefined)) return () => false;
   const { rows } = await connection.query<{ password: string }>(
-    "select password from earmark.accounts where user_id = $1 for share",
+    "select password from earmark.accounts where user_id = $1 and disabled_at = 0 for share",
     [user],
   );
   return ({ passwordHash }) => passwordHash !== undefined && passwordHash !== rows[0]?.password;
@@ -52,4 +52,26 @@ export async function requirePassword(connection: Connection, caller: Caller): P
 export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {
   const isRevoked = await lockCredentials(connection, [caller]);
   if (caller.credentialHash !== undefined && isRevoked(caller.credentialHash, at.getTime())) throw new AccessRevoked();
+}
+
+/**
+ * Serializes administrators' changes and deletions of accounts, so that one administrator always remains and a demoted
+ * one changes nothing. Take it before any other lock. A row of a table that no cluster distributes.
+ */
+export async function lockPeople(connection: Connection): Promise<void> {
+  await connection.query("select 1 from earmark.schema where one for update");
+}
+
+/** Call it under `lockPeople`. */
+export async function requireAdmin(connection: Connection, caller: Caller): Promise<void> {
+  if (caller.requiresAdmin === true && !(await hasActiveAdmin(connection, "=", caller.user))) throw new AccessRevoked();
+}
+
+/** Whether the user (`=`) or another one (`<>`) can administer the server. */
+export async function hasActiveAdmin(connection: Connection, which: "=" | "<>", user: UserId): Promise<boolean> {
+  const { rows } = await connection.query(
+    `select 1 from earmark.accounts where user_id ${which} $1 and is_admin = 1 and disabled_at = 0 limit 1`,
+    [user],
+  );
+  return rows.length > 0;
 }

@@ -1,7 +1,10 @@
+import { referenceOf } from "../account-names.ts";
 import { type Credential, decideNewAccount, type NewAccount, type NewAccountState } from "../account-store.ts";
+import { creationAction } from "../people-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
 import { type Connection, LOCK_MS } from "./postgres-connection.ts";
+import { log } from "./postgres-people.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
 
@@ -51,15 +54,16 @@ async function createInTransaction(
   );
   if (named !== 1) return "retry";
   const { rowCount: created } = await connection.query(
-    `insert into earmark.accounts (user_id, created_at, name, issuer, password) values ($1, $2, $3, $4, $5)
+    `insert into earmark.accounts (user_id, created_at, name, issuer, password, is_admin) values ($1, $2, $3, $4, $5, $6)
      on conflict do nothing`,
-    [user, at.getTime(), name, issuer, password],
+    [user, at.getTime(), name, issuer, password, decision.becomesAdmin ? 1 : 0],
   );
   if (created !== 1) {
     if (!decision.becomesLocalUser) throw new StoreUnavailable("the new user id is taken");
     // A concurrent transaction has created the account of the local user.
     return "retry";
   }
+  await log(connection, creationAction(account), referenceOf(account), account.actor, at);
   // Last, because two concurrent setups would otherwise deadlock.
   if (decision.endsSetup) await connection.query("delete from earmark.credentials where kind = 'setup'");
   return user;
@@ -87,8 +91,9 @@ async function readState(
   invitation: string | undefined,
 ): Promise<Omit<NewAccountState, "isNameTaken">> {
   // One statement, so that both see a concurrent first account or neither does.
-  const { rows: accounts } = await connection.query<{ any: boolean; local: boolean }>(
+  const { rows: accounts } = await connection.query<{ any: boolean; admin: boolean; local: boolean }>(
     `select exists (select 1 from earmark.accounts) as any,
+       exists (select 1 from earmark.accounts where is_admin = 1) as admin,
        exists (select 1 from earmark.accounts where user_id = $1) as local`,
     [LOCAL_USER],
   );
@@ -102,6 +107,7 @@ async function readState(
   );
   return {
     hasAccounts: accounts[0]?.any === true,
+    hasAdmins: accounts[0]?.admin === true,
     isLocalUserTaken: accounts[0]?.local === true || deleted.length > 0,
     invitationKind: invitations[0]?.kind,
   };

@@ -166,6 +166,29 @@ const MIGRATIONS: readonly string[] = [
   );
   insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8));
   `,
+  // The first administrator is found by a statement of its own, because a cluster supports no subquery in the update.
+  `
+  alter table earmark.accounts add column is_admin smallint not null default 0;
+  alter table earmark.accounts add column disabled_at bigint not null default 0;
+  alter table earmark.accounts add column seen_at bigint not null default 0;
+  create index accounts_by_creation on earmark.accounts (created_at, user_id);
+  do $$
+  declare first bigint;
+  begin
+    select user_id into first from earmark.accounts order by user_id <> 1, created_at, user_id limit 1;
+    update earmark.accounts set is_admin = 1 where user_id = first;
+  end $$;
+
+  create table earmark.audit_log (
+    acted_at bigint not null,
+    id uuid not null,
+    action text not null,
+    actor text not null,
+    address text not null,
+    target text not null,
+    primary key (acted_at, id)
+  );
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;

@@ -2,6 +2,7 @@ import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
+import type { PeopleStore } from "../people-store.ts";
 import {
   AccessRevoked,
   type Caller,
@@ -21,6 +22,7 @@ import { DELETED, feedDigits } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
 import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
+import { PostgresPeople } from "./postgres-people.ts";
 import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
@@ -55,6 +57,7 @@ export async function preparePostgres(
 class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
@@ -70,6 +73,7 @@ class PostgresStore implements Store {
     this.#options = options;
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
+    this.people = new PostgresPeople(postgres);
     this.apps = new PostgresApps(postgres);
   }
 

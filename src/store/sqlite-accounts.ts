@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { referenceOf } from "../account-names.ts";
 import {
-  type Account,
   type AccountStore,
   type Credential,
   decideNewAccount,
@@ -12,29 +12,44 @@ import {
   SESSION_IDLE_MS,
   type StoredAccount,
 } from "../account-store.ts";
-import { asUser, type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { creationAction } from "../people-store.ts";
+import {
+  type Actor,
+  asUser,
+  type Caller,
+  COMMAND_LINE,
+  LOCAL_USER,
+  StoreUnavailable,
+  type UserId,
+} from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
+import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
+import { Statements } from "./sqlite-statements.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** An account change, as sent to the writer thread, which replies with one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
-  | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
-  | { readonly kind: "delete"; readonly user: UserId }
+  | ({ readonly kind: "password"; readonly user: UserId; readonly at: number } & NewPassword)
+  | { readonly kind: "delete"; readonly user: UserId; readonly actor: Actor; readonly at: number }
   /** Erases one step of a deleted list. */
   | { readonly kind: "erase"; readonly user: UserId }
-  | ({ readonly kind: "add-credential" } & NewCredential)
+  | ({ readonly kind: "add-credential"; readonly actor: Actor } & NewCredential)
   | {
       readonly kind: "remove-credential";
       readonly user: UserId;
       readonly credentialKind: Credential["kind"];
       readonly id: string;
+      readonly actor: Actor;
+      readonly at: number;
     }
+  | PersonChange
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
+const LAST_ADMIN = 9;
 /** The account is deleted, but part of its list has not been erased yet. */
 const MORE = 8;
 
@@ -52,11 +67,12 @@ const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
-  readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements: Statements;
+  readonly #people: PeopleWriter;
 
   constructor(database: DatabaseSync) {
-    this.#database = database;
+    this.#statements = new Statements(database);
+    this.#people = new PeopleWriter(this.#statements);
   }
 
   apply(change: AccountChange): number {
@@ -66,18 +82,13 @@ export class AccountWriter {
       case "password":
         return this.#setPassword(change);
       case "delete":
-        return this.#delete(change.user);
+        return this.#delete(change);
       case "erase":
         return this.#erase(change.user);
       case "add-credential":
         return this.#addCredential(change);
       case "remove-credential":
-        return this.#run(
-          "delete from credentials where user_id = ? and kind = ? and id = ?",
-          change.user,
-          change.credentialKind,
-          idKey(change.id),
-        );
+        return this.#removeCredential(change);
       case "touch":
         return this.#run(
           "update credentials set used_at = max(used_at, ?) where hash = ?",
@@ -90,7 +101,10 @@ export class AccountWriter {
            or (kind = 'session' and max(used_at, created_at) <= ?1 - ${SESSION_IDLE_MS})`,
           change.at,
         );
+        this.#people.forget(change.at);
         return DONE;
+      default:
+        return this.#people.apply(change);
     }
   }
 
@@ -99,6 +113,7 @@ export class AccountWriter {
     const key = identityKey(name, issuer);
     const decision = decideNewAccount(change, {
       hasAccounts: this.#has("select 1 from accounts limit 1"),
+      hasAdmins: this.#has("select 1 from accounts where is_admin = 1 limit 1"),
       isNameTaken: this.#has("select 1 from identities where key = ?", key),
       isLocalUserTaken:
         this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) ||
@@ -106,11 +121,10 @@ export class AccountWriter {
       invitationKind:
         invitation === undefined
           ? undefined
-          : (
-              this.#get("select kind from credentials where hash = ?", bytesOf(invitation)) as
-                | Pick<Credential, "kind">
-                | undefined
-            )?.kind,
+          : this.#statements.get<[Credential["kind"]]>(
+              "select kind from credentials where hash = ?",
+              bytesOf(invitation),
+            )?.[0],
     });
     if (decision === "not-invited") return NOT_INVITED;
     if (decision === "name-taken") return NAME_TAKEN;
@@ -125,33 +139,37 @@ export class AccountWriter {
     if (decision.endsSetup) this.#run("delete from credentials where kind = 'setup'");
     this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
     this.#run(
-      "insert into accounts (user_id, name, issuer, password, created_at) values (?, ?, ?, ?, ?)",
-      user,
-      name,
-      issuer,
-      password,
-      at,
+      "insert into accounts (user_id, name, issuer, password, created_at, is_admin) values (?, ?, ?, ?, ?, ?)",
+      ...[user, name, issuer, password, at, decision.becomesAdmin ? 1 : 0],
     );
+    this.#people.log(creationAction(change), referenceOf(change), change.actor, at);
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
-  #setPassword({ user, password, keepSession, expectedHash }: AccountChange & { kind: "password" }): number {
+  #setPassword(change: AccountChange & { kind: "password" }): number {
+    const { user, password, keepSession, expectedHash, revokesTokens, resetBy, at } = change;
     const isExpected = (hash: string) =>
       this.#has("select 1 from accounts where user_id = ? and password = ?", user, hash);
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
     this.#run(
-      "delete from credentials where user_id = ? and kind = 'session' and id <> ?",
+      `delete from credentials where user_id = ? and id <> ?
+       and kind in ('session', 'password-reset'${revokesTokens === true ? ", 'token', 'disabled-token'" : ""})`,
       user,
       keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession),
     );
+    if (resetBy !== undefined) this.#people.log("password-reset", this.#people.nameOf(user), resetBy, at);
     return DONE;
   }
 
-  #delete(user: UserId): number {
-    const row = this.#get("select name, issuer from accounts where user_id = ?", user);
+  #delete({ user, actor, at }: AccountChange & { kind: "delete" }): number {
+    const row = this.#statements.get<[string, string]>("select name, issuer from accounts where user_id = ?", user);
     if (row === undefined) return NOTHING;
-    this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
+    const [name, issuer] = row;
+    const isAlone = !this.#has("select 1 from accounts where user_id <> ? limit 1", user);
+    if (!isAlone && this.#people.isLastAdmin(user)) return LAST_ADMIN;
+    this.#people.log("account-deleted", referenceOf({ name, issuer }), actor, at);
+    this.#run("delete from identities where key = ?", identityKey(name, issuer));
     for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
     const numbers = tablesDeleted("in-steps").map(
@@ -171,9 +189,9 @@ export class AccountWriter {
 
   /** Erases the step with the highest sequence numbers. */
   #erase(user: UserId): number {
-    const row = this.#get("select remaining from erasures where user_id = ?", user);
+    const row = this.#statements.get<[number]>("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
-    const remaining = Number(row["remaining"]) - ERASED_AT_ONCE;
+    const remaining = row[0] - ERASED_AT_ONCE;
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {
@@ -184,19 +202,20 @@ export class AccountWriter {
     return DONE;
   }
 
-  #addCredential({ credential, hash, atMost, password }: AccountChange & { kind: "add-credential" }): number {
+  #addCredential({ credential, hash, atMost, password, actor }: AccountChange & { kind: "add-credential" }): number {
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
-    const account = this.#get("select password from accounts where user_id = ?", user);
-    if (user !== NOBODY && account === undefined) return GONE;
-    if (password !== undefined && account?.["password"] !== password) return GONE;
-    const { count } = this.#get(
-      "select count(*) as count from credentials where user_id = ? and kind = ?",
+    const account = this.#statements.get<[string]>(
+      "select password from accounts where user_id = ? and disabled_at = 0",
       user,
-      kind,
-    ) as { count: number };
+    );
+    if (user !== NOBODY && account === undefined) return GONE;
+    if (password !== undefined && account?.[0] !== password) return GONE;
+    const [count = 0] =
+      this.#statements.get<[number]>("select count(*) from credentials where user_id = ? and kind = ?", user, kind) ??
+      [];
     if (count >= atMost) return FULL;
     const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
-    return this.#run(
+    const answer = this.#run(
       `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
       bytesOf(hash),
@@ -207,31 +226,32 @@ export class AccountWriter {
       label,
       ...times,
     );
+    if (answer === DONE) this.#people.logCredential("created", credential, actor, createdAt.getTime());
+    return answer;
   }
 
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+  #removeCredential({ user, credentialKind, id, actor, at }: AccountChange & { kind: "remove-credential" }): number {
+    const owner = [user, credentialKind, idKey(id)] as const;
+    const one = "from credentials where user_id = ? and kind = ? and id = ?";
+    const [label] = this.#statements.get<[string]>(`select label ${one}`, ...owner) ?? [];
+    if (label === undefined) return NOTHING;
+    this.#people.logCredential("revoked", { kind: credentialKind, user, label }, actor, at);
+    return this.#run(`delete ${one}`, ...owner);
   }
 
   #run(sql: string, ...values: SQLInputValue[]): number {
-    return this.#prepare(sql).run(...values).changes === 0 ? NOTHING : DONE;
-  }
-
-  #get(sql: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined {
-    return this.#prepare(sql).get(...values);
+    return this.#statements.run(sql, ...values) === 0 ? NOTHING : DONE;
   }
 
   #has(sql: string, ...values: SQLInputValue[]): boolean {
-    return this.#get(sql, ...values) !== undefined;
+    return this.#statements.has(sql, ...values);
   }
 }
 
-type AccountRow = [user: number, name: string, issuer: string, createdAt: number, password: string];
+type AccountRow = [
+  ...[user: number, name: string, issuer: string, createdAt: number],
+  ...[isAdmin: number, disabledAt: number, password: string],
+];
 type CredentialRow = [
   id: Uint8Array,
   kind: Credential["kind"],
@@ -243,7 +263,7 @@ type CredentialRow = [
   expiresAt: number,
 ];
 
-const ACCOUNT = "user_id, name, issuer, created_at, password";
+const ACCOUNT = "user_id, name, issuer, created_at, is_admin, disabled_at, password";
 const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
 /** Accounts in SQLite: read here, written by the writer thread. */
@@ -253,7 +273,6 @@ export class SqliteAccounts implements AccountStore {
   readonly #any: StatementSync;
   readonly #byIdentity: StatementSync;
   readonly #byUser: StatementSync;
-  readonly #list: StatementSync;
   readonly #credential: StatementSync;
   readonly #credentials: StatementSync;
   readonly #erasures: StatementSync;
@@ -270,7 +289,6 @@ export class SqliteAccounts implements AccountStore {
       `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`,
     );
     this.#byUser = prepare(`select ${ACCOUNT} from accounts where user_id = ?`);
-    this.#list = prepare(`select ${ACCOUNT} from accounts where user_id > ? order by user_id limit ?`);
     this.#credential = prepare(`select ${CREDENTIAL} from credentials where hash = ?`);
     this.#credentials = prepare(
       `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`,
@@ -301,18 +319,14 @@ export class SqliteAccounts implements AccountStore {
     return reading(() => toAccount(this.#byUser.get(user) as unknown as AccountRow | undefined));
   }
 
-  async list(after: UserId, size: number): Promise<readonly Account[]> {
-    const rows = reading(() => this.#list.all(after, size)) as unknown as AccountRow[];
-    return rows.flatMap((row) => toAccount(row)?.account ?? []);
-  }
-
   async setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean> {
-    return (await this.#write({ kind: "password", user: caller.user, ...password }, caller, at)) === DONE;
+    const change = { kind: "password", user: caller.user, at: at.getTime(), ...password } as const;
+    return (await this.#write(change, caller, at)) === DONE;
   }
 
-  async delete(caller: Caller, at: Date): Promise<boolean> {
-    const { user } = caller;
-    const answer = await this.#write({ kind: "delete", user }, caller, at);
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
+    const change = { kind: "delete", user, actor: caller.actor ?? COMMAND_LINE, at: at.getTime() } as const;
+    const answer = await this.#write(change, caller, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
@@ -321,7 +335,8 @@ export class SqliteAccounts implements AccountStore {
         });
       });
     }
-    return answer !== NOTHING;
+    if (answer === LAST_ADMIN) return "last-admin";
+    return answer === NOTHING ? "gone" : "deleted";
   }
 
   async #eraseRest(user: UserId, at: Date): Promise<void> {
@@ -330,7 +345,8 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const answer = await this.#write({ kind: "add-credential", ...added }, caller, added.credential.createdAt);
+    const change = { kind: "add-credential", actor: caller.actor ?? COMMAND_LINE, ...added } as const;
+    const answer = await this.#write(change, caller, added.credential.createdAt);
     if (answer === FULL) return "full";
     return answer === DONE ? "added" : "gone";
   }
@@ -346,7 +362,16 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
-    const change = { kind: "remove-credential", user: caller.user, credentialKind: kind, id } as const;
+    const { user, actor = COMMAND_LINE, requiresAdmin } = caller;
+    const owner = kind === "invitation" && requiresAdmin === true ? NOBODY : user;
+    const change = {
+      kind: "remove-credential",
+      user: owner,
+      credentialKind: kind,
+      id,
+      actor,
+      at: at.getTime(),
+    } as const;
     return (await this.#write(change, caller, at)) === DONE;
   }
 
@@ -363,8 +388,14 @@ export class SqliteAccounts implements AccountStore {
 
 function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
   if (row === undefined) return undefined;
-  const [user, name, issuer, createdAt, password] = row;
-  return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };
+  const [user, name, issuer, createdAt, isAdmin, disabledAt, password] = row;
+  return {
+    account: {
+      ...{ user, name, issuer, createdAt: new Date(createdAt), isAdmin: isAdmin === 1 },
+      disabledAt: disabledAt === NEVER ? undefined : new Date(disabledAt),
+    },
+    password,
+  };
 }
 
 function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {

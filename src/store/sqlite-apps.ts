@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import {
   type ActionPage,
@@ -35,6 +35,7 @@ import {
 } from "../sync-marks.ts";
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
+import { Statements } from "./sqlite-statements.ts";
 
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
@@ -42,41 +43,6 @@ export type AppChange =
   | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
-
-type Row = readonly SQLInputValue[];
-
-/** Prepares each statement once. */
-class Statements {
-  readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
-
-  constructor(database: DatabaseSync) {
-    this.#database = database;
-  }
-
-  all<T extends Row>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#prepare(sql).all(...values) as unknown as T[];
-  }
-
-  get<T extends Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#prepare(sql).get(...values) as unknown as T | undefined;
-  }
-
-  /** The number of rows that were changed. */
-  run(sql: string, ...values: SQLInputValue[]): number {
-    return Number(this.#prepare(sql).run(...values).changes);
-  }
-
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      statement.setReturnArrays(true);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
-  }
-}
 
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
 const ACTIONS = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,

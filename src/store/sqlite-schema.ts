@@ -24,6 +24,9 @@ export const APPLICATION_ID = 0x4541524d;
  * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
  * must not be taken for one of the restored history.
  *
+ * `accounts.is_admin` is 1 for administrators, `disabled_at` is 0 unless the account is disabled, and `seen_at` is the day
+ * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
+ *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
  */
@@ -176,6 +179,24 @@ const MIGRATIONS: readonly string[] = [
     value blob not null
   ) strict;
   insert into epoch values (1, randomblob(8));
+  `,
+  `
+  alter table accounts add column is_admin integer not null default 0;
+  alter table accounts add column disabled_at integer not null default 0;
+  alter table accounts add column seen_at integer not null default 0;
+  create index accounts_by_creation on accounts (created_at, user_id);
+  update accounts set is_admin = 1
+    where user_id = (select user_id from accounts order by user_id <> 1, created_at, user_id limit 1);
+
+  create table audit_log (
+    acted_at integer not null,
+    id blob not null,
+    action text not null,
+    actor text not null,
+    address text not null,
+    target text not null,
+    primary key (acted_at, id)
+  ) strict, without rowid;
   `,
 ];
 

@@ -84,6 +84,9 @@ export const TABLES: readonly Table[] = [
       ["issuer", "text"],
       ["password", "text"],
       ["created_at", "number"],
+      ["is_admin", "number"],
+      ["disabled_at", "number"],
+      ["seen_at", "number"],
     ],
     keyColumns: 1,
     deletion: "at-once",
@@ -185,6 +188,19 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+  },
+  {
+    name: "audit_log",
+    columns: [
+      ["acted_at", "number"],
+      ["id", "key"],
+      ["action", "text"],
+      ["actor", "text"],
+      ["address", "text"],
+      ["target", "text"],
+    ],
+    keyColumns: 2,
+    deletion: "own-rule",
   },
 ];
 

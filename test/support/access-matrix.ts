@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Accounts, isRefused } from "../../src/accounts.ts";
+import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
 import {
@@ -30,7 +30,7 @@ import {
   tamper,
   wayOf,
 } from "./access.ts";
-import { fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
+import { fromElsewhere, inviteTo, newToken, signIn, signUp } from "./accounts.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
 interface Place {
@@ -57,13 +57,12 @@ export class AccessMatrix {
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
     const { server, clock } = clocked;
     const accounts = new Accounts(server.store.accounts, { signUp: false });
-    const invitation = await accounts.invite(7, clock.now);
-    assert.ok(!isRefused(invitation));
+    const invitation = await inviteTo(server.store, clock.now);
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
     const signatures = new AppSignatures(accounts);
-    const matrix = new AccessMatrix(port, clock, signatures, names, invitation.secret, { cookie: gone.cookie, token });
+    const matrix = new AccessMatrix(port, clock, signatures, names, invitation, { cookie: gone.cookie, token });
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
