@@ -233,8 +233,8 @@ export class AccessMatrix {
     if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
     return [
-      at(this.personOf(actor).items.get(url) ?? "", actor),
-      ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? "", other)),
+      at(this.personOf(actor).items.get(url) ?? newId(), actor),
+      ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? newId(), other)),
       at(newId(), NOBODY),
       // An id of the same user, but of another kind of item.
       at(this.personOf(actor).items.get(url === TOKEN ? SESSION : TOKEN) ?? "", NOBODY),
@@ -244,7 +244,18 @@ export class AccessMatrix {
 
   async #fill(url: string): Promise<string> {
     const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
-    return url.replace(":name", "icon.svg").replace(":device", "phone").replace(":token", id);
+    const account = await this.#accountOf("ann");
+    return url
+      .replace(":name", "icon.svg")
+      .replace(":device", "phone")
+      .replace(":token", id)
+      .replace(":account", account);
+  }
+
+  /** The id of an account, which others could guess. */
+  async #accountOf(name: string): Promise<string> {
+    const answer = await this.send("GET", "/v1/me", { Cookie: this.personOf(name).cookie });
+    return String(JSON.parse(bodyOf(answer)).data.id);
   }
 
   #othersThan(actor: string): string[] {
