@@ -68,7 +68,7 @@ interface ImportDocument {
   readonly meta: { readonly dry_run: boolean; readonly counts: object };
 }
 interface MeDocument {
-  readonly data: { readonly attributes: Pick<Me, "name" | "issuer"> & { readonly created_at: string | null } };
+  readonly data: { readonly attributes: Pick<Me, "name" | "issuer" | "role"> & { readonly created_at: string | null } };
   readonly meta: Pick<Me, "credential" | "counts" | "state"> & { readonly limits: object };
 }
 interface ChangesDocument {
@@ -196,7 +196,7 @@ export function writeOperation(operation: Operation): object {
   return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders } } };
 }
 
-function readDate(text: string | null): Date | null {
+export function readDate(text: string | null): Date | null {
   return text ? new Date(text) : null;
 }
 

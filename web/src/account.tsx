@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
 import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
+import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
@@ -29,6 +30,13 @@ export function AccountView() {
         </strong>
         {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
       </p>
+      {me.role === "administrator" && (
+        <p class="buttons">
+          <a class="button" href="#people">
+            {account.people}
+          </a>
+        </p>
+      )}
       <Sessions />
       {me.issuer === null && <ChangePassword name={me.name} />}
       <section class="stack" aria-labelledby="data">
@@ -84,13 +92,12 @@ function Sessions() {
   };
   useEffect(() => void load(), []);
   useRestoreFocus(sessions);
+  const [ended, setEnded] = useState<Access | undefined>(undefined);
+  const labelOf = (session: Access) => describeBrowser(session.label) ?? account.unknownBrowser;
   const end = async (session: Access) => {
-    try {
-      await client.revoke(session);
-      showNotice(account.sessionEnded);
-    } catch (error) {
-      showNotice(explainError(error));
-    }
+    await client.revoke(session);
+    showNotice(account.sessionEnded);
+    setEnded(undefined);
     await load();
   };
   return (
@@ -98,7 +105,7 @@ function Sessions() {
       <h2 id="sessions">{account.sessions}</h2>
       <ul class="cards">
         {sessions?.map((session) => {
-          const label = describeBrowser(session.label) ?? account.unknownBrowser;
+          const label = labelOf(session);
           return (
             <li key={session.id}>
               <div class="details">
@@ -118,7 +125,7 @@ function Sessions() {
                   type="button"
                   class="button danger"
                   aria-label={account.endSession(isolate(label))}
-                  onClick={() => void end(session)}
+                  onClick={() => setEnded(session)}
                 >
                   {account.signOut}
                 </button>
@@ -127,6 +134,15 @@ function Sessions() {
           );
         })}
       </ul>
+      {ended && (
+        <Confirm
+          title={account.endSession(isolate(labelOf(ended)))}
+          lead={account.endSessionLead}
+          action={account.signOut}
+          onConfirm={() => end(ended)}
+          onClose={() => setEnded(undefined)}
+        />
+      )}
     </section>
   );
 }
@@ -156,6 +172,7 @@ function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
+  const [revokeTokens, setRevokeTokens] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<FormError | undefined>(undefined);
   const submit = async (event: Event) => {
@@ -164,10 +181,11 @@ function ChangePassword({ name }: { name: string }) {
     setBusy(true);
     setError(undefined);
     try {
-      await noRetryClient.changePassword({ current, wanted: newPassword });
+      await noRetryClient.changePassword({ current, wanted: newPassword, revokeTokens });
       setCurrent("");
       setNewPassword("");
-      showNotice(account.changed);
+      setRevokeTokens(false);
+      showNotice(revokeTokens ? account.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -208,6 +226,16 @@ function ChangePassword({ name }: { name: string }) {
           value={newPassword}
           onInput={({ currentTarget }) => setNewPassword(currentTarget.value)}
         />
+        <div class="options">
+          <label>
+            <input
+              type="checkbox"
+              checked={revokeTokens}
+              onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
+            />
+            {account.revokeTokens}
+          </label>
+        </div>
         <p class="buttons">
           <button type="submit" class="button primary" aria-disabled={isBusy}>
             {account.change}

@@ -119,24 +119,42 @@ export interface FieldProps {
   readonly error?: string | undefined;
 }
 
-/** A text field with a label, a hint and an error message, which moves the focus to the field. */
+/** A text field with a label, a hint and an error message, which moves the focus to the field. A password can be shown. */
 export function Field({ label, hint, error, ...input }: FieldProps & JSX.IntrinsicElements["input"]) {
   const id = useId();
   const ref = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (error) ref.current?.focus();
   }, [error]);
+  const [isShown, setShown] = useState(false);
+  const words = useWords();
   const descriptions = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  // The types know no input whose type may change.
+  const shown = isShown ? ({ ...input, type: "text" } as typeof input) : input;
+  const field = (
+    <input
+      {...shown}
+      id={id}
+      ref={ref}
+      aria-describedby={descriptions || undefined}
+      aria-invalid={error ? true : undefined}
+    />
+  );
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <input
-        {...input}
-        id={id}
-        ref={ref}
-        aria-describedby={descriptions || undefined}
-        aria-invalid={error ? true : undefined}
-      />
+      {input.type === "password" ? (
+        <div class="password-field">
+          {field}
+          <IconButton
+            icon={isShown ? "hide" : "show"}
+            label={isShown ? words.hidePassword : words.showPassword}
+            onClick={() => setShown(!isShown)}
+          />
+        </div>
+      ) : (
+        field
+      )}
       {hint && <small id={`${id}-hint`}>{hint}</small>}
       {error && (
         <small class="error" id={`${id}-error`} role="alert">

@@ -1,11 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
 import { CopyField, Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { QrCode } from "./qr-code.tsx";
-import { client, isLoopback, serverUrl } from "./server.ts";
+import { client, isLoopback, publicUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 type NewToken = Access & { readonly secret: string };
@@ -16,6 +17,7 @@ export function Tokens({ version }: { version: unknown }) {
   const { apps } = words;
   const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
+  const [revoked, setRevoked] = useState<Access | undefined>(undefined);
 
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -29,12 +31,12 @@ export function Tokens({ version }: { version: unknown }) {
   useEffect(() => void attempt(load), [version]);
   useRestoreFocus(tokens);
 
-  const revoke = (token: Access) =>
-    attempt(async () => {
-      await client.revoke(token);
-      showNotice(apps.revoked(isolate(token.label)));
-      await load();
-    });
+  const revoke = async (token: Access) => {
+    await client.revoke(token);
+    showNotice(apps.revoked(isolate(token.label)));
+    setRevoked(undefined);
+    await attempt(load);
+  };
 
   return (
     <section class="stack" aria-labelledby="tokens">
@@ -50,8 +52,15 @@ export function Tokens({ version }: { version: unknown }) {
         </div>
       )}
       {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
-      {tokens !== undefined && tokens.length > 0 && (
-        <TokenList tokens={tokens} onRevoke={(token) => void revoke(token)} />
+      {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoked} />}
+      {revoked && (
+        <Confirm
+          title={apps.revokeOf(isolate(revoked.label))}
+          lead={apps.revokeLead}
+          action={apps.revoke}
+          onConfirm={() => revoke(revoked)}
+          onClose={() => setRevoked(undefined)}
+        />
       )}
     </section>
   );
@@ -152,9 +161,9 @@ function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void 
       {isLoopback ? (
         <p class="message">{apps.localOnly}</p>
       ) : (
-        <QrCode text={`${serverUrl}/#${token.secret}`} label={apps.tokenQr} />
+        <QrCode text={`${publicUrl}/#${token.secret}`} label={apps.tokenQr} />
       )}
-      <CopyField label={apps.serverUrl} text={serverUrl} />
+      <CopyField label={apps.serverUrl} text={publicUrl} />
       <CopyField label={apps.token} text={token.secret} />
       <p class="buttons">
         <button type="button" class="button primary" onClick={onClose}>
