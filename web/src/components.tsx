@@ -171,6 +171,7 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   const words = useWords();
   const id = useId();
   const ref = useRef<HTMLDialogElement>(null);
+  const isRemoved = useRef(false);
   // In a layout effect the dialog closes while it is still in the document, so that the browser restores the focus.
   useLayoutEffect(() => {
     const dialog = ref.current;
@@ -178,7 +179,10 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
     // Never on a button: the key that opened the dialog may still be down and would press it.
     const first = dialog?.querySelector<HTMLElement>("input:not([readonly], [type=radio], [type=checkbox])");
     (first ?? dialog?.querySelector("h2"))?.focus();
-    return () => dialog?.close();
+    return () => {
+      isRemoved.current = true;
+      dialog?.close();
+    };
   }, []);
   return (
     <dialog
@@ -189,6 +193,8 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
         onClose?.();
       }}
       onClose={({ currentTarget }) => {
+        // Another dialog may have taken its place.
+        if (isRemoved.current) return;
         // Pressing Escape twice closes a dialog even if the page cancels it.
         if (onClose) onClose();
         else if (currentTarget.isConnected) currentTarget.showModal();

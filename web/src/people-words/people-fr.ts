@@ -33,7 +33,7 @@ export const fr: PeopleWords = {
   note: "Remarque",
   noteHint: "Visible des seuls administrateurs, par exemple pour qui est l’invitation.",
   validFor: "Valable pendant",
-  days: (n) => (n === 1 ? "1 jour" : `${n} jours`),
+  days: (n) => (n < 2 ? `${n} jour` : `${n} jours`),
   create: "Créer une invitation",
   linkTitle: "Lien d’invitation",
   linkLead:
