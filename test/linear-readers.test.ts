@@ -16,11 +16,19 @@ import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
 import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
-import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
+import {
+  faultOfLabel,
+  readNewPassword,
+  readNewToken,
+  readPasswordReset,
+  readSignIn,
+  readSignUp,
+} from "../src/jsonapi/accounts.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
+import { readInvitation, readPersonChange } from "../src/jsonapi/people.ts";
 import {
   readChangesQuery,
   readFieldsQuery,
@@ -291,6 +299,10 @@ const READERS: readonly Reader[] = [
   plain("readSignUp", HEADERS, (text) =>
     readSignUp(document("account", { name: "a", password: "b", invitation: text })),
   ),
+  plain("readPasswordReset", HEADERS, (text) => readPasswordReset(document("password-reset", { link: text }))),
+  plain("readInvitation", HEADERS, (text) => readInvitation(document("invitation", { note: text }), now)),
+  plain("readInvitation: expiry", HEADERS, (text) => readInvitation(document("invitation", { expires_at: text }), now)),
+  plain("readPersonChange", HEADERS, (text) => readPersonChange(document("account", { role: text }))),
   plain("readNewPassword", HEADERS, (text) => readNewPassword(document("account", { current_password: text }))),
   plain("readNewToken", HEADERS, (text) =>
     readNewToken(document("token", { label: "a", scope: "read", expires_at: text }), now),

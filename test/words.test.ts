@@ -111,7 +111,15 @@ for (const language of languages) {
       for (const n of [0, 1, 2, 5, 21]) {
         for (const m of [0, 1, 2, 5, 21]) {
           const isSame = rules.select(n) === rules.select(m);
-          for (const path of ["count", "import.start", "apps.synced", "ago.minutes", "ago.hours", "people.days"]) {
+          for (const path of [
+            "count",
+            "import.start",
+            "apps.synced",
+            "ago.minutes",
+            "ago.hours",
+            "people.days",
+            "people.rows",
+          ]) {
             assert.equal(form(path, n) === form(path, m), isSame, `${path} of ${n} and ${m}`);
           }
           if (isSame) assert.equal(form("list.found", n), form("list.found", m));

@@ -31,7 +31,7 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
             <div class="details">
               {describe(entry, words.actions, words.noNote)}
               <br />
-              <span class="muted">
+              <span class="muted" title={entry.actedAt.toLocaleString()}>
                 {[
                   entry.actor === COMMAND_LINE ? words.commandLine : isolate(entry.actor),
                   formatAge(entry.actedAt),

@@ -95,7 +95,7 @@ function PersonDetails({ person, isSelf }: { person: Person; isSelf: boolean }) 
     ...(person.role === "administrator" ? [words.administrator] : []),
     ...(person.disabledAt ? [words.disabled] : []),
   ];
-  const rows = storedRows >= MAX_ROWS ? words.rowsOrMore : words.rows;
+  const rows = formatNumber(storedRows);
   return (
     <div class="details">
       <strong>
@@ -108,7 +108,7 @@ function PersonDetails({ person, isSelf }: { person: Person; isSelf: boolean }) 
           account.since(formatDay(person.createdAt)),
           person.lastSeenOn ? words.seen(formatDay(person.lastSeenOn)) : words.neverSeen,
           count(subscriptions, formatNumber(subscriptions)),
-          rows(formatNumber(storedRows)),
+          storedRows >= MAX_ROWS ? words.rowsOrMore(rows) : words.rows(storedRows, rows),
         ].join(" · ")}
       </span>
     </div>

@@ -47,7 +47,10 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
     );
   }
   const confirm = async () => {
-    if (action === "resetPassword") return setLink(await admin.createResetLink(person.id));
+    if (action === "resetPassword") {
+      setLink(await admin.createResetLink(person.id));
+      return onChange();
+    }
     if (action === "delete") {
       // The server requires a recent sign-in, since a browser may have been left open.
       if (me !== undefined && me.issuer === null) await anonymousClient.signIn({ name: me.name, password });

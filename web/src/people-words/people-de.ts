@@ -9,7 +9,7 @@ export const de: PeopleWords = {
   disabled: "deaktiviert",
   seen: (day) => `zuletzt gesehen ${day}`,
   neverSeen: "noch nie gesehen",
-  rows: (text) => `${text} Zeilen gespeichert`,
+  rows: (n, text) => `${text} ${n === 1 ? "Zeile" : "Zeilen"} gespeichert`,
   rowsOrMore: (text) => `${text} Zeilen oder mehr gespeichert`,
   manage: "Verwalten",
   manageOf: (name) => `${name} verwalten`,

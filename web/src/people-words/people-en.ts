@@ -8,7 +8,7 @@ export const en = {
   disabled: "disabled",
   seen: (day: string) => `last seen ${day}`,
   neverSeen: "never seen",
-  rows: (text: string) => `${text} rows stored`,
+  rows: (n: number, text: string) => `${text} ${n === 1 ? "row" : "rows"} stored`,
   rowsOrMore: (text: string) => `${text} rows or more stored`,
   manage: "Manage",
   manageOf: (name: string) => `Manage ${name}`,

@@ -9,7 +9,7 @@ export const es: PeopleWords = {
   disabled: "desactivada",
   seen: (day) => `última actividad: ${day}`,
   neverSeen: "sin actividad",
-  rows: (text) => `${text} filas guardadas`,
+  rows: (n, text) => `${text} ${n === 1 ? "fila guardada" : "filas guardadas"}`,
   rowsOrMore: (text) => `${text} filas o más guardadas`,
   manage: "Gestionar",
   manageOf: (name) => `Gestionar a ${name}`,

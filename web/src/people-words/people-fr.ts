@@ -9,7 +9,7 @@ export const fr: PeopleWords = {
   disabled: "désactivé",
   seen: (day) => `dernière activité : ${day}`,
   neverSeen: "aucune activité",
-  rows: (text) => `${text} lignes enregistrées`,
+  rows: (n, text) => `${text} ${n < 2 ? "ligne enregistrée" : "lignes enregistrées"}`,
   rowsOrMore: (text) => `${text} lignes ou plus enregistrées`,
   manage: "Gérer",
   manageOf: (name) => `Gérer ${name}`,

@@ -9,7 +9,7 @@ export const zh: PeopleWords = {
   disabled: "已停用",
   seen: (day) => `最近活动：${day}`,
   neverSeen: "从未活动",
-  rows: (text) => `已存储 ${text} 行`,
+  rows: (_n, text) => `已存储 ${text} 行`,
   rowsOrMore: (text) => `已存储 ${text} 行或更多`,
   manage: "管理",
   manageOf: (name) => `管理 ${name}`,
