@@ -37,6 +37,7 @@ test("config: no settings → a server for one person on this machine", () => {
     allowedHosts: [],
     trustedProxies: [],
     basePath: "",
+    publicUrl: undefined,
     corsOrigins: [],
     logLevel: "info",
     logFormat: "auto",

@@ -16,19 +16,12 @@ import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
 import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
-import {
-  faultOfLabel,
-  readNewPassword,
-  readNewToken,
-  readPasswordReset,
-  readSignIn,
-  readSignUp,
-} from "../src/jsonapi/accounts.ts";
+import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
-import { readInvitation, readPersonChange } from "../src/jsonapi/people.ts";
+import { readInvitation, readPasswordReset, readPersonChange } from "../src/jsonapi/people.ts";
 import {
   readChangesQuery,
   readFieldsQuery,
@@ -43,6 +36,7 @@ import { faultOfPassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
 import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
+import { type Frame, type Reader, time } from "./support/linear-readers.ts";
 import { temporaryFolder } from "./support/server.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */
@@ -95,18 +89,6 @@ const UNITS = [
   Array.from({ length: 64 }, (_, index) => String.fromCharCode(0xc0 + index)).join(""),
   ...["é", "ü.", "\u0301", "\u0327\u0301", "\u200d", "\ufdfa", "\u{1d54f}"],
 ];
-
-type Frame = readonly [before: string, after: string];
-
-interface Reader {
-  readonly name: string;
-  /** Maximum length of its input. */
-  readonly length: number;
-  /** Text before and after the repeated unit, so that the unit reaches each part of the reader. */
-  readonly frames?: readonly Frame[];
-  /** Does the work that is not measured, and returns the function that is. */
-  readonly prepare: (text: string) => () => unknown;
-}
 
 const URLS: readonly Frame[] = [
   ["https://", ""],
@@ -397,18 +379,4 @@ async function measure(reader: Reader, frame: Frame, unit: string): Promise<[ful
     await setTimeout(5);
   }
   return [full, quarter];
-}
-
-async function time({ prepare }: Reader, [before, after]: Frame, unit: string, length: number): Promise<number> {
-  const run = unit.repeat(Math.ceil(length / unit.length)).slice(0, Math.max(1, length - before.length - after.length));
-  // Copied, so that the string is flat in memory, as if it had just been received.
-  const read = prepare(Buffer.from(before + run + after).toString());
-  const start = performance.now();
-  try {
-    const result = read();
-    if (result instanceof Promise) await result;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-  }
-  return performance.now() - start;
 }

@@ -171,6 +171,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.equal((await signUp(server, invitation, "cyd")).status, 201);
       assert.equal((await signUp(server, invitation, "dan")).status, 403, "an invitation is for one");
 
+      await done(database, ["user", "admin", "bob"]);
       await done(database, ["user", "delete", "ann", "--yes"]);
       assert.equal(await statusOfToken(server, tablet), 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 401);

@@ -15,13 +15,13 @@ import {
   invalidAttribute,
   readNewPassword,
   readNewToken,
-  readPasswordReset,
   readSignIn,
   readSignUp,
   writeMany,
   writeOne,
 } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
+import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAt } from "../list-state.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";

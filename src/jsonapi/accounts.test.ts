@@ -42,6 +42,7 @@ test("account documents: valid → attributes are read", () => {
   assert.deepEqual(readNewPassword(document("account", { current_password: "c", password: "p" })), {
     current: "c",
     password: "p",
+    revokesTokens: false,
   });
 });
 

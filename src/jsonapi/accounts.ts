@@ -68,7 +68,7 @@ export function readText(attributes: Attributes, name: keyof typeof INVALID, max
 
 /** In UTF-16 code units: no valid name or password is longer. They are validated later. */
 const MAX_NAME_TEXT = 256;
-const MAX_PASSWORD_TEXT = 512;
+export const MAX_PASSWORD_TEXT = 512;
 
 export function readSignIn(document: unknown): { name: string; password: string } {
   const attributes = readAttributes(document, "session");
@@ -87,7 +87,7 @@ export function readSignUp(document: unknown): { name: string; password: string;
   };
 }
 
-interface NewPassword {
+export interface NewPassword {
   readonly password: string;
   /** Whether apps lose access. */
   readonly revokesTokens: boolean;
@@ -97,15 +97,6 @@ export function readNewPassword(document: unknown): NewPassword & { readonly cur
   const attributes = readAttributes(document, "account");
   return {
     current: readText(attributes, "current_password", MAX_PASSWORD_TEXT),
-    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
-    revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
-  };
-}
-
-export function readPasswordReset(document: unknown): NewPassword & { readonly link: string } {
-  const attributes = readAttributes(document, "password-reset");
-  return {
-    link: readText(attributes, "link", 256),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
     revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
   };

@@ -4,6 +4,8 @@ import {
   faultOfLabel,
   invalidAttribute,
   MAX_LABEL,
+  MAX_PASSWORD_TEXT,
+  type NewPassword,
   type Resource,
   type ResourceWithoutLinks,
   readAttributes,
@@ -13,6 +15,15 @@ import {
   roleOf,
   toTimestamp,
 } from "./accounts.ts";
+
+export function readPasswordReset(document: unknown): NewPassword & { readonly link: string } {
+  const attributes = readAttributes(document, "password-reset");
+  return {
+    link: readText(attributes, "link", 256),
+    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
+  };
+}
 
 /** The note is for the administrators; it may be empty. */
 export function readInvitation(document: unknown, now: Date): { note: string; expiresAt: Date | undefined } {

@@ -22,7 +22,8 @@ import {
   StoreUnavailable,
   type UserId,
 } from "../subscriptions.ts";
-import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey, idOfKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey } from "./keys.ts";
+import { CREDENTIAL, type CredentialRow, NEVER, toCredential } from "./sqlite-credentials.ts";
 import { reading } from "./sqlite-file.ts";
 import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
 import { Statements } from "./sqlite-statements.ts";
@@ -61,8 +62,6 @@ export function isErased({ kind }: AccountChange, answer: number | undefined): b
   return (kind === "delete" || kind === "erase") && answer === DONE;
 }
 
-/** Stored when a credential never expires, or was never used. */
-const NEVER = 0;
 const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
@@ -252,19 +251,7 @@ type AccountRow = [
   ...[user: number, name: string, issuer: string, createdAt: number],
   ...[isAdmin: number, disabledAt: number, password: string],
 ];
-type CredentialRow = [
-  id: Uint8Array,
-  kind: Credential["kind"],
-  user: number,
-  scope: Credential["scope"],
-  label: string,
-  createdAt: number,
-  usedAt: number,
-  expiresAt: number,
-];
-
 const ACCOUNT = "user_id, name, issuer, created_at, is_admin, disabled_at, password";
-const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
 /** Accounts in SQLite: read here, written by the writer thread. */
 export class SqliteAccounts implements AccountStore {
@@ -395,18 +382,5 @@ function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
       disabledAt: disabledAt === NEVER ? undefined : new Date(disabledAt),
     },
     password,
-  };
-}
-
-function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {
-  return {
-    id: idOfKey(id),
-    kind,
-    user,
-    scope,
-    label,
-    createdAt: new Date(createdAt),
-    usedAt: usedAt === NEVER ? undefined : new Date(usedAt),
-    expiresAt: expiresAt === NEVER ? undefined : new Date(expiresAt),
   };
 }
