@@ -2,6 +2,7 @@ import { type AppRequest, compareApps, compareEmptyPoll, measureActions } from "
 import { adding, type Bench, paging, type Work } from "./bench.ts";
 import { comparePagesDuringAdds, comparePagesDuringImport } from "./concurrent.ts";
 import type { Engine } from "./engines.ts";
+import { measureFetching } from "./fetching.ts";
 import { measureBulkMemory } from "./memory.ts";
 import { compareAccounts, comparePages, compareSizes, compareWithFloor } from "./rates.ts";
 import type { Line, Target } from "./report.ts";
@@ -66,6 +67,15 @@ export function sqliteBenchmarks(): Benchmark[] {
     {
       name: "SQLite: memory after a minute of 10,000 per request",
       measure: (bench, name) => measureBulkMemory(bench, name, { atMost: 300 }),
+    },
+  ];
+}
+
+export function fetchingBenchmarks(): Benchmark[] {
+  return [
+    {
+      name: "Fetching: feeds of 2 MB, 8 at a time",
+      measure: (bench, name) => measureFetching(bench, name, { cpu: { atMost: 10 }, memory: { atMost: 60 } }),
     },
   ];
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { Bench, FULL, QUICK } from "./bench.ts";
-import { postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
+import { fetchingBenchmarks, postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
 import { describeMachine, type Machine } from "./machine.ts";
 import { drawLines, isReached, type Line, targetsOf, writeMarkdown } from "./report.ts";
 
@@ -30,7 +30,7 @@ function logProgress(message: string): void {
 async function run(bench: Bench): Promise<void> {
   const machine = describeMachine(bench.folder);
   const wanted = options.only.toLowerCase();
-  const chosen = [...sqliteBenchmarks(), ...postgresBenchmarks()].filter(({ name }) =>
+  const chosen = [...sqliteBenchmarks(), ...postgresBenchmarks(), ...fetchingBenchmarks()].filter(({ name }) =>
     name.toLowerCase().includes(wanted),
   );
   if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);

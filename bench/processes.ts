@@ -49,6 +49,7 @@ export async function startEarmark(
   const server = await startServer([...START_OPTIONS, ...nodeOptions, at("../bin/earmark"), "serve"], {
     PORT: "0",
     DATABASE_URL: urlOf(place),
+    EARMARK_FETCH_FEEDS: "false",
     ...settings,
   });
   return { ...server, tokens, onPostgres: isUrl(place) };

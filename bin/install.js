@@ -7,8 +7,8 @@ const { createHash } = require("node:crypto");
 const fs = require("node:fs");
 const path = require("node:path");
 
-/** Installs the locked packages of a folder unless they are installed already. */
-module.exports = function install(folder, { omitDev }) {
+/** Installs the locked packages of a folder unless they are installed already; `platform` are npm's options for another. */
+module.exports = function install(folder, { omitDev, platform = [] }) {
   const marker = path.join(folder, "node_modules", ".earmark-installed");
   const lock = fs.readFileSync(path.join(folder, "package-lock.json"));
   const wanted = createHash("sha256").update(lock).digest("hex");
@@ -16,7 +16,7 @@ module.exports = function install(folder, { omitDev }) {
   if (installed === wanted && (kind === "all" || omitDev)) return;
   console.error("Installing packages (only after a change) …");
   const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-  args.push(omitDev ? "--omit=dev" : "--include=dev");
+  args.push(omitDev ? "--omit=dev" : "--include=dev", ...platform);
   const npm = process.env.npm_execpath;
   const options = { cwd: folder, stdio: ["ignore", 2, 2], shell: npm === undefined && process.platform === "win32" };
   const { status } = npm ? spawnSync(process.execPath, [npm, ...args], options) : spawnSync("npm", args, options);

@@ -21,19 +21,21 @@ function build() {
 }
 
 /**
- * Removes comments, and white space beside punctuation, which needs the semicolons that the formatter writes. Strings,
- * templates and regular expressions stay as they are; a template must not contain another.
+ * Removes comments, white space beside punctuation, which needs the semicolons that the formatter writes, and semicolons
+ * and commas before a closing bracket. Strings, templates and regular expressions stay as they are; a template must not
+ * contain another.
  */
 function compact(code) {
   const literal =
     /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|(?<=[(,=!?:] ?)\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n[])+\//;
   const comment = /\/\/.*\s*|\/\*\*(?:.|\n)*?\*\/\s*/;
+  const needless = /\s*(?:;(?=\s*\})|,(?=\s*[)\]}]))/;
   const mark = /\s*([=<>!&|?:,;(){}[\]])\s*/;
   return code
     .replaceAll(/(from "\.\/[\w-]+)\.ts"/g, '$1.js"')
     .replaceAll(
-      new RegExp(`(${literal.source})|(${comment.source})|${mark.source}|\\s+`, "g"),
-      (_, literal, comment, mark) => literal ?? mark ?? (comment ? "" : " "),
+      new RegExp(`(${literal.source})|(${comment.source}|${needless.source})|${mark.source}|\\s+`, "g"),
+      (_, literal, removed, mark) => literal ?? mark ?? (removed === undefined ? " " : ""),
     );
 }
 

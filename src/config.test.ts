@@ -55,9 +55,35 @@ test("config: no settings → a server for one person on this machine", () => {
       headersTimeoutMs: 5_000,
       requestTimeoutMs: 15_000,
     },
+    fetch: { networks: [], concurrency: 8, hours: 168, userAgent: "", artwork: true },
     accounts: undefined,
     warnings: [],
   });
+});
+
+test("config: fetching → its settings, or none of them", () => {
+  const { fetch } = readConfig(
+    {
+      EARMARK_FETCH_NETWORKS: "192.168.1.0/24, ::1",
+      EARMARK_FETCH_CONCURRENCY: "2",
+      EARMARK_FETCH_HOURS: "24",
+      EARMARK_FETCH_USER_AGENT: "me",
+      EARMARK_ARTWORK: "false",
+    },
+    "/srv",
+  );
+  const networks = ["192.168.1.0/24", "::1"];
+  assert.deepEqual(fetch, { networks, concurrency: 2, hours: 24, userAgent: "me", artwork: false });
+  assert.equal(readConfig({ EARMARK_FETCH_FEEDS: "false" }, "/srv").fetch, undefined);
+  for (const [name, value] of Object.entries({
+    EARMARK_FETCH_FEEDS: "off",
+    EARMARK_FETCH_NETWORKS: "home",
+    EARMARK_FETCH_CONCURRENCY: "0",
+    EARMARK_FETCH_HOURS: "721",
+    EARMARK_FETCH_USER_AGENT: "a\nb",
+    EARMARK_ARTWORK: "1",
+  }))
+    assert.throws(() => readConfig({ [name]: value }, "/srv"), new RegExp(`${name}=`));
 });
 
 test("config: an empty setting → its default", () => {

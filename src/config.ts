@@ -37,6 +37,8 @@ export interface Config {
   /** How long removed subscriptions are remembered. */
   readonly removalRetentionDays: number;
   readonly limits: Limits;
+  /** Undefined if the server does not fetch feeds. */
+  readonly fetch: FetchConfig | undefined;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
   /** What the operator should change, though the settings work. */
@@ -53,6 +55,16 @@ export interface AccountsConfig {
   readonly operationsPerMinute: number;
   /** Quota of each account. */
   readonly maxSubscriptions: number;
+}
+
+export interface FetchConfig {
+  /** CIDRs that may be fetched from although they are not public. */
+  readonly networks: readonly string[];
+  readonly concurrency: number;
+  readonly hours: number;
+  /** Empty for the default. */
+  readonly userAgent: string;
+  readonly artwork: boolean;
 }
 
 /** Limits for clients. */
@@ -110,6 +122,7 @@ export function readConfig(given: Environment, folder: string, files?: ConfigFil
     maxQueuedOperations: reader.number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
     removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: readLimits(reader),
+    fetch: readFetch(reader),
     accounts: readAccounts(reader),
     warnings: [...warnings, ...database.warnings],
   };
@@ -253,6 +266,24 @@ function readLimits(reader: SettingsReader): Limits {
     headersTimeoutMs: reader.number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
     requestTimeoutMs: reader.number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),
   };
+}
+
+function readFetch(reader: SettingsReader): FetchConfig | undefined {
+  const isOn = reader.flag("EARMARK_FETCH_FEEDS");
+  const networks = reader.list("EARMARK_FETCH_NETWORKS");
+  if (!networks.every(isNetwork))
+    reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses separated by commas, each with an optional prefix like /8");
+  const userAgent = reader.text("EARMARK_FETCH_USER_AGENT");
+  if (!/^[ -~]{0,200}$/.test(userAgent))
+    reader.reject("EARMARK_FETCH_USER_AGENT", "at most 200 printable ASCII characters");
+  const config = {
+    networks,
+    concurrency: reader.number("EARMARK_FETCH_CONCURRENCY", 1, 100),
+    hours: reader.number("EARMARK_FETCH_HOURS", 1, 720),
+    userAgent,
+    artwork: reader.flag("EARMARK_ARTWORK"),
+  };
+  return isOn ? config : undefined;
 }
 
 function readAccounts(reader: SettingsReader): AccountsConfig | undefined {

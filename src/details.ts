@@ -79,7 +79,8 @@ export function cleanFolder(names: readonly string[]): string | undefined {
   return path || undefined;
 }
 
-function cleanText(text: string, max: number): string {
+/** Text as close as possible to this one that is on one line, has at most `max` characters and does not reorder text. */
+export function cleanText(text: string, max: number): string {
   const clean = text
     .slice(0, 4 * max)
     .toWellFormed()

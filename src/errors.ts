@@ -89,6 +89,11 @@ export const ERRORS = {
     title: "{resource} not found",
     detail: "Nothing with this id was found for this user.",
   },
+  "fetching-disabled": {
+    status: 409,
+    title: "Fetching Disabled",
+    detail: "This server does not fetch feeds. Its operator can change that with EARMARK_FETCH_FEEDS.",
+  },
 
   // Documents, queries and headers
   "body-missing": { ...malformedDocument, detail: "Missing request body: send a JSON:API document." },
@@ -269,11 +274,7 @@ export const ERRORS = {
     title: "Too Many Links",
     detail: "There are already {max} links that nobody has used.",
   },
-  "last-admin": {
-    status: 409,
-    title: "Last Administrator",
-    detail: "This account is the only administrator. Make another account an administrator first.",
-  },
+  "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
   "too-many-tokens": {
     status: 409,

@@ -48,6 +48,18 @@ export const SETTINGS = {
     "",
     "Origins of web apps that may call the API from a browser, such as https://app.example, separated by commas.",
   ],
+  EARMARK_FETCH_FEEDS: [
+    "true",
+    "true: fetch subscribed feeds for their titles and artwork; false: make no requests to publishers.",
+  ],
+  EARMARK_FETCH_NETWORKS: [
+    "",
+    "Networks that may be fetched from although they are not public, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
+  ],
+  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; one per host."],
+  EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
+  EARMARK_FETCH_USER_AGENT: ["", "User-Agent of these requests. Default: Earmark, its version and what it is."],
+  EARMARK_ARTWORK: ["true", "false: do not fetch artwork."],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
   EARMARK_LOG_FORMAT: [
     "auto",

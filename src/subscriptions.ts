@@ -133,6 +133,9 @@ export interface SequenceRange {
   readonly sequence: number;
 }
 
+/** Called with the user whose list has changed. */
+export type OnChange = (user: UserId, range: SequenceRange) => void;
+
 /** How far a reader knows a list. */
 export interface ListPosition {
   /** It knows every change up to this sequence number. */
@@ -241,7 +244,7 @@ export interface SubscriptionStore {
   /** The rows that `changesSince` needs: at most `limit` + 1 of each kind. They leave out what was forgotten. */
   changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
   /** Calls `onChange` after every change of a list that this store has committed. There is one listener. */
-  watch(onChange: (user: UserId, sequence: number) => void): void;
+  watch(onChange: OnChange): void;
   /** Erases what is recorded of removals before that time. */
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */

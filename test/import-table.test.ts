@@ -23,6 +23,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "src/gpodder": ["domain"],
   "src/nextcloud": ["domain", "src/gpodder"],
   "src/opml": ["domain", "entities/decode", "htmlparser2", ...node("buffer", "util")],
+  "src/podcasts": [
+    "domain",
+    ...["entities/decode", "htmlparser2", "src/podcasts/artwork-child.ts"],
+    ...node("buffer", "child_process", "crypto", "dns/promises", "http", "net", "stream", "tls", "url", "util"),
+    ...node("timers/promises", "worker_threads", "zlib"),
+  ],
+  // The only file that loads sharp, which has native code.
+  "src/podcasts/artwork-child.ts": ["sharp"],
   "src/store": [
     "domain",
     "pg",
@@ -30,7 +38,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/http": [
     "domain",
-    ...["src/gpodder", "src/jsonapi", "src/nextcloud", "src/opml"],
+    ...["src/gpodder", "src/jsonapi", "src/nextcloud", "src/opml", "src/podcasts"],
     ...["find-my-way", "jose", "marked", "pino", "prom-client"],
     ...node(
       "buffer",

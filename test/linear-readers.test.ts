@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import { after, test } from "node:test";
-import { setTimeout } from "node:timers/promises";
+import { after } from "node:test";
 import { createClient, guid } from "../client/src/index.ts";
 import { readName } from "../src/account-names.ts";
 import { Accounts } from "../src/accounts.ts";
@@ -34,61 +33,18 @@ import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { faultOfPassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
+import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
+import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
+import { FeedReader } from "../src/podcasts/read-feed.ts";
 import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
-import { type Frame, type Reader, time } from "./support/linear-readers.ts";
+import { type Frame, plain, type Reader, testLinearTime } from "./support/linear-time.ts";
 import { temporaryFolder } from "./support/server.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;
 /** For text that is limited only by the body size, and for the page and the client. */
 const LONG = 64 * 1024;
-
-/** Every printable ASCII character, and sequences with a meaning in URLs, headers, names or JSON. */
-const UNITS = [
-  ...Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)),
-  ...[
-    "\t",
-    " \t",
-    "; ",
-    ";=",
-    "= ",
-    ",;",
-    ", ",
-    '\\"',
-    "\\\\",
-    "[]",
-    "::",
-    "&=",
-    "?#",
-    "@:",
-    "<>",
-    "_a",
-    "a-",
-    "a.",
-    "a=",
-  ],
-  ...[
-    "/.",
-    "/../",
-    "//a",
-    "%2",
-    "%2e",
-    "%2e/",
-    "%25",
-    "%C3%A9",
-    "xn--a",
-    "xn--a.",
-    "1.",
-    "1.1.1.1,",
-    "http://",
-    "earmark=",
-  ],
-  // Combining marks must be sorted for normalization, and Punycode is slowest with many different characters.
-  Array.from({ length: 2_048 }, (_, index) => String.fromCharCode(0x4e00 + 7 * index)).join(""),
-  Array.from({ length: 64 }, (_, index) => String.fromCharCode(0xc0 + index)).join(""),
-  ...["é", "ü.", "\u0301", "\u0327\u0301", "\u200d", "\ufdfa", "\u{1d54f}"],
-];
 
 const URLS: readonly Frame[] = [
   ["https://", ""],
@@ -138,11 +94,6 @@ const router = new Router(
     route("GET", path, { access: "open", run: async () => undefined }),
   ),
 );
-
-/** A reader that needs only the text. */
-function plain(name: string, length: number, read: (text: string) => unknown, frames?: readonly Frame[]): Reader {
-  return { name, length, prepare: (text) => () => read(text), ...(frames && { frames }) };
-}
 
 /** A new guard for each text, because a guard caches the last host. */
 function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
@@ -214,6 +165,29 @@ const OPML: readonly Frame[] = [
   ['<?xml version="1.0" encoding="', '"?><opml/>'],
   ["<opml><!--", "--></opml>"],
 ];
+const FEEDS: readonly Frame[] = [
+  ["<rss><channel><title>", "</title></channel></rss>"],
+  ["<rss><channel><title><![CDATA[", "]]></title></channel></rss>"],
+  ["<rss><channel><item>", "</item></channel></rss>"],
+  ["<rss><channel><a ", "/></channel></rss>"],
+  ['<rss><channel><itunes:image href="', '"/></channel></rss>'],
+  ["<rss><channel><!--", "--></channel></rss>"],
+  ['<rss xmlns:a="', '"/>'],
+  ['{"version":"https://jsonfeed.org/version/1","title":"', '"}'],
+];
+const MARKUP: readonly Frame[] = [
+  ["<", ">"],
+  ["<a ", ">"],
+  ['<a b="', '">'],
+  ["&", ";"],
+  ["<script>", "</script>"],
+];
+function readWholeFeed(text: string, contentType?: string): unknown {
+  const reader = new FeedReader(new URL("https://a.example/feed"), contentType);
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += 4_096) reader.write(bytes.subarray(at, at + 4_096));
+  return reader.end();
+}
 const client = (answer: () => Response) =>
   createClient({ url: "http://a.example/", retries: 0, fetch: async () => answer() });
 
@@ -314,6 +288,20 @@ const READERS: readonly Reader[] = [
       return () => parseJson(bytes);
     },
   },
+  plain("feeds: FeedReader", LONG, (text) => readWholeFeed(text), FEEDS),
+  plain("feeds: FeedReader, Content-Type", HEADERS, (text) => readWholeFeed("<rss/>", text), [
+    ["text/xml; charset=", ""],
+  ]),
+  plain("feeds: toPlainText", MAX_RAW_TEXT, (text) => toPlainText(text, 4_000), MARKUP),
+  plain("feeds: toLanguage", LONG, toLanguage, [["en-", ""]]),
+  plain("feeds: toGuid", LONG, toGuid),
+  plain("feeds: toWebUrl", 2 * MAX_FEED_URL, (text) => toWebUrl(text, new URL("https://a.example/b")), URLS),
+  plain("feeds: toWebUrl, too long", LONG, (text) => toWebUrl(text, new URL("https://a.example/b")), URLS),
+  plain("feeds: Retry-After", HEADERS, (text) => readRetryAfter(text, 0), [["Mon, 1 ", ""]]),
+  plain("feeds: Cache-Control", HEADERS, (text) => readMaxAge({ "cache-control": text, age: text }, 0), [
+    ["max-age=", ""],
+  ]),
+  plain("feeds: Expires", HEADERS, (text) => readMaxAge({ expires: text }, 0)),
   plain("page: displayUrl", LONG, displayUrl, URLS),
   plain("page: shortName", LONG, shortName, URLS),
   plain("page: parseLine", LONG, parseLine, [...URLS, ["a", " b"], ["<", ">"], ["a.b:", ""], ["feed:", ""]]),
@@ -331,52 +319,4 @@ const READERS: readonly Reader[] = [
   ),
 ];
 
-/** Anything faster is too short to measure, and harmless. */
-const MEASURABLE_MS = 0.2;
-/** A linear reader takes 4 times as long for 4 times the text, a quadratic one 16 times. */
-const MAX_RATIO = 9;
-/** A reader that looks quadratic is measured again for this long, and at least this often. */
-const REMEASURE_MS = 1_000;
-const REMEASURE_RUNS = 30;
-
-const figures: { readonly name: string; readonly ms: number; readonly text: string }[] = [];
-
-for (const reader of READERS) {
-  test(`linear time: ${reader.name} with repeated input → linear`, async () => {
-    let slowest = { ms: 0, text: "" };
-    for (const frame of [["", ""] as const, ...(reader.frames ?? [])]) {
-      for (const unit of UNITS) {
-        const name = `${frame[0]}${unit.slice(0, 10)}…${frame[1]}`;
-        const [full, quarter] = await measure(reader, frame, unit);
-        if (full > slowest.ms) slowest = { ms: full, text: name };
-        assert.ok(
-          full < MEASURABLE_MS || full / quarter < MAX_RATIO,
-          `${name} of ${reader.length} characters takes ${full.toFixed(2)} ms, a quarter of it ${quarter.toFixed(2)} ms`,
-        );
-      }
-    }
-    figures.push({ name: reader.name, ...slowest });
-  });
-}
-
-test("linear time: all readers → the slowest are reported", (t) => {
-  for (const { name, ms, text } of figures.sort((a, b) => b.ms - a.ms).slice(0, 3))
-    t.diagnostic(`${name}: ${ms.toFixed(2)} ms for ${text}`);
-});
-
-/** The best of several runs with the longest text, and with a quarter of it. */
-async function measure(reader: Reader, frame: Frame, unit: string): Promise<[full: number, quarter: number]> {
-  let [full, quarter] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  const deadline = performance.now() + REMEASURE_MS;
-  for (let run = 1; run <= REMEASURE_RUNS || performance.now() < deadline; run += 1) {
-    full = Math.min(full, await time(reader, frame, unit, reader.length));
-    if (full < MEASURABLE_MS) break;
-    if (run < 2) continue;
-    quarter = Math.min(quarter, await time(reader, frame, unit, reader.length / 4));
-    if (run < 3) continue;
-    if (full / quarter < MAX_RATIO) break;
-    // Another process may have interrupted the run, which is least likely right after a pause.
-    await setTimeout(5);
-  }
-  return [full, quarter];
-}
+testLinearTime(READERS);

@@ -47,7 +47,7 @@ test("document: routes of the server → the same paths, methods and credentials
   };
   const offered = server.routes
     .filter(({ dialect }) => dialect.app === undefined)
-    .map(({ method, path, access }) => ({ method, path: path.replace(/:(\w+)/, "{$1}"), access }))
+    .map(({ method, path, access }) => ({ method, path: path.replaceAll(/:(\w+)/g, "{$1}"), access }))
     .filter(({ path }) => !PAGES.includes(path))
     .map(({ method, path, access }) => [
       `${method} ${path}`,

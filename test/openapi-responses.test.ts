@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LOCAL_USER } from "../src/subscriptions.ts";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
+import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { DOCUMENT } from "./support/openapi.ts";
 import { administrationCases, type Case } from "./support/openapi-administration.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
@@ -318,6 +320,34 @@ test("responses: devices, episode actions and app logins → as documented", asy
 test("responses: administration → as documented", async () => {
   const server = await startServer(WITH_ACCOUNTS);
   await run(server, BASE_PATH, await administrationCases(server, BASE_PATH, invalidDocuments));
+});
+
+test("responses: podcasts and their artwork → as documented", async () => {
+  const server = await startServer({ ...SETTINGS, EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+  const url = "http://127.0.0.1:9/feed";
+  await subscribeTo(server.store, [url], LOCAL_USER);
+  const image = "0123456789abcdef".repeat(2);
+  const artworkOf = { hash: image, small: Buffer.from("small"), large: Buffer.from("large") };
+  const { id } = await learn(server.store, url, { title: "A", status: "ok", artwork: image }, artworkOf);
+  const [self, html] = [`/v1/podcasts/${id}`, { Accept: "text/html" }];
+  const [artwork, refresh] = ["GET /v1/podcasts/{id}/artwork/{image}", "POST /v1/podcasts/{id}/refresh"];
+  await run(server, "", [
+    ["GET /v1/podcasts/{id}", 200, {}, undefined, self],
+    ["GET /v1/podcasts/{id}", 304, { "If-None-Match": "*" }, undefined, self],
+    ["GET /v1/podcasts/{id}", 400, {}, undefined, "/v1/podcasts/1"],
+    ["GET /v1/podcasts/{id}", 404, {}],
+    ["GET /v1/podcasts/{id}", 406, html, undefined, self],
+    [artwork, 200, {}, undefined, `${self}/artwork/${image}-160.webp`],
+    [artwork, 400, {}, undefined, `${self}/artwork/${image}-160.webp?x`],
+    [artwork, 404, {}, undefined, `${self}/artwork/${image.replace("0", "1")}-160.webp`],
+    [refresh, 202, {}, undefined, `${self}/refresh`],
+    [refresh, 400, {}, undefined, "/v1/podcasts/1/refresh"],
+    [refresh, 404, {}],
+    [refresh, 406, html, undefined, `${self}/refresh`],
+  ]);
+  const quiet = await startServer(SETTINGS);
+  await subscribeTo(quiet.store, [url], LOCAL_USER);
+  await run(quiet, "", [[refresh, 409, {}, undefined, `${self}/refresh`]]);
 });
 
 test("responses: rate limits exceeded → as documented", async () => {

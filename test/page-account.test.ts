@@ -65,8 +65,8 @@ describe("account", { concurrency: 3 }, () => {
     await finish();
 
     other.allow(/^response: 401 GET /);
-    await showView(other.page, "account");
     await signInAgain(other.page, { ...ann, password: "another one for me" });
+    await showView(other.page, "account");
     await other.page.getByText(account.here, { exact: false }).first().waitFor();
     await other.finish();
   });

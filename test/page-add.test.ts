@@ -144,24 +144,27 @@ describe("add", { concurrency: 3 }, () => {
     await finish();
   });
 
-  test("add: the server is unreachable → nothing is lost, and a retry adds everything", async () => {
+  test("add: the server is unreachable → saved on this device, and sent later", async () => {
     const { page, server, allow, finish } = await visitAdd({ size: "phone", prepare: installClock });
     allow(/^failed: POST/);
     await page.route("**/v1/operations", (route) => route.abort());
-    await submit(page, "https://one.example/\nhttps://two.example/", 2);
-    await status(page, en.connection.unreachable).waitFor();
-    await advanceUntil(page, status(page, en.add.failed));
+    await submit(page, "https://one.example/\nhttps://two.example/\nhttps://one.example/\nnot a URL", 4);
+    await status(page, en.add.saved(2, "2")).waitFor();
     await until(
       () => results(page),
-      ["https://one.example/", "https://two.example/"].map((feed) => feed + outcome.waiting),
+      [
+        `https://one.example/${outcome.saved}`,
+        `https://two.example/${outcome.saved}`,
+        `https://one.example/${outcome["already-subscribed"]}`,
+        `${outcome.refused} – ${errors["feed-url-not-http"]}`,
+      ],
     );
+    const waiting = status(page, en.connection.waiting(2, "2"));
+    await waiting.waitFor();
     await link(page, en.views.list).click();
-    await link(page, en.views.add).click();
-    await status(page, en.add.failed).waitFor();
+    await until(() => hosts(page), ["two.example", "one.example"]);
     await page.unroute("**/v1/operations");
-    await button(page, en.add.retry(2, "2")).click();
-    await status(page, en.add.done("2", "0", "0")).waitFor();
-    await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
+    await advanceUntil(page, waiting, "hidden");
     assert.deepEqual(await feedsOf(server), ["https://one.example/", "https://two.example/"]);
     await finish();
   });

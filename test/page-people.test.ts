@@ -119,7 +119,7 @@ await describe("page: people", async () => {
     assert.equal(await password.getAttribute("type"), "password");
     await button(person.page, en.showPassword).click();
     assert.equal(await password.getAttribute("type"), "text");
-    await person.page.getByLabel(account.revokeTokens).check();
+    await person.page.getByLabel(people.revokeTokens).check();
     await button(person.page, people.newSubmit).click();
     await heading(person.page, en.list.emptyTitle).waitFor();
     assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);

@@ -25,7 +25,7 @@ const TESTS = [
 const API_TESTS = [
   "src/http/{operations,subscriptions,accounts,imports,quota}*.test.ts",
   "src/http/{app-authentication,nextcloud}.test.ts",
-  "test/{access-apps,access-ends,properties}*.test.ts",
+  "test/{access-apps,access-ends,podcasts,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
 

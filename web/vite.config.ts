@@ -30,6 +30,8 @@ export default defineConfig({
     modulePreload: false,
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // One file for the first load, instead of one for each set of views that share code.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "index", tags: ["$initial"] }] } } },
   },
   // For development: run `npx vite` here and a server beside it.
   server: { proxy: { "/v1": "http://127.0.0.1:8080" } },

@@ -10,6 +10,8 @@ type AccountMethods = Omit<
   | "subscriptions"
   | "page"
   | "get"
+  | "podcast"
+  | "refresh"
   | "find"
   | "remove"
   | "update"

@@ -1,7 +1,7 @@
 import { readDate, readDocument } from "./documents.ts";
-import { fetchPart, writePage } from "./lists.ts";
+import { fetchPage } from "./lists.ts";
 import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
-import type { CallOptions, ClientOptions } from "./types.ts";
+import type { CallOptions, ClientOptions, Page, PageOptions } from "./types.ts";
 
 /** An account, as administrators see it. */
 export interface Person {
@@ -41,20 +41,10 @@ export interface AuditEntry {
   readonly actedAt: Date;
 }
 
-export interface AdminPage<Item> {
-  readonly items: readonly Item[];
-  readonly total: number;
-}
-
-export interface PageRequest extends CallOptions {
-  readonly number?: number | undefined;
-  readonly size?: number | undefined;
-}
-
 /** What administrators can do. They must be signed in: tokens are not accepted. */
 export interface AdminClient {
   /** Oldest first. */
-  accounts(options?: PageRequest): Promise<AdminPage<Person>>;
+  accounts(options?: PageOptions): Promise<Page<Person>>;
   changeAccount(
     id: string,
     change: { readonly disabled: boolean } | { readonly role: Person["role"] },
@@ -64,14 +54,14 @@ export interface AdminClient {
   deleteAccount(id: string, options?: CallOptions): Promise<boolean>;
   createResetLink(id: string, options?: CallOptions): Promise<NewLink>;
   /** Invitations that nobody has used, oldest first. */
-  invitations(options?: PageRequest): Promise<AdminPage<Invitation>>;
+  invitations(options?: PageOptions): Promise<Page<Invitation>>;
   invite(
     wish: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },
     options?: CallOptions,
   ): Promise<NewLink>;
   revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
   /** Newest first. */
-  auditLog(options?: PageRequest): Promise<AdminPage<AuditEntry>>;
+  auditLog(options?: PageOptions): Promise<Page<AuditEntry>>;
 }
 
 interface Resource {
@@ -81,14 +71,8 @@ interface Resource {
 
 export function createAdminClient(options: ClientOptions): AdminClient {
   const send = createSend(createRequest(options), options);
-  const page = async <Item>(
-    path: string,
-    reader: (data: Resource) => Item,
-    { number = 1, size = 25, signal }: PageRequest = {},
-  ) => {
-    const { items, total } = await fetchPart(send, path + writePage(number, size), reader, signal);
-    return { items, total };
-  };
+  const page = async <Item>(path: string, reader: (data: Resource) => Item, options: PageOptions = {}) =>
+    fetchPage(send, path, "", reader, { size: 25, ...options });
   const readLink = (text: string) =>
     readDocument(text, ({ data }: { readonly data: Resource }) => {
       const { url, expires_at } = data.attributes;

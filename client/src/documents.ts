@@ -1,15 +1,5 @@
 import { type ErrorObject, invalidResponse } from "./errors.ts";
-import type {
-  Access,
-  AppLogin,
-  Changes,
-  Device,
-  EpisodeAction,
-  ImportReport,
-  Me,
-  Operation,
-  Subscription,
-} from "./types.ts";
+import type { Access, Changes, ImportReport, Me, Operation, Podcast, Subscription } from "./types.ts";
 
 // The parts of the server's documents that the client reads.
 export interface Resource {
@@ -34,29 +24,18 @@ export interface AccessResource {
     readonly token: string;
   };
 }
-interface DeviceResource {
+export interface AnyResource {
   readonly id: string;
-  readonly attributes: Omit<Device, "id" | "deviceType" | "lastSyncAt"> & {
-    readonly device_type: Device["deviceType"];
-    readonly last_sync_at: string;
-  };
-}
-interface EpisodeActionResource {
-  readonly id: string;
-  readonly attributes: { readonly acted_at: string };
-}
-interface AppLoginResource {
-  readonly id: string;
-  readonly attributes: Pick<AppLogin, "app" | "address" | "status"> & {
-    readonly requested_at: string;
-    readonly expires_at: string;
-  };
+  readonly attributes: object;
 }
 export interface ErrorResource extends Omit<ErrorObject, "status"> {
   readonly status: string;
 }
 interface ListDocument<Data> {
-  readonly data: readonly Data[];
+  readonly data: readonly (Data & {
+    readonly relationships?: { readonly podcast: { readonly data: { readonly id: string } } };
+  })[];
+  readonly included?: readonly AnyResource[];
   readonly links: { readonly prev: string | null; readonly next: string | null };
   readonly meta: { readonly total: number };
 }
@@ -68,7 +47,7 @@ interface ImportDocument {
   readonly meta: { readonly dry_run: boolean; readonly counts: object };
 }
 interface MeDocument {
-  readonly data: { readonly attributes: Pick<Me, "name" | "issuer" | "role"> & { readonly created_at: string | null } };
+  readonly data: { readonly id: string; readonly attributes: object };
   readonly meta: Pick<Me, "credential" | "counts" | "state"> & { readonly limits: object };
 }
 interface ChangesDocument {
@@ -96,11 +75,18 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
   }
 }
 
-export function readSubscription({ id, attributes }: Resource): Subscription {
+export function readSubscription({ id, attributes }: Resource, podcast?: Podcast): Subscription {
   const { feed_url: feedUrl, user_subscribed_at, title, folders } = attributes;
   const subscribedAt = new Date(user_subscribed_at);
   if (typeof feedUrl !== "string" || Number.isNaN(+subscribedAt)) throw Error();
-  return { id: readId(id), feedUrl, subscribedAt, ...(title && { title }), ...(folders && { folders }) };
+  return {
+    id: readId(id),
+    feedUrl,
+    subscribedAt,
+    ...(title && { title }),
+    ...(folders && { folders }),
+    ...(podcast && { podcast }),
+  };
 }
 
 /** The client remembers the ids it has read, so their length must be limited. */
@@ -113,7 +99,7 @@ export function readChanges({ data, meta }: ChangesDocument): Changes {
   const { removed, state, has_more } = meta;
   if (typeof state !== "string") throw Error();
   return {
-    changed: data.map(readSubscription),
+    changed: data.map((each) => readSubscription(each)),
     removed: removed.map(({ id }) => readId(id)),
     state,
     hasMore: has_more,
@@ -134,25 +120,20 @@ export function readAccess({ type, id, attributes }: AccessResource): Access {
   };
 }
 
-export function readDevice({ id, attributes }: DeviceResource): Device {
-  const { caption, device_type, app, last_sync_at, subscriptions } = attributes;
-  return { id, caption, deviceType: device_type, app, lastSyncAt: new Date(last_sync_at), subscriptions };
+/** A resource whose attributes are those of the value, in camel case. */
+export function readResource<Value>({ id, attributes }: AnyResource): Value {
+  return { id, ...toCamelCase(attributes) } as Value;
 }
 
-export function readEpisodeAction({ id, attributes }: EpisodeActionResource): EpisodeAction {
-  return { id, ...toCamelCase<Omit<EpisodeAction, "id">>(attributes), actedAt: new Date(attributes.acted_at) };
-}
-
-export function readAppLogin({ id, attributes }: AppLoginResource): AppLogin {
-  const { app, address, status, requested_at, expires_at } = attributes;
-  return { id, app, address, status, requestedAt: new Date(requested_at), expiresAt: new Date(expires_at) };
-}
-
-export function readPart<Data, Item>({ data, links, meta }: ListDocument<Data>, reader: (data: Data) => Item) {
+export function readPart<Data, Item>(
+  { data, included = [], links, meta }: ListDocument<Data>,
+  reader: (data: Data, podcast?: Podcast) => Item,
+) {
+  const podcasts = new Map(included.map((podcast) => [podcast.id, readResource<Podcast>(podcast)]));
   // Never follow a link to another host: take only its query string.
   const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
   const part: Part<Item> = {
-    items: data.map(reader),
+    items: data.map((each) => reader(each, podcasts.get(each.relationships?.podcast.data.id ?? ""))),
     total: meta.total,
     prev: queryOf(links.prev),
     next: queryOf(links.next),
@@ -175,11 +156,10 @@ export function readImport({ data, meta }: ImportDocument): ImportReport {
 }
 
 export function readMe({ data, meta }: MeDocument): Me {
-  const { created_at, ...person } = data.attributes;
   return {
-    ...person,
+    id: data.id,
+    ...toCamelCase<Pick<Me, "name" | "issuer" | "role" | "createdAt">>(data.attributes),
     ...meta,
-    createdAt: readDate(created_at),
     counts: { ...meta.counts },
     limits: toCamelCase(meta.limits),
   };
@@ -196,11 +176,15 @@ export function writeOperation(operation: Operation): object {
   return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders } } };
 }
 
-export function readDate(text: string | null): Date | null {
+export function readDate(text: string | null | undefined): Date | null {
   return text ? new Date(text) : null;
 }
 
+/** Timestamps become dates. */
 function toCamelCase<Value>(members: object): Value {
   const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [camel(name), value])) as Value;
+  const entries = Object.entries(members);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [camel(name), /_(at|since)$/.test(name) ? readDate(value) : value]),
+  ) as Value;
 }

@@ -20,6 +20,7 @@ export type ErrorCode =
   | "id-mismatch"
   | "quota-exceeded"
   | "not-found"
+  | "fetching-disabled"
   | "body-missing"
   | "body-incomplete"
   | "malformed-json"

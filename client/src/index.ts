@@ -1,12 +1,12 @@
 import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
-import { type Resource, readChanges, readDocument, readImport, readSubscription } from "./documents.ts";
+import { type Resource, readChanges, readDocument, readImport, readResource, readSubscription } from "./documents.ts";
 import { watchState } from "./events.ts";
-import { fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
+import { fetchOne, fetchPage, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writeInclude } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
-import type { CallOptions, Client, ClientOptions, Operation, OperationResult } from "./types.ts";
+import type { CallOptions, Client, ClientOptions, Operation, OperationResult, Podcast } from "./types.ts";
 
 export { EarmarkError, type ErrorCode, type ErrorObject, NetworkError } from "./errors.ts";
 export { guid } from "./guid.ts";
@@ -39,20 +39,24 @@ export function createClient(options: ClientOptions): Client {
       return subscribe(send, account.me, feeds, options);
     },
 
-    subscriptions({ pageSize = MAX_PAGE_SIZE, signal } = {}) {
-      return iterateSubscriptions(send, pageSize, signal);
+    subscriptions({ pageSize = MAX_PAGE_SIZE, include, signal } = {}) {
+      return iterateSubscriptions(send, pageSize, include, signal);
     },
 
-    async page({ number = 1, size = MAX_PAGE_SIZE, signal } = {}) {
-      const path = `/v1/subscriptions${writePage(number, size)}`;
-      const { items, total, next } = await fetchPart(send, path, readSubscription, signal);
-      return { items, total, number, size, hasNext: !!next };
+    async page({ include, ...options } = {}) {
+      return fetchPage(send, "/v1/subscriptions", writeInclude(include), readSubscription, options);
     },
 
-    async get(id, { signal } = {}) {
-      const { text, error } = await send(`/v1/subscriptions/${encodeURIComponent(id)}`, { expected: 404, signal });
-      if (error) return undefined;
-      return readDocument(text, ({ data }: { readonly data: Resource }) => readSubscription(data));
+    async get(id, options) {
+      return fetchOne(send, "/v1/subscriptions", id, (data: Resource) => readSubscription(data), options);
+    },
+
+    async podcast(id, options) {
+      return fetchOne(send, "/v1/podcasts", id, readResource<Podcast>, options);
+    },
+
+    async refresh(id, { signal } = {}) {
+      await send(`/v1/podcasts/${encodeURIComponent(id)}/refresh`, { method: "POST", signal });
     },
 
     async find(feedUrl, { signal } = {}) {

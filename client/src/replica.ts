@@ -61,6 +61,8 @@ export interface Replica {
   list(): readonly Subscription[];
   /** Number of edits that the server has not confirmed yet. */
   readonly pending: number;
+  /** Whether the list has ever been read from the server. */
+  readonly isLoaded: boolean;
   /** Resolves when the edit is durable on this device. A feed that is already in the list is returned as it is. */
   add(feeds: Iterable<Feed>): Promise<Subscription[]>;
   /** False for a subscription that is not in the list. */
@@ -119,6 +121,10 @@ class StoredReplica implements Replica {
 
   get pending() {
     return this.#queue.entries.filter(isPending).length;
+  }
+
+  get isLoaded() {
+    return Boolean(this.#base.state);
   }
 
   async add(feeds: Iterable<Feed>) {
@@ -219,12 +225,19 @@ class StoredReplica implements Replica {
   }
 
   async #pull(signal: AbortSignal | undefined): Promise<void> {
+    const { state } = this.#base;
     const base = await this.#fetchBase(signal);
-    if (base.state !== this.#base.state) await this.#options.storage.update("base", () => writeBase(base));
+    const isNew = base.state !== state;
+    if (!state) {
+      // The whole list takes a while to write.
+      this.#base = base;
+      this.#show();
+    }
+    if (isNew) await this.#options.storage.update("base", () => writeBase(base));
     this.#base = base;
     if (this.#queue.entries.length > this.pending)
       await this.#save((queue) => ({ ...queue, entries: queue.entries.filter(isPending) }));
-    else this.#show();
+    else if (state && isNew) this.#show();
   }
 
   async #fetchBase(signal: AbortSignal | undefined): Promise<Base> {

@@ -38,6 +38,34 @@ export interface Subscription {
   readonly title?: string | undefined;
   /** Paths such as `News/Tech`. */
   readonly folders?: readonly string[] | undefined;
+  /** If it was asked for with `include`. */
+  readonly podcast?: Podcast | undefined;
+}
+
+/** What the server knows about the podcast of a feed. What is unknown is absent. */
+export interface Podcast {
+  /** The same for all subscribers of the feed. */
+  readonly id: string;
+  readonly title?: string;
+  readonly author?: string;
+  /** Plain text. */
+  readonly description?: string;
+  readonly homepageUrl?: string;
+  readonly language?: string;
+  readonly podcastGuid?: string;
+  /** Paths of WebP images of at most 160 and 600 pixels. */
+  readonly artwork?: { readonly small: string; readonly large: string };
+  readonly status: "pending" | "ok" | "moved" | "forbidden" | "failing" | "gone";
+  readonly statusSince?: Date;
+  /** Where the feed is now. To use it, update the subscription's `feedUrl`. */
+  readonly movedTo?: string;
+  /** Time of the last fetch; absent before the first. */
+  readonly checkedAt?: Date;
+}
+
+export interface IncludeOptions {
+  /** Also read what the server knows about each podcast. */
+  readonly include?: "podcast" | undefined;
 }
 
 /** A feed to subscribe to. Without an id it gets `guid(url)`. */
@@ -112,9 +140,9 @@ export interface SubscribeOptions extends CallOptions {
   readonly batchSize?: number | undefined;
 }
 
-export interface Page {
-  readonly items: readonly Subscription[];
-  /** Number of subscriptions in the whole list. */
+export interface Page<Item = Subscription> {
+  readonly items: readonly Item[];
+  /** Number of items in the whole list. */
   readonly total: number;
   readonly number: number;
   readonly size: number;
@@ -155,6 +183,7 @@ export interface ImportEntry {
 }
 
 export interface Me {
+  readonly id: string;
   /** `local` on a server without accounts. */
   readonly name: string;
   readonly issuer: string | null;
@@ -250,9 +279,7 @@ export interface AppMethods {
   /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
   forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
   /** One page, in the order of upload; of one feed, if `feedUrl` is given. */
-  episodeActions(
-    options?: PageOptions & { readonly feedUrl?: string | undefined },
-  ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;
+  episodeActions(options?: PageOptions & { readonly feedUrl?: string | undefined }): Promise<Page<EpisodeAction>>;
   /** `id` is what follows `#app-login=` in the link. Resolves to undefined if it is invalid or has expired. */
   appLogin(id: string, options?: CallOptions): Promise<AppLogin | undefined>;
   /** Gives the app a token with this label. */
@@ -269,11 +296,15 @@ export interface Client extends AppMethods {
   subscribe(feeds: Iterable<Feed>, options?: SubscribeOptions): Promise<SubscribeResult[]>;
   /** Iterates over all subscriptions, oldest first. Removing items meanwhile does not skip others. */
   subscriptions(
-    options?: CallOptions & { readonly pageSize?: number | undefined },
+    options?: CallOptions & IncludeOptions & { readonly pageSize?: number | undefined },
   ): AsyncIterableIterator<Subscription>;
-  page(options?: PageOptions): Promise<Page>;
+  page(options?: PageOptions & IncludeOptions): Promise<Page>;
   /** Resolves to undefined if there is no subscription with this id. */
   get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
+  /** Resolves to undefined if the list has no feed with this podcast. */
+  podcast(id: string, options?: CallOptions): Promise<Podcast | undefined>;
+  /** Asks the server to fetch the feed of a podcast soon. */
+  refresh(id: string, options?: CallOptions): Promise<void>;
   /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
   find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
   /** Resolves to false if there is none with this id, which may be because an attempt without a response removed it. */

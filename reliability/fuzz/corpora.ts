@@ -101,6 +101,7 @@ export const QUERIES: Corpus = {
     "fields[subscription]=",
     "fields[subscription]=feed_url,",
     "fields[subscription]=title,folders",
+    "include=podcast&fields[podcast]=title,artwork",
     "filter[feed_url]=https%3A%2F%2Fa.example%2F%3Fb%3D1%26c&page[size]=2",
     "filter[feed_url]=nonsense",
     "fields[podcast]=x",

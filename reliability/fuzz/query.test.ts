@@ -18,7 +18,12 @@ import { inputs } from "./inputs.ts";
 
 const [NUMBER, SIZE, FIELDS] = ["page[number]", "page[size]", "fields[subscription]"];
 const FILTER = "filter[feed_url]";
-const KNOWN_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders"];
+const [INCLUDE, PODCAST_FIELDS] = ["include", "fields[podcast]"];
+const KNOWN_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"];
+const KNOWN_PODCAST_FIELDS = [
+  ...["title", "author", "description", "homepage_url", "language", "podcast_guid", "artwork"],
+  ...["status", "status_since", "moved_to", "checked_at"],
+];
 
 test("fuzz: any query → the page it asks for, or rejected for a documented reason", () =>
   fuzz(QUERIES, inputs(QUERIES), check));
@@ -56,7 +61,7 @@ function readByTheBook(query: string): ListQuery | string {
     const [name = "", ...rest] = part.split("=").map((piece) => piece.replaceAll("+", " "));
     const [key, value] = [percentDecode(name), percentDecode(rest.join("="))];
     if (key === undefined || value === undefined) return "encoding";
-    if (![NUMBER, SIZE, FIELDS, FILTER].includes(key)) return "unknown";
+    if (![NUMBER, SIZE, FIELDS, FILTER, INCLUDE, PODCAST_FIELDS].includes(key)) return "unknown";
     if (found.has(key)) return "repeated";
     found.set(key, value);
   }
@@ -70,7 +75,19 @@ function readByTheBook(query: string): ListQuery | string {
   const reading = feedUrl === undefined ? undefined : readFeedUrl(feedUrl);
   if (reading !== undefined && "fault" in reading) return "filter";
   const filter = feedUrl === undefined || reading === undefined ? undefined : { feedUrl, feed: reading.feed };
-  return { number, size, fields: fields as ListQuery["fields"], filter };
+  const include = found.get(INCLUDE) ?? "";
+  if (include !== "" && include !== "podcast") return "include";
+  const podcast = found.get(PODCAST_FIELDS);
+  const podcastFields = podcast === undefined ? undefined : podcast === "" ? [] : [...new Set(podcast.split(","))];
+  if (podcastFields?.some((field) => !KNOWN_PODCAST_FIELDS.includes(field))) return "podcast field";
+  return {
+    number,
+    size,
+    fields: fields as ListQuery["fields"],
+    podcastFields: podcastFields as ListQuery["podcastFields"],
+    includesPodcast: include !== "",
+    filter,
+  };
 }
 
 function percentDecode(text: string): string | undefined {

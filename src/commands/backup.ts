@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
 import { engineFor } from "../store/engines.ts";
@@ -18,7 +18,10 @@ import { count, type Terminal, UsageError } from "./terminal.ts";
  */
 export async function backUp(terminal: Terminal, path: string): Promise<void> {
   const { databaseUrl } = terminal.context.config();
-  if (existsSync(path)) throw new UserError(`${path} already exists. Choose another file name.`);
+  const existing = statSync(path, { throwIfNoEntry: false });
+  if (existing?.isDirectory() === true)
+    throw new UserError(`${path} is a folder. Add a file name, or --keep N for dated backups in that folder.`);
+  if (existing !== undefined) throw new UserError(`${path} already exists. Choose another file name.`);
   if (!existsSync(dirname(resolve(path)))) throw new UserError(`No such folder: ${dirname(resolve(path))}.`);
   const { backUp: backUpDirectly } = engineFor(databaseUrl);
   lowerPriority();

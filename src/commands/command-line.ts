@@ -61,8 +61,9 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
     return OK;
   }
   const operands = positionals.slice(words);
-  const isVariadic = command.operands.at(-1)?.endsWith("...") === true;
-  if (isVariadic ? operands.length < command.operands.length : operands.length !== command.operands.length)
+  const last = command.operands.at(-1) ?? "";
+  const least = command.operands.length - (last.startsWith("[") ? 1 : 0);
+  if (/\.\.\.\]?$/.test(last) ? operands.length < least : operands.length !== least)
     throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
   const unknown = Object.keys(options).find(
     (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),

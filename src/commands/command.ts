@@ -6,8 +6,10 @@ export const OPTIONS = {
   version: ["", "Show the version"],
   quiet: ["", "Print only data and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
+  attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
+  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups of this command are deleted"],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
   "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
   server: [
@@ -37,7 +39,7 @@ export type OptionName = keyof typeof OPTIONS;
 export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
 
 export interface Command {
-  /** Names of the arguments; the last may end in `...` for one or more. */
+  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
   readonly operands: readonly string[];
   readonly options: readonly OptionName[];
   readonly summary: string;

@@ -45,14 +45,32 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   list: {
     operands: [],
-    options: ["json", ...LOCATION],
+    options: ["attention", "json", ...LOCATION],
     summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders"],
+      [
+        "earmark list --attention",
+        "List those whose feeds have moved or fail: status, since, feed URL, new URL, title",
+      ],
+      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
     run: async (terminal, options) =>
-      (await import("./subscriptions.ts")).list(terminal, locationOf(options), options.json === true),
+      (await import("./subscriptions.ts")).list(terminal, locationOf(options), {
+        attention: options.attention === true,
+        asJson: options.json === true,
+      }),
+  },
+  refresh: {
+    operands: ["[URL|ID...]"],
+    options: [...LOCATION],
+    summary: "Have the server fetch feeds again soon; without URL or id, all of them",
+    examples: [
+      ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
+      ["earmark refresh --server https://pods.example", "Fetch all feeds of the list"],
+    ],
+    run: async (terminal, options, wanted) =>
+      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), wanted),
   },
   remove: {
     operands: ["URL|ID..."],
@@ -112,12 +130,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   ...USER_COMMANDS,
   backup: {
-    operands: ["FILE"],
-    options: [],
-    summary: "Back up everything to a file, even while the server is running",
-    examples: [["earmark backup earmark-$(date +%F).db", "Name the file after the date"]],
-    async run(terminal, _options, [path = ""]) {
-      await (await import("./backup.ts")).backUp(terminal, path);
+    operands: ["FILE|FOLDER"],
+    options: ["keep"],
+    summary: "Back up everything to a file, even while the server is running; with --keep, to a folder",
+    examples: [
+      ["earmark backup earmark-$(date +%F).db", "Name the file after the date"],
+      ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
+    ],
+    async run(terminal, options, [path = ""]) {
+      const keep = text(options.keep);
+      if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
+      else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
       return 0;
     },
   },

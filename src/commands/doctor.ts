@@ -16,6 +16,7 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     ...(await inspectDatabase(config.databaseUrl)),
     ...(await running(config)),
     ...settings(config),
+    ...fetching(config),
     ...(server === undefined ? [] : await proxy(server)),
   ];
   for (const { state, what, advice } of findings) {
@@ -71,6 +72,28 @@ function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Fin
         "Behind a reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; otherwise all clients share one limit on failed sign-ins.",
     },
   ];
+}
+
+function fetching({ fetch }: Config): Finding[] {
+  if (fetch === undefined) return [{ state: "ok", what: "Feeds are not fetched (EARMARK_FETCH_FEEDS=false)" }];
+  if (!fetch.artwork) return [{ state: "ok", what: "Feeds are fetched without artwork (EARMARK_ARTWORK=false)" }];
+  if (isInstalled("sharp")) return [{ state: "ok", what: "Feeds are fetched, with artwork" }];
+  return [
+    {
+      state: "warning",
+      what: "Feeds are fetched without artwork, because the package sharp is not installed",
+      advice: "Run `npm install`, or set EARMARK_ARTWORK=false.",
+    },
+  ];
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    import.meta.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Checks that a proxy passes responses on unchanged. */

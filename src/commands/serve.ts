@@ -24,7 +24,7 @@ export interface ServeOptions {
 
 /** Serves until asked to stop, then finishes pending requests and writes. */
 export async function serve({ config, version, output, say, stopped }: ServeOptions): Promise<void> {
-  const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics() : undefined;
+  const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics(version) : undefined;
   const warnings: string[] = [];
   // Loaded while the store opens.
   const [store, { createServer }] = await Promise.all([
@@ -40,7 +40,7 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     const isTerminal = output.isTTY === true;
     const isText = config.logFormat === "text" || (config.logFormat === "auto" && isTerminal);
     const logStream = isText ? createReadableLog(output) : output;
-    const server = createServer({ config, store, metrics, logStream, clock: () => new Date() });
+    const server = createServer({ config, store, metrics, logStream, clock: () => new Date(), version });
     rejectOwnPath(
       config.basePath,
       server.routes.map(({ path }) => path),
@@ -62,7 +62,10 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     for (const warning of warnings) server.log.warn(warning);
     if (invitation !== undefined) say(setupInstructions(publicUrl, invitation));
     limitHeapGrowth();
-    const forgetRemovals = () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
+    const forgetRemovals = async () => {
+      await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
+      await store.podcasts.eraseUnused();
+    };
     const sweep = () =>
       forgetRemovals()
         .then(() => accounts.sweep(new Date()))

@@ -4,6 +4,7 @@ import {
   createClient,
   EarmarkError,
   type Feed,
+  type Subscription as ListedSubscription,
   type OperationResult,
   type Update,
 } from "../../client/src/index.ts";
@@ -15,6 +16,7 @@ import { type FeedToImport, importFeeds } from "../imports.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import { readOpml } from "../opml/read.ts";
 import { listOf, writeOpml } from "../opml/write.ts";
+import type { Podcast } from "../podcast-store.ts";
 import {
   asUser,
   type Change,
@@ -34,7 +36,7 @@ import type { Terminal } from "./terminal.ts";
 /** A user's list, on a server or in a database. */
 export type SubscriptionList = Pick<
   Client,
-  "subscribe" | "subscriptions" | "changes" | "events" | "importOpml" | "exportOpml"
+  "subscribe" | "subscriptions" | "changes" | "events" | "importOpml" | "exportOpml" | "refresh"
 > & {
   /** The subscription with this id or feed URL. */
   readonly find: (text: string) => Promise<Pick<Subscription, "id" | "feedUrl"> | undefined>;
@@ -136,14 +138,31 @@ async function openLocalList(
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
+      // A running server fetches them when it finds their podcasts.
+      const added = imported.filter(({ outcome }) => outcome === "added");
+      const podcasts = await store.podcasts.find(added.map(({ feed: { feedUrl } }) => feedUrl));
+      await store.podcasts.create(
+        podcasts.map(({ id }) => id),
+        at,
+      );
       return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
         return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
       });
     },
-    async *subscriptions() {
-      for await (const list of everySubscription(store, user)) yield* list;
+    async *subscriptions({ include } = {}) {
+      for await (const list of everySubscription(store, user)) {
+        const podcasts = include === undefined ? [] : await store.podcasts.find(list.map(({ feedUrl }) => feedUrl));
+        for (const [index, item] of list.entries()) {
+          const podcast = podcasts[index];
+          yield podcast === undefined ? item : { ...item, podcast: toClientPodcast(podcast) };
+        }
+      }
+    },
+    // The running server, or the next one, fetches it.
+    async refresh(id) {
+      await store.podcasts.refresh(user, id, now());
     },
     // The state is the position as JSON.
     async changes(state, { pageSize = CHANGES_PER_PAGE } = {}) {
@@ -196,6 +215,13 @@ async function openLocalList(
     },
     close: () => store.close(),
   };
+}
+
+/** Values that are unknown are absent, as in the API. */
+function toClientPodcast(podcast: Podcast): NonNullable<ListedSubscription["podcast"]> {
+  const { id, status, artwork: _, ...values } = podcast;
+  const known = Object.entries(values).filter(([, value]) => value !== undefined);
+  return { id, status, ...Object.fromEntries(known) };
 }
 
 function toFeed(feed: Feed): FeedToImport {

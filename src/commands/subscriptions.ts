@@ -4,6 +4,7 @@ import {
   type ImportEntry,
   NetworkError,
   type OperationResult,
+  type Subscription,
   type Update,
 } from "../../client/src/index.ts";
 import { readFolder, readTitle } from "../details.ts";
@@ -98,13 +99,75 @@ function summarize(terminal: Terminal, outcomes: readonly ImportEntry["outcome"]
   return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
 
-export async function list(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
+/** Statuses of a podcast that somebody should look at. */
+const ATTENTION: readonly string[] = ["moved", "forbidden", "failing", "gone"];
+
+export async function list(
+  terminal: Terminal,
+  location: ListLocation,
+  { attention, asJson }: { readonly attention: boolean; readonly asJson: boolean },
+): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    for await (const { id, feedUrl, subscribedAt, title = null, folders = [] } of subscriptions.subscriptions()) {
-      const shown = { id, subscribed_at: subscribedAt.toISOString(), feed_url: feedUrl, title };
-      await terminal.line(asJson ? { ...shown, folders } : shown, asJson);
+    for await (const item of subscriptions.subscriptions({ include: "podcast" })) {
+      const { podcast } = item;
+      if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
+      await terminal.line(asJson ? writeAll(item) : attention ? writeProblem(item) : writeShort(item), asJson);
     }
     return SUCCESS;
+  });
+}
+
+function writeShort({ id, feedUrl, subscribedAt, title, podcast }: Subscription) {
+  return {
+    id,
+    subscribed_at: subscribedAt.toISOString(),
+    feed_url: feedUrl,
+    title: title ?? podcast?.title ?? null,
+  };
+}
+
+function writeProblem({ feedUrl, title, podcast }: Subscription) {
+  return {
+    status: podcast?.status ?? null,
+    since: podcast?.statusSince?.toISOString() ?? null,
+    feed_url: feedUrl,
+    moved_to: podcast?.movedTo ?? null,
+    title: title ?? podcast?.title ?? null,
+  };
+}
+
+function writeAll(item: Subscription) {
+  const { title = null, folders = [], podcast } = item;
+  return {
+    ...writeShort(item),
+    title,
+    folders,
+    podcast: {
+      title: podcast?.title ?? null,
+      author: podcast?.author ?? null,
+      status: podcast?.status ?? null,
+      status_since: podcast?.statusSince?.toISOString() ?? null,
+      moved_to: podcast?.movedTo ?? null,
+      checked_at: podcast?.checkedAt?.toISOString() ?? null,
+    },
+  };
+}
+
+/** Asks for feeds to be fetched soon: those with these URLs or ids; without any, all. */
+export async function refresh(terminal: Terminal, location: ListLocation, wanted: readonly string[]): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
+    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    const ids = new Set(found.map(({ id }) => id));
+    let count = 0;
+    for await (const { id, podcast } of subscriptions.subscriptions({ include: "podcast" })) {
+      if (podcast === undefined || (wanted.length > 0 && !ids.has(id))) continue;
+      await subscriptions.refresh(podcast.id);
+      count += 1;
+    }
+    terminal.say(
+      `${count} ${count === 1 ? "feed" : "feeds"} will be fetched soon, unless fetched in the last five minutes.`,
+    );
+    return isComplete ? SUCCESS : PARTIAL_FAILURE;
   });
 }
 

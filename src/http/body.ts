@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { failure, type RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
-import { pauseUntilNextTurn } from "./respond.ts";
+import { free, pauseUntilNextTurn } from "./receiving.ts";
 
 /** A body and its parsed content together take about three times its length. */
 const CHARGE = 3;
@@ -132,13 +132,4 @@ class Body {
 
 function tooLarge(maxBytes: number): RequestFailure {
   return failure("body-too-large", { max: maxBytes, meta: { max: maxBytes } });
-}
-
-/**
- * Frees the memory of received bytes at once. The garbage collector would let hundreds of megabytes pile up, because
- * they hardly add to the heap that it watches.
- */
-export function free({ buffer, byteLength }: Uint8Array): void {
-  const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength && !buffer.detached;
-  if (isWhole) buffer.transferToFixedLength(0);
 }

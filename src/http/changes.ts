@@ -37,18 +37,24 @@ export function etagOf(state: string): { readonly etag: string } {
   return { etag: `"${state}"` };
 }
 
+type Tag = ReturnType<typeof etagOf>;
+
+/** Whether the client has the version with this tag. A proxy that compresses responses makes their tags weak. */
+export function isKnownTag({ headers: { "if-none-match": known = "" } }: Request, { etag }: Tag): boolean {
+  return known.split(",").some((tag) => ["*", etag].includes(tag.trim().replace(/^W\//, "")));
+}
+
 /** Responds with 304, without reading the list, if the client has it as it is. Returns false if it does not. */
 export async function respondIfUnchanged(
-  { headers: { "if-none-match": known } }: Request,
+  request: Request,
   response: Response,
   store: SubscriptionStore,
   user: UserId,
 ): Promise<boolean> {
-  if (known === undefined) return false;
+  if (request.headers["if-none-match"] === undefined) return false;
   const [sequence = 0] = await store.sequences([user]);
-  const headers = etagOf(stateAt(store.epoch, user, sequence));
-  // A proxy that compresses responses makes their tags weak.
-  const isKnown = known.split(",").some((tag) => ["*", headers.etag].includes(tag.trim().replace(/^W\//, "")));
-  if (isKnown) respondUnchanged(response, headers);
+  const tag = etagOf(stateAt(store.epoch, user, sequence));
+  const isKnown = isKnownTag(request, tag);
+  if (isKnown) respondUnchanged(response, tag);
   return isKnown;
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP, isIPv4, type Socket } from "node:net";
+import { isIP, isIPv4, type Socket } from "node:net";
 import type { Config } from "../config.ts";
+import { createNetworkCheck } from "../networks.ts";
 
 /** The client that a request came from. */
 export interface Client {
@@ -22,7 +23,7 @@ export type ReadClient = (request: IncomingMessage) => Client;
  * peer is often a proxy that is missing from the settings.
  */
 export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
-  const isTrusted = createProxyCheck(trustedProxies);
+  const isTrusted = createNetworkCheck(trustedProxies);
   let hasReportedIgnored = false;
   /** Caches the last direct client: most requests come from few addresses. */
   let last: { address: string | undefined; client: Client } | undefined;
@@ -58,19 +59,6 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
       host: listOf(headers["x-forwarded-host"]).at(-1),
     };
   };
-}
-
-/** Returns a function that checks whether an address belongs to a trusted proxy. */
-export function createProxyCheck(trustedProxies: readonly string[]): (address: string) => boolean {
-  const trusted = new BlockList();
-  for (const network of trustedProxies) {
-    const [address = "", prefix] = network.split("/");
-    const family = isIPv4(address) ? "ipv4" : "ipv6";
-    if (prefix === undefined) trusted.addAddress(address, family);
-    else trusted.addSubnet(address, Number(prefix), family);
-  }
-  if (trustedProxies.length === 0) return () => false;
-  return (address) => address !== "" && trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }
 
 /** The URL of the server for links, with the base path and without a slash at the end. */

@@ -6,6 +6,7 @@ import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";
 import type { PeopleStore } from "../people-store.ts";
+import type { PodcastStore } from "../podcast-store.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
 
@@ -22,18 +23,21 @@ async function startBroken(failure: Error) {
     changeRows: fail,
     watch: () => undefined,
     forgetRemovals: fail,
+    sample: fail,
+    connections: undefined,
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
     people: {} as PeopleStore,
     apps: {} as AppStore,
+    podcasts: {} as PodcastStore,
   };
   const stream = new PassThrough();
   let log = "";
   stream.on("data", (chunk) => {
     log += chunk;
   });
-  const config = readConfig({}, "/");
+  const config = readConfig({ EARMARK_FETCH_FEEDS: "false" }, "/");
   const server = createServer({ config, store, metrics: undefined, logStream: stream, clock: () => new Date() });
   const port = Number(new URL(await server.listen("127.0.0.1", 0)).port);
   after(() => server.drain());

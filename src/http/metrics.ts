@@ -1,4 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { ConnectionCounts } from "../account-store.ts";
+import type { PodcastCounts } from "../podcast-store.ts";
+import type { FeedOutcome } from "../podcasts/feed.ts";
 
 export interface Metrics {
   readonly contentType: string;
@@ -14,8 +17,18 @@ export interface Metrics {
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
   watchQueue(waiting: () => number): void;
+  countFailedSignIn(): void;
+  /** Registers gauges of the database's size, which is read at most once a minute. */
+  watchSize(read: () => Promise<{ readonly accounts: number; readonly subscriptions: number }>): void;
+  /** Registers a gauge of the connections to the database server, if there is one. */
+  watchConnections(read: (() => ConnectionCounts) | undefined): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
   watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
+  /** Registers gauges of the podcasts, and metrics of fetches, which the result reports. */
+  watchFetches(
+    count: (at: Date) => Promise<PodcastCounts>,
+    clock: () => Date,
+  ): (outcome: FeedOutcome, seconds: number) => void;
 }
 
 /** Apps that are counted by name: anyone can send any User-Agent, and a metric must not have any number of labels. */
@@ -32,12 +45,26 @@ export function appNamed(userAgent: string | undefined): string {
 
 const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
 
+/** Counting reads the whole table. */
+const COUNT_MS = 60_000;
+
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-export function createMetrics(): Metrics {
+/** How long the size of the database is shown before it is read again. */
+const SIZE_MS = 60_000;
+
+export function createMetrics(version: string, now: () => number = () => performance.now()): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: "earmark_build_info",
+    help: "Version of Earmark and of Node; the value is always 1.",
+    labelNames: ["version", "node"],
+    registers,
+  })
+    .labels(version, process.versions.node)
+    .set(1);
   const requests = new Histogram({
     name: "earmark_http_request_duration_seconds",
     help: "Time from the request headers to the end of the response, in seconds.",
@@ -66,6 +93,12 @@ export function createMetrics(): Metrics {
   const committed = new Counter({
     name: "earmark_store_committed_operations_total",
     help: "Operations in committed transactions.",
+    registers,
+  });
+
+  const failedSignIns = new Counter({
+    name: "earmark_failed_sign_ins_total",
+    help: "Sign-ins with an invalid name or password.",
     registers,
   });
 
@@ -98,6 +131,55 @@ export function createMetrics(): Metrics {
         },
       });
     },
+    countFailedSignIn: () => failedSignIns.inc(),
+    watchSize(read) {
+      const accounts = new Gauge({
+        name: "earmark_accounts",
+        help: "Accounts; an estimate if there are more than 5,000.",
+        registers,
+        collect: () => refresh(),
+      });
+      const subscriptions = new Gauge({
+        name: "earmark_subscriptions",
+        help: "Subscriptions of all accounts; an estimate if there are more than 5,000 accounts.",
+        registers,
+        collect: () => refresh(),
+      });
+      // Not 0 before they are known.
+      for (const gauge of [accounts, subscriptions]) gauge.remove();
+      let reading: Promise<void> | undefined;
+      let isKnown = false;
+      let readAt = Number.NEGATIVE_INFINITY;
+      const readAgain = async () => {
+        try {
+          const size = await read();
+          accounts.set(size.accounts);
+          subscriptions.set(size.subscriptions);
+          isKnown = true;
+        } catch {
+          // The database is unavailable: the last size stays.
+        } finally {
+          readAt = now();
+          reading = undefined;
+        }
+      };
+      /** Only the first one waits. */
+      const refresh = () => {
+        if (now() - readAt >= SIZE_MS) reading ??= readAgain();
+        return isKnown ? undefined : reading;
+      };
+    },
+    watchConnections(read) {
+      new Gauge({
+        name: "earmark_database_connections",
+        help: "Connections of this process to PostgreSQL by state, and requests waiting for one.",
+        labelNames: ["state"],
+        registers,
+        collect() {
+          for (const [state, count] of Object.entries(read?.() ?? {})) this.labels(state).set(count);
+        },
+      });
+    },
     watchStreams(open) {
       new Gauge({
         name: "earmark_event_streams",
@@ -109,6 +191,40 @@ export function createMetrics(): Metrics {
       });
       const events = new Counter({ name: "earmark_events_total", help: "Events sent to event streams.", registers });
       return { onEvents: (count) => events.inc(count) };
+    },
+    watchFetches(count, clock) {
+      let counted = { at: Number.NEGATIVE_INFINITY, counts: { known: 0, due: 0, failing: 0 } };
+      new Gauge({
+        name: "earmark_podcasts",
+        help: "Podcasts in the database: known, due to be fetched, and failing; counted once a minute.",
+        labelNames: ["state"],
+        registers,
+        async collect() {
+          const now = performance.now();
+          if (now - counted.at >= COUNT_MS) {
+            // The other metrics are still wanted while the database is unavailable.
+            const counts = await count(clock()).catch(() => counted.counts);
+            counted = { at: now, counts };
+          }
+          for (const state of ["known", "due", "failing"] as const) this.set({ state }, counted.counts[state]);
+        },
+      });
+      const fetches = new Counter({
+        name: "earmark_feed_fetches_total",
+        help: "Fetches of feeds by result.",
+        labelNames: ["result"],
+        registers,
+      });
+      const durations = new Histogram({
+        name: "earmark_feed_fetch_duration_seconds",
+        help: "Duration of the fetch of a feed, in seconds.",
+        buckets: [...SECONDS, 5, 10, 30],
+        registers,
+      });
+      return (outcome, seconds) => {
+        fetches.labels(outcome.kind === "failed" ? outcome.reason : outcome.kind).inc();
+        durations.observe(seconds);
+      };
     },
   };
 }

@@ -5,8 +5,8 @@ import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
-import { free } from "./body.ts";
 import { type PackedOperations, packOperations } from "./packed-operations.ts";
+import { free } from "./receiving.ts";
 
 /** The thread that parses long bodies. It returns the items in pieces, on request. */
 

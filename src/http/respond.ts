@@ -1,15 +1,14 @@
-import type { IncomingMessage } from "node:http";
 import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { TooManyPasswords } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import { free } from "./body.ts";
 import type { Owner } from "./budget.ts";
 import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
+import { free, pauseReading } from "./receiving.ts";
 
 /**
  * After an early response, a body up to this length is received to its end, so that the client can reuse its connection:
@@ -72,6 +71,11 @@ export function respondEmptyOk(response: Response, dialect: Dialect): void {
 
 export function respondEmpty(response: Response, headers: Headers = {}): void {
   response.writeHead(204, { ...headersOf(response), ...headers }).end();
+}
+
+/** 202: it will be done later. */
+export function respondAccepted(response: Response): void {
+  response.writeHead(202, { ...headersOf(response), "content-length": 0 }).end();
 }
 
 /**
@@ -261,18 +265,6 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
     clearTimeout(timer);
     request.raw.off("data", discard);
   });
-}
-
-/** Stops receiving until the next turn of the event loop. Otherwise Node reads some megabytes of each connection at once. */
-export function pauseUntilNextTurn(raw: IncomingMessage): void {
-  pauseReading(raw, nextTurn);
-}
-
-/** Pauses only the body: Node then pauses the socket itself. Resuming a socket here would defeat that. */
-function pauseReading(raw: IncomingMessage, later: (resume: () => void) => unknown): void {
-  if (raw.isPaused()) return;
-  raw.pause();
-  later(() => raw.resume());
 }
 
 function isStillSending({ raw }: Request): boolean {

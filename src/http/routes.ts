@@ -5,6 +5,7 @@ import {
   readImportQuery,
   readListQuery,
   readPageQuery,
+  readPodcastQuery,
 } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
@@ -22,6 +23,7 @@ import { createOperationsHandler } from "./operations.ts";
 import { pageRoutes } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { createPeopleHandlers } from "./people.ts";
+import { createPodcastHandlers } from "./podcasts.ts";
 import { respondContent } from "./respond.ts";
 import { anyQuery, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
@@ -38,6 +40,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
   const { maxBodyBytes, maxImportBytes } = config.limits;
   const parser = new Parser(Math.max(maxBodyBytes, MAX_ACTIONS_BYTES));
   const subscriptions = createSubscriptionHandlers(services);
+  const podcasts = createPodcastHandlers(services);
   const opml = createOpmlHandlers(services, parser);
   const appData = createAppDataHandlers(services);
   const me = createMeHandlers(services);
@@ -64,6 +67,10 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: subscriptions.update,
     }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
+
+    route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
+    route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", response: "file", run: podcasts.artwork }),
+    route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
 
     route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
 

@@ -2,18 +2,21 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { Writable } from "node:stream";
-import { pino } from "pino";
+import { type LoggerOptions, pino } from "pino";
 import { NOBODY, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import { createNetworkCheck } from "../networks.ts";
 import { People } from "../people.ts";
+import { createScheduler } from "../podcasts/fetching.ts";
+import { estimateSize, SAMPLE_USERS } from "../store-size.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader, createProxyCheck, createServerUrlReader } from "./client-address.ts";
+import { createClientReader, createServerUrlReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
@@ -33,6 +36,9 @@ const BACKLOG = 4_096;
 /** Any other method may write, and counts as at least one operation. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
+/** The message that every way to sign in logs. The filter for fail2ban looks for it too. */
+const FAILED_SIGN_IN = "failed sign-in";
+
 const NO_PAGE =
   "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
 
@@ -42,6 +48,7 @@ export interface ServerOptions {
   readonly metrics: Metrics | undefined;
   readonly logStream: Writable;
   readonly clock: () => Date;
+  readonly version?: string;
 }
 
 export interface Server {
@@ -54,14 +61,23 @@ export interface Server {
 }
 
 export function createServer(options: ServerOptions): Server {
-  const { config, store, metrics, clock } = options;
+  const { config, store, metrics, clock, version = "0" } = options;
   let isDraining = false;
   const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
   metrics?.watchQueue(() => admission.operations.taken);
+  metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
+  metrics?.watchConnections(store.connections);
   const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may contain untrusted text.
-  const hooks = { streamWrite: escapeControlCharacters };
+  const hooks: LoggerOptions["hooks"] = {
+    streamWrite: escapeControlCharacters,
+    // Counted where it is logged, so that every way to sign in is counted.
+    logMethod(args, write) {
+      if (args[1] === FAILED_SIGN_IN) metrics?.countFailedSignIn();
+      write.apply(this, args);
+    },
+  };
   const log = pino({ level: config.logLevel, hooks }, options.logStream);
   const readClient = createClientReader(config.trustedProxies, () =>
     log.warn(
@@ -69,7 +85,12 @@ export function createServer(options: ServerOptions): Server {
     ),
   );
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
-  store.watch((user, sequence) => hub.tell(user, sequence));
+  const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
+  const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
+  store.watch((user, range) => {
+    hub.tell(user, range.sequence);
+    scheduler?.tell(user, range);
+  });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
   const people = accounts && new People(store.people, accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
@@ -96,7 +117,8 @@ export function createServer(options: ServerOptions): Server {
     clock,
   });
   const serverUrlOf = createServerUrlReader(config, readClient);
-  const services = { config, store, apps, accounts, people, appSignIn, metrics, hub, readClient, serverUrlOf, clock };
+  const signIn = { accounts, people, appSignIn };
+  const services = { config, store, apps, ...signIn, metrics, hub, scheduler, readClient, serverUrlOf, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
@@ -171,7 +193,7 @@ export function createServer(options: ServerOptions): Server {
     },
     config.limits,
     (path) => router.find(withoutBase(path))?.resource,
-    createProxyCheck(config.trustedProxies),
+    createNetworkCheck(config.trustedProxies),
     admission.memory,
     networkOf,
   );
@@ -181,13 +203,14 @@ export function createServer(options: ServerOptions): Server {
     routes,
     async listen(host, port) {
       await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
+      scheduler?.start();
       const { address, port: taken } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
     },
     async drain() {
       isDraining = true;
       await hub.close();
-      await drain();
+      await Promise.all([drain(), scheduler?.close()]);
       slowRequests.flush();
     },
   };

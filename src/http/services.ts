@@ -4,6 +4,7 @@ import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import type { People } from "../people.ts";
+import type { Scheduler } from "../podcasts/scheduler.ts";
 import type { ReadClient, ServerUrlOf } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Metrics } from "./metrics.ts";
@@ -20,6 +21,8 @@ export interface Services {
   readonly people: People | undefined;
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
+  /** Undefined if the server does not fetch feeds. */
+  readonly scheduler: Scheduler | undefined;
   readonly readClient: ReadClient;
   readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;

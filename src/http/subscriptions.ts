@@ -1,7 +1,7 @@
 import { failure } from "../errors.ts";
 import { writeMetaOf } from "../jsonapi/changes.ts";
-import type { ListQuery } from "../jsonapi/query.ts";
-import { type Field, type RequestedChange, selfLink } from "../jsonapi/resource.ts";
+import type { FieldsQuery, ListQuery } from "../jsonapi/query.ts";
+import { type RequestedChange, selfLink } from "../jsonapi/resource.ts";
 import {
   readSubscription,
   readSubscriptionUpdate,
@@ -14,9 +14,10 @@ import { stateAt } from "../list-state.ts";
 import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
-import { etagOf, respondIfUnchanged } from "./changes.ts";
+import { etagOf, isKnownTag, respondIfUnchanged } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
-import { respond, respondEmpty } from "./respond.ts";
+import { versionOf } from "./podcasts.ts";
+import { respond, respondEmpty, respondUnchanged } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -41,8 +42,21 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     return { subscription: outcome, meta: writeMetaOf(store.epoch, caller.user, written) };
   };
 
+  /** The tag covers the podcasts too, so they are read before it is compared. */
+  const listWithPodcasts = async ({ request, response, caller: { user }, query }: Call<ListQuery>) => {
+    const page = await readPage(user, query);
+    const podcasts = await store.podcasts.find(page.items.map(({ feedUrl }) => feedUrl));
+    const state = stateAt(store.epoch, user, page.sequence);
+    const tag = etagOf(`${state}.${versionOf(podcasts)}`);
+    if (isKnownTag(request, tag)) respondUnchanged(response, tag);
+    else respond(response, 200, JSON_API, writePage(page, query, basePath, state, podcasts), tag);
+  };
+
   return {
-    async list({ request, response, caller: { user }, query }: Call<ListQuery>): Promise<void> {
+    async list(call: Call<ListQuery>): Promise<void> {
+      const { request, response, query } = call;
+      const { user } = call.caller;
+      if (query.includesPodcast === true) return listWithPodcasts(call);
       if (await respondIfUnchanged(request, response, store, user)) return;
       const page = await readPage(user, query);
       const state = stateAt(store.epoch, user, page.sequence);
@@ -63,10 +77,11 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
       respond(response, 200, JSON_API, writeWritten(subscription, basePath, meta));
     },
 
-    async get({ response, caller: { user }, params, query: fields }: Call<readonly Field[] | undefined>) {
+    async get({ response, caller: { user }, params, query }: Call<FieldsQuery>) {
       const [subscription] = await store.find(user, [{ id: idOf(params) }]);
       if (subscription === undefined) throw failure("not-found", { resource: "Subscription" });
-      respond(response, 200, JSON_API, writeSubscription(subscription, basePath, fields));
+      const [podcast] = query.includesPodcast === true ? await store.podcasts.find([subscription.feedUrl]) : [];
+      respond(response, 200, JSON_API, writeSubscription(subscription, basePath, query, podcast));
     },
 
     async remove({ response, caller, params }: Call): Promise<void> {

@@ -7,6 +7,7 @@ import { writeFailure } from "./failure.ts";
 import { writeImported } from "./imports.ts";
 import { ATOMIC, PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
+import type { Field } from "./resource.ts";
 import { readSubscription, writePage, writeSubscription } from "./subscriptions.ts";
 
 const META = { state: "b", state_before: "a" };
@@ -46,8 +47,7 @@ test("subscription: a document → a draft; an invalid one → thrown with a poi
 });
 
 test("subscription: fields → only these are written", () => {
-  const write = (...fields: Parameters<typeof writeSubscription>[2][]) =>
-    JSON.parse(writeSubscription(KEPT, "", fields[0])).data.attributes;
+  const write = (fields?: readonly Field[]) => JSON.parse(writeSubscription(KEPT, "", { fields })).data.attributes;
   assert.deepEqual(write(), { feed_url: FEED, user_subscribed_at: "2026-01-02T03:04:05.678Z" });
   assert.deepEqual(write(["feed_url"]), { feed_url: FEED });
   assert.deepEqual(write(["user_subscribed_at"]), { user_subscribed_at: "2026-01-02T03:04:05.678Z" });

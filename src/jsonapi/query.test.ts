@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
 import { RequestFailure } from "../errors.ts";
-import { readFieldsQuery, readImportQuery, readListQuery, readPageQuery, requireNoQuery } from "./query.ts";
+import {
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+  readPageQuery,
+  readPodcastQuery,
+  requireNoQuery,
+} from "./query.ts";
+
+const EVERYTHING = { fields: undefined, podcastFields: undefined, includesPodcast: false };
 
 function refusalOf(query: string, read: (query: string) => unknown = readListQuery): RequestFailure["error"] {
   try {
@@ -18,7 +27,7 @@ const parameterOf = (query: string) => (refusalOf(query).source as { parameter: 
 
 test("list query: no parameters → first page of 25", () => {
   for (const query of ["", "&", "&&"])
-    assert.deepEqual(readListQuery(query), { number: 1, size: 25, fields: undefined, filter: undefined });
+    assert.deepEqual(readListQuery(query), { number: 1, size: 25, ...EVERYTHING, filter: undefined });
 });
 
 test("list query: brackets raw or percent-encoded, in either case → accepted", () => {
@@ -27,7 +36,7 @@ test("list query: brackets raw or percent-encoded, in either case → accepted",
     "page%5Bnumber%5D=3&page%5Bsize%5D=7",
     "page%5bnumber%5d=3&&page%5bsize%5d=7&",
   ]) {
-    assert.deepEqual(readListQuery(query), { number: 3, size: 7, fields: undefined, filter: undefined });
+    assert.deepEqual(readListQuery(query), { number: 3, size: 7, ...EVERYTHING, filter: undefined });
   }
 });
 
@@ -129,17 +138,28 @@ test("list query: not percent-encoded UTF-8 → rejected", () => {
 });
 
 test("fields query: field names → only those fields; unknown name → rejected", () => {
-  assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url"), ["feed_url"]);
-  assert.deepEqual(readFieldsQuery("fields[subscription]=user_subscribed_at,feed_url"), [
-    "user_subscribed_at",
-    "feed_url",
-  ]);
-  assert.deepEqual(readFieldsQuery("fields[subscription]=feed_url%2Cfeed_url"), ["feed_url"]);
-  for (const none of ["fields[subscription]=", "fields[subscription]"]) assert.deepEqual(readFieldsQuery(none), []);
-  assert.equal(readFieldsQuery(""), undefined);
+  const fieldsOf = (query: string) => readFieldsQuery(query).fields;
+  assert.deepEqual(fieldsOf("fields[subscription]=feed_url"), ["feed_url"]);
+  assert.deepEqual(fieldsOf("fields[subscription]=user_subscribed_at,feed_url"), ["user_subscribed_at", "feed_url"]);
+  assert.deepEqual(fieldsOf("fields[subscription]=feed_url%2Cfeed_url"), ["feed_url"]);
+  for (const none of ["fields[subscription]=", "fields[subscription]"]) assert.deepEqual(fieldsOf(none), []);
+  assert.deepEqual(readFieldsQuery(""), EVERYTHING);
   for (const value of ["id", "feedUrl", "feed_url,", ",", "feed_url, user_subscribed_at", "toString"]) {
     assert.equal(parameterOf(`fields[subscription]=${value}`), "fields[subscription]");
   }
+});
+
+test("include and fields of podcasts: → as asked; anything else → rejected", () => {
+  for (const read of [readListQuery, readFieldsQuery]) {
+    assert.equal(read("include=podcast").includesPodcast, true);
+    assert.equal(read("include=").includesPodcast, false);
+    assert.deepEqual(read("fields[podcast]=title,status").podcastFields, ["title", "status"]);
+    for (const value of ["podcasts", "podcast,podcast", "subscription", "podcast.x"])
+      assert.deepEqual(refusalOf(`include=${value}`, read).source, { parameter: "include" });
+    assert.deepEqual(refusalOf("fields[podcast]=feed_url", read).source, { parameter: "fields[podcast]" });
+  }
+  assert.deepEqual(readPodcastQuery("fields[podcast]=").podcastFields, []);
+  assert.deepEqual(refusalOf("include=podcast", readPodcastQuery).source, { parameter: "include" });
 });
 
 test("empty query: parameter → rejected", () => {
@@ -160,7 +180,8 @@ test("queries: invalid parameter → detail says why, long name shortened", () =
     parameter,
     said: `The query parameter \`${parameter}\` ${why}.`,
   });
-  const known = "is not supported; supported: page[number], page[size], fields[subscription], filter[feed_url]";
+  const known =
+    "is not supported; supported: page[number], page[size], fields[subscription], include, fields[podcast], filter[feed_url]";
   assert.deepEqual(said("x=1"), refused("x", known));
   assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not supported; supported: page[number], page[size]"));
   assert.deepEqual(said("x", requireNoQuery), refused("x", "is not supported; this request takes no parameters"));
@@ -176,7 +197,7 @@ test("queries: invalid parameter → detail says why, long name shortened", () =
     said("fields[subscription]=x"),
     refused(
       "fields[subscription]",
-      "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders",
+      "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders, podcast",
     ),
   );
   assert.deepEqual(said("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));

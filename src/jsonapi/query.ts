@@ -2,7 +2,7 @@ import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { isState } from "../list-state.ts";
-import { FIELDS, type Field, TYPE } from "./resource.ts";
+import { FIELDS, type Field, PODCAST_FIELDS, PODCAST_TYPE, type PodcastField, TYPE } from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
 export const MAX_PAGE_SIZE = 100;
@@ -12,9 +12,14 @@ export interface PageQuery {
   readonly size: number;
 }
 
-export interface ListQuery extends PageQuery {
-  /** Undefined means all fields. */
-  readonly fields: readonly Field[] | undefined;
+/** What to send of subscriptions and their podcasts. Undefined means all fields. */
+export interface FieldsQuery {
+  readonly fields?: readonly Field[] | undefined;
+  readonly podcastFields?: readonly PodcastField[] | undefined;
+  readonly includesPodcast?: boolean;
+}
+
+export interface ListQuery extends PageQuery, FieldsQuery {
   /** Only the subscription to this feed. */
   readonly filter: { readonly feedUrl: string; readonly feed: string } | undefined;
 }
@@ -23,8 +28,8 @@ type Parameters = ReadonlyMap<string, string>;
 
 /** Query of the list of subscriptions. Unknown parameters are rejected: to ignore a filter would return wrong results. */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE, `fields[${TYPE}]`, FEED_URL]);
-  return { ...readPage(parameters), fields: readFields(parameters), filter: readFilter(parameters) };
+  const parameters = readParameters(query, [...PAGE, ...FIELDS_PARAMETERS, FEED_URL]);
+  return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
 }
 
 /** Query of a collection without sparse fieldsets. */
@@ -80,9 +85,29 @@ export function readChangesQuery(query: string): ChangesQuery {
   return { after, size: readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES };
 }
 
-/** Query of one subscription: which of its fields to send. */
-export function readFieldsQuery(query: string): readonly Field[] | undefined {
-  return readFields(readParameters(query, [`fields[${TYPE}]`]));
+/** Query of one subscription. */
+export function readFieldsQuery(query: string): FieldsQuery {
+  return readSelection(readParameters(query, FIELDS_PARAMETERS));
+}
+
+/** Query of one podcast. */
+export function readPodcastQuery(query: string): FieldsQuery {
+  return { podcastFields: readFields(readParameters(query, [PODCAST_PARAMETER]), PODCAST_PARAMETER, PODCAST_FIELDS) };
+}
+
+const SUBSCRIPTION_PARAMETER = `fields[${TYPE}]`;
+const PODCAST_PARAMETER = `fields[${PODCAST_TYPE}]`;
+const INCLUDE = "include";
+const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE, PODCAST_PARAMETER];
+
+function readSelection(parameters: Parameters): FieldsQuery {
+  const include = parameters.get(INCLUDE) ?? "";
+  if (include !== "" && include !== PODCAST_TYPE) refuse(INCLUDE, `must be ${PODCAST_TYPE}`);
+  return {
+    fields: readFields(parameters, SUBSCRIPTION_PARAMETER, FIELDS),
+    podcastFields: readFields(parameters, PODCAST_PARAMETER, PODCAST_FIELDS),
+    includesPodcast: include !== "",
+  };
 }
 
 /** Query of an import: whether it is a dry run. */
@@ -141,15 +166,18 @@ function readPositive(
   return value;
 }
 
-function readFields(parameters: Parameters): readonly Field[] | undefined {
-  const name = `fields[${TYPE}]`;
-  const text = parameters.get(name);
+function readFields<Name extends string>(
+  parameters: Parameters,
+  parameter: string,
+  known: readonly Name[],
+): readonly Name[] | undefined {
+  const text = parameters.get(parameter);
   if (text === undefined) return undefined;
-  const fields = new Set<Field>();
+  const fields = new Set<Name>();
   for (const word of text === "" ? [] : text.split(",")) {
     fields.add(
-      FIELDS.find((field) => field === word) ??
-        refuse(name, `has an unsupported field; supported: ${FIELDS.join(", ")}`),
+      known.find((field) => field === word) ??
+        refuse(parameter, `has an unsupported field; supported: ${known.join(", ")}`),
     );
   }
   return [...fields];

@@ -5,9 +5,16 @@ import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscrip
 
 export const TYPE = "subscription";
 
-/** Attributes of a subscription, by their names on the wire. */
-export const FIELDS = ["feed_url", "user_subscribed_at", "title", "folders"] as const;
+/** Attributes of a subscription and its relationship, by their names on the wire. */
+export const FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
 export type Field = (typeof FIELDS)[number];
+
+export const PODCAST_TYPE = "podcast";
+export const PODCAST_FIELDS = [
+  ...(["title", "author", "description", "homepage_url", "language", "podcast_guid", "artwork"] as const),
+  ...(["status", "status_since", "moved_to", "checked_at"] as const),
+] as const;
+export type PodcastField = (typeof PODCAST_FIELDS)[number];
 
 const UUID_LIKE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -180,11 +187,18 @@ export function selfLink(id: string, base: string): string {
   return `${base}${COLLECTION}/${id}`;
 }
 
-/** Built by hand, since it is most of what the server sends. */
-export function writeResource(subscription: Subscription, base: string, fields?: readonly Field[]): string {
+/** Built by hand, since it is most of what the server sends. `podcastId` adds the relationship. */
+export function writeResource(
+  subscription: Subscription,
+  base: string,
+  fields?: readonly Field[],
+  podcastId?: string,
+): string {
   const { id } = subscription;
   const attributes = fields === undefined ? writeAll(subscription) : writeSome(subscription, fields);
-  const member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
+  let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
+  if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
+    member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
   return `{"type":"${TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
@@ -196,7 +210,7 @@ function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): stri
 }
 
 function writeSome({ feedUrl, subscribedAt, title, folders }: Subscription, fields: readonly Field[]): string {
-  const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders };
+  const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders, podcast: undefined };
   return fields
     .filter((field) => values[field] !== undefined)
     .map((field) => `"${field}":${JSON.stringify(values[field])}`)

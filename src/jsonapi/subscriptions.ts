@@ -1,14 +1,15 @@
 import { failure, RequestFailure } from "../errors.ts";
+import type { Podcast } from "../podcast-store.ts";
 import type { Page, Refusal, Subscription } from "../subscriptions.ts";
 import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
-import type { ListQuery } from "./query.ts";
+import { writePodcastResource } from "./podcasts.ts";
+import type { FieldsQuery, ListQuery } from "./query.ts";
 import {
   COLLECTION,
   explainMalformed,
   explainRefusal,
-  type Field,
   isMalformed,
   isObject,
   type Malformed,
@@ -64,8 +65,23 @@ export function refusedSubscription(refusal: Refusal, change: RequestedChange): 
   return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 
-export function writeSubscription(subscription: Subscription, base: string, fields?: readonly Field[]): string {
-  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base, fields)}}`;
+/** `podcast` is included if the query asks for it. */
+export function writeSubscription(
+  subscription: Subscription,
+  base: string,
+  query: FieldsQuery = {},
+  podcast?: Podcast,
+): string {
+  const data = writeResource(subscription, base, query.fields, podcast?.id);
+  return `{"jsonapi":${JSONAPI},"data":${data}${writeIncluded(podcast && [podcast], query, base)}}`;
+}
+
+function writeIncluded(podcasts: readonly Podcast[] | undefined, query: FieldsQuery, base: string): string {
+  if (podcasts === undefined) return "";
+  let included = "";
+  for (const podcast of podcasts)
+    included += (included === "" ? "" : ",") + writePodcastResource(podcast, base, query.podcastFields);
+  return `,"included":[${included}]`;
 }
 
 /** The response to a write of one subscription. */
@@ -73,18 +89,30 @@ export function writeWritten(subscription: Subscription, base: string, meta: Wri
   return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 
-export function writePage({ items, total }: Page, query: ListQuery, base: string, state: string): string {
+/** Podcast N is that of item N; they are included if the query asks for it. */
+export function writePage(
+  { items, total }: Page,
+  query: ListQuery,
+  base: string,
+  state: string,
+  podcasts?: readonly Podcast[],
+): string {
   const { fields, filter } = query;
-  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeFields(fields));
+  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeSelection(query));
   let data = "";
-  for (const item of items) data += (data === "" ? "" : ",") + writeResource(item, base, fields);
-  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}],"meta":{"total":${total},"state":"${state}"}}`;
+  for (const [index, item] of items.entries())
+    data += (data === "" ? "" : ",") + writeResource(item, base, fields, podcasts?.[index]?.id);
+  const included = writeIncluded(podcasts, query, base);
+  return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}]${included},"meta":{"total":${total},"state":"${state}"}}`;
 }
 
 function writeFilter(filter: ListQuery["filter"]): string {
   return filter === undefined ? "" : `&filter[feed_url]=${encodeURIComponent(filter.feedUrl)}`;
 }
 
-function writeFields(fields: readonly Field[] | undefined): string {
-  return fields === undefined ? "" : `&fields[subscription]=${fields.join(",")}`;
+function writeSelection({ fields, podcastFields, includesPodcast }: FieldsQuery): string {
+  let text = fields === undefined ? "" : `&fields[subscription]=${fields.join(",")}`;
+  if (includesPodcast === true) text += "&include=podcast";
+  if (podcastFields !== undefined) text += `&fields[podcast]=${podcastFields.join(",")}`;
+  return text;
 }

@@ -1,4 +1,5 @@
-import { everySubscription, type Subscription, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import type { Store } from "../account-store.ts";
+import { everySubscription, type Subscription, type UserId } from "../subscriptions.ts";
 
 /** A list to write: its subscriptions in order, and some of them once more by their ids. */
 export interface OpmlSource {
@@ -6,14 +7,27 @@ export interface OpmlSource {
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** `requireAccess` throws when the reader's access has ended. */
-export function listOf(store: SubscriptionStore, user: UserId, requireAccess?: () => unknown): OpmlSource {
+/** The list of a user, with the titles of the podcasts where the user gave none. `requireAccess` throws when access ends. */
+export function listOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
+  const nameAll = async (items: readonly (Subscription | undefined)[]) => {
+    const unnamed = items.filter((item) => item !== undefined && item.title === undefined);
+    const podcasts = await store.podcasts.find(unnamed.map((item) => item?.feedUrl ?? ""));
+    const titles = new Map(unnamed.map((item, index) => [item, podcasts[index]?.title]));
+    return items.map((item) => {
+      const title = titles.get(item);
+      return item === undefined || title === undefined ? item : { ...item, title };
+    });
+  };
+  async function* readLists() {
+    for await (const items of everySubscription(store, user, requireAccess))
+      yield (await nameAll(items)).filter((item) => item !== undefined);
+  }
   return {
-    lists: everySubscription(store, user, requireAccess),
+    lists: readLists(),
     async find(ids) {
       await requireAccess?.();
       const keys = ids.map((id) => ({ id }));
-      return store.find(user, keys);
+      return nameAll(await store.find(user, keys));
     },
   };
 }

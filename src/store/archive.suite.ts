@@ -62,6 +62,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "sync_clients",
         "feed_spellings",
         "episode_actions",
+        "podcasts",
         "audit_log",
       ]);
       const plain = (rows: readonly Row[]) =>

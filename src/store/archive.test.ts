@@ -304,6 +304,7 @@ test("inspect: a file in any state → findings, unchanged", async () => {
     `ok: The database schema is current (version ${NEWEST_VERSION})`,
     "ok: The integrity check passed",
     "ok: Writes are durable: journal_mode wal, synchronous full",
+    "ok: Feeds: 0 known, 0 to be fetched now, 0 failing",
   ]);
   makeSingleFile(file);
   assert.equal((await states())[2], "ok: The next start makes writes durable: journal_mode wal instead of delete");

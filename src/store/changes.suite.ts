@@ -256,18 +256,18 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.equal((await store.page(none, { offset: 0, size: 1 })).sequence, 0);
     });
 
-    test("watch: a change → the listener gets the user and the new number; nothing changed → nothing", async () => {
+    test("watch: a change → the listener gets the user and the old and new number; nothing changed → nothing", async () => {
       const user = newUser();
-      const seen: [UserId, number][] = [];
-      store.watch((...change) => seen.push(change));
+      const seen: [UserId, number, number][] = [];
+      store.watch((whose, { sequenceBefore, sequence }) => seen.push([whose, sequenceBefore, sequence]));
       await change(user, ...draftsOf(1, 2));
       await change(user, draftOf(9, 1), remove(8));
       await change(user, remove(1));
       store.watch(() => undefined);
       await change(user, remove(2));
       assert.deepEqual(seen, [
-        [user, 2],
-        [user, 3],
+        [user, 0, 2],
+        [user, 2, 3],
       ]);
     });
 

@@ -23,6 +23,7 @@ import {
 } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
 import { type AccountColumns, log, logCredential, nameOf, toAccount } from "./postgres-people.ts";
+import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** Stored when a credential never expires, or was never used. */
@@ -182,11 +183,19 @@ export class PostgresAccounts implements AccountStore {
         );
         if (rows[0] === undefined) return true;
         const remaining = Number(rows[0].remaining) - ERASED_AT_ONCE;
+        const { rows: subscriptions } = await connection.query<{ feed: string }>(
+          "select feed from earmark.subscriptions where user_id = $1 and sequence > $2",
+          [user, remaining],
+        );
         for (const table of tablesDeleted("in-steps"))
           await connection.query(`delete from earmark.${table} where user_id = $1 and sequence > $2`, [
             user,
             remaining,
           ]);
+        await eraseUnusedOf(
+          connection,
+          subscriptions.map(({ feed }) => feed),
+        );
         if (remaining > 0)
           await connection.query("update earmark.erasures set remaining = $2 where user_id = $1", [user, remaining]);
         else await connection.query("delete from earmark.erasures where user_id = $1", [user]);

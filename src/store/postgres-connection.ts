@@ -106,6 +106,11 @@ export class Postgres {
     return this.#canName ? { name, text } : { text };
   }
 
+  get connections(): { readonly used: number; readonly idle: number; readonly waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.#pool;
+    return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+  }
+
   async close(): Promise<void> {
     await this.#pool.end();
   }

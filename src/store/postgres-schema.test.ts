@@ -33,6 +33,8 @@ test("distribute: new tables → by user and colocated, the others by their key"
     ["sync_clients", "user_id", together],
     ["feed_spellings", "user_id", together],
     ["episode_actions", "user_id", together],
+    ["podcasts", "feed", ""],
+    ["artwork", "feed", ""],
   ];
   assert.deepEqual(
     await distribute(connection),
@@ -58,6 +60,8 @@ test("distribute: a table that is already distributed → skipped", async () => 
     "sync_clients",
     "feed_spellings",
     "episode_actions",
+    "podcasts",
+    "artwork",
   );
   assert.deepEqual(await distribute(connection), ["identities", "limits"]);
   assert.equal(told.length, 2);

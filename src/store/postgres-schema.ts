@@ -1,195 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../user-error.ts";
+import { countQuery, describeCounts, toCounts } from "./podcast-rows.ts";
 import { type Connection, codeOf, Postgres } from "./postgres-connection.ts";
+import { MIGRATIONS } from "./postgres-migrations.ts";
 import type { Finding } from "./store-options.ts";
-
-/**
- * Append-only: a released migration never changes, and their number is the schema version. sqlite-schema.ts describes the
- * tables. Every key begins with the user, so that a cluster can distribute users over its nodes, or with a value that must
- * be unique among all users. `limits` has the rate limits that all processes share. `written_by` identifies the
- * transaction, to find out whether a commit succeeded if its reply was lost.
- */
-const MIGRATIONS: readonly string[] = [
-  `
-  create table earmark.lists (
-    user_id bigint primary key,
-    sequence bigint not null,
-    total bigint not null
-  );
-
-  create table earmark.subscriptions (
-    user_id bigint not null,
-    sequence bigint not null,
-    id uuid not null,
-    feed uuid not null,
-    subscribed_at bigint not null,
-    written_by bigint not null,
-    feed_url text not null,
-    primary key (user_id, sequence),
-    unique (user_id, id),
-    unique (user_id, feed)
-  );
-
-  create table earmark.removals (
-    user_id bigint not null,
-    sequence bigint not null,
-    id uuid not null,
-    removed_at bigint not null,
-    written_by bigint not null,
-    primary key (user_id, sequence)
-  );
-
-  create table earmark.gaps (
-    user_id bigint primary key,
-    counts bytea not null
-  );
-  `,
-  `
-  create table earmark.accounts (
-    user_id bigint primary key,
-    created_at bigint not null,
-    name text not null,
-    issuer text not null,
-    password text not null
-  );
-
-  create table earmark.identities (
-    key uuid primary key,
-    user_id bigint not null
-  );
-
-  create table earmark.credentials (
-    hash bytea primary key,
-    user_id bigint not null,
-    id uuid not null,
-    created_at bigint not null,
-    used_at bigint not null,
-    expires_at bigint not null,
-    kind text not null,
-    scope text not null,
-    label text not null
-  );
-  create index credentials_by_user on earmark.credentials (user_id, kind, created_at);
-
-  create table earmark.limits (
-    key uuid primary key,
-    moment double precision not null
-  );
-  `,
-  `
-  create table earmark.erasures (
-    user_id bigint primary key,
-    remaining bigint not null
-  );
-  `,
-  `
-  alter table earmark.lists add column forgotten_sequence bigint not null default 0;
-  update earmark.lists set forgotten_sequence = sequence where sequence > 0;
-
-  alter table earmark.subscriptions add column update_sequence bigint not null default 0;
-  create index subscriptions_by_update on earmark.subscriptions (user_id, update_sequence) where update_sequence > 0;
-
-  alter table earmark.removals add column added_sequence bigint not null default 0;
-  alter table earmark.removals add column feed_url text not null default '';
-  create index removals_by_time on earmark.removals (removed_at);
-  `,
-  `
-  create table earmark.devices (
-    user_id bigint not null,
-    id text not null,
-    caption text not null,
-    type text not null,
-    app text not null,
-    synced_at bigint not null,
-    primary key (user_id, id)
-  );
-
-  create table earmark.sync_marks (
-    user_id bigint not null,
-    kind text not null,
-    stamp bigint not null,
-    sequence bigint not null,
-    primary key (user_id, kind, stamp),
-    unique (user_id, kind, sequence)
-  );
-
-  create table earmark.sync_clients (
-    user_id bigint not null,
-    kind text not null,
-    client text not null,
-    sequence bigint not null,
-    since bigint not null,
-    start_sequence bigint not null,
-    seen_at bigint not null,
-    primary key (user_id, kind, client)
-  );
-
-  create table earmark.feed_spellings (
-    user_id bigint not null,
-    sequence bigint not null,
-    feed uuid not null,
-    recorded_at bigint not null,
-    client text not null,
-    url text not null,
-    primary key (user_id, sequence)
-  );
-  create index feed_spellings_by_feed on earmark.feed_spellings (user_id, feed);
-
-  create table earmark.episode_actions (
-    user_id bigint not null,
-    sequence bigint not null,
-    feed uuid not null,
-    episode uuid not null,
-    position bigint not null,
-    started bigint not null,
-    total bigint not null,
-    acted_at bigint not null,
-    beaten_at bigint not null,
-    beaten_position bigint not null,
-    kind text not null,
-    podcast text not null,
-    media_url text not null,
-    guid text not null,
-    device text not null,
-    primary key (user_id, sequence),
-    unique (user_id, feed, episode, kind)
-  );
-  `,
-  `
-  alter table earmark.subscriptions add column title text;
-  alter table earmark.subscriptions add column folders text;
-  `,
-  `
-  create table earmark.epoch (
-    one boolean primary key,
-    value bytea not null
-  );
-  insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8));
-  `,
-  // The first administrator is found by a statement of its own, because a cluster supports no subquery in the update.
-  `
-  alter table earmark.accounts add column is_admin smallint not null default 0;
-  alter table earmark.accounts add column disabled_at bigint not null default 0;
-  alter table earmark.accounts add column seen_at bigint not null default 0;
-  create index accounts_by_creation on earmark.accounts (created_at, user_id);
-  do $$
-  declare first bigint;
-  begin
-    select user_id into first from earmark.accounts order by user_id <> 1, created_at, user_id limit 1;
-    update earmark.accounts set is_admin = 1 where user_id = first;
-  end $$;
-
-  create table earmark.audit_log (
-    acted_at bigint not null,
-    id uuid not null,
-    action text not null,
-    actor text not null,
-    address text not null,
-    target text not null,
-    primary key (acted_at, id)
-  );
-  `,
-];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
 
@@ -209,6 +23,8 @@ const DISTRIBUTED = {
   sync_clients: "user_id",
   feed_spellings: "user_id",
   episode_actions: "user_id",
+  podcasts: "feed",
+  artwork: "feed",
 } as const;
 
 /** How long to wait for a server that is still starting. */
@@ -275,6 +91,7 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
       const [{ version, now, free } = { version: "?", now: new Date(Number.NaN), free: 0 }] = rows;
       const warnings = await checkDurability(connection);
       const schema = await readVersion(connection);
+      const podcasts = schema === NEWEST_VERSION ? [await inspectPodcasts(connection)] : [];
       const skew = Math.abs(now.getTime() - Date.now());
       return [
         { state: "ok", what: `PostgreSQL ${version} is reachable and writable` },
@@ -294,11 +111,18 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
               what: `Only ${free} connections are available`,
               advice: "Raise max_connections, or use PgBouncer.",
             },
+        ...podcasts,
       ];
     });
   } finally {
     await postgres.close();
   }
+}
+
+async function inspectPodcasts(connection: Connection): Promise<Finding> {
+  const text = countQuery("earmark.podcasts", "$1");
+  const { rows } = await connection.query({ text, values: [Date.now()], rowMode: "array" });
+  return describeCounts(toCounts(rows[0]));
 }
 
 function describeVersion(schema: number): Finding {
@@ -327,7 +151,7 @@ async function migrate(connection: Connection): Promise<void> {
   const version = Number(rows[0]?.version);
   if (version > NEWEST_VERSION) {
     throw new UserError(
-      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). Install that version or a later one.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to an empty database.`,
     );
   }
   for (const step of MIGRATIONS.slice(version)) await connection.query(step);

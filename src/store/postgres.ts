@@ -1,14 +1,17 @@
-import type { AccountStore, Store } from "../account-store.ts";
+import type { AccountStore, ConnectionCounts, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
+import type { PodcastStore } from "../podcast-store.ts";
+import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangeRows,
   type ListPosition,
+  type OnChange,
   type Outcome,
   type Page,
   type Piece,
@@ -23,8 +26,10 @@ import { PostgresAccounts } from "./postgres-accounts.ts";
 import { PostgresApps } from "./postgres-apps.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { PostgresPeople } from "./postgres-people.ts";
+import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { distribute, isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { sampleQuery, toSample } from "./sample.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -59,12 +64,14 @@ class PostgresStore implements Store {
   readonly accounts: AccountStore;
   readonly people: PeopleStore;
   readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
+  readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
-  #onChange: (user: UserId, sequence: number) => void = () => undefined;
+  #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(postgres: Postgres, epoch: Uint8Array, options: StoreOptions) {
@@ -75,6 +82,8 @@ class PostgresStore implements Store {
     this.accounts = new PostgresAccounts(postgres);
     this.people = new PostgresPeople(postgres);
     this.apps = new PostgresApps(postgres);
+    this.podcasts = new PostgresPodcasts(postgres);
+    this.connections = () => postgres.connections;
   }
 
   async change(
@@ -85,7 +94,7 @@ class PostgresStore implements Store {
     const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
     const answer = await this.#push(user, job);
     if (answer === "access-revoked") throw new AccessRevoked();
-    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer.sequence);
+    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer);
     const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
     return { outcomes, sequenceBefore: answer.sequenceBefore, sequence: answer.sequence };
   }
@@ -148,8 +157,13 @@ class PostgresStore implements Store {
     });
   }
 
-  watch(onChange: (user: UserId, sequence: number) => void): void {
+  watch(onChange: OnChange): void {
     this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    const { rows } = await this.#postgres.retry((connection) => connection.query(sampleQuery("earmark."), [size]));
+    return toSample(rows[0]);
   }
 
   async ready(): Promise<void> {

@@ -26,6 +26,7 @@ import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey } from "./keys.ts"
 import { CREDENTIAL, type CredentialRow, NEVER, toCredential } from "./sqlite-credentials.ts";
 import { reading } from "./sqlite-file.ts";
 import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
+import type { PodcastWriter } from "./sqlite-podcasts.ts";
 import { Statements } from "./sqlite-statements.ts";
 import { tablesDeleted } from "./tables.ts";
 
@@ -68,10 +69,12 @@ const SERVER = asUser(NOBODY);
 export class AccountWriter {
   readonly #statements: Statements;
   readonly #people: PeopleWriter;
+  readonly #podcasts: PodcastWriter;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, podcasts: PodcastWriter) {
     this.#statements = new Statements(database);
     this.#people = new PeopleWriter(this.#statements);
+    this.#podcasts = podcasts;
   }
 
   apply(change: AccountChange): number {
@@ -191,6 +194,7 @@ export class AccountWriter {
     const row = this.#statements.get<[number]>("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
     const remaining = row[0] - ERASED_AT_ONCE;
+    this.#podcasts.eraseOfUser(user, remaining);
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {

@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
+import { countQuery, describeCounts, toCounts } from "./podcast-rows.ts";
 import {
   APPLICATION_ID,
   createSchema,
@@ -290,6 +291,9 @@ export function inspectFile(path: string): readonly Finding[] {
       mode === "wal"
         ? { state: "ok", what: "Writes are durable: journal_mode wal, synchronous full" }
         : { state: "ok", what: `The next start makes writes durable: journal_mode wal instead of ${mode}` },
+      ...(version === NEWEST_VERSION && difference === undefined && finding === "ok"
+        ? [inspectPodcasts(database)]
+        : []),
     ];
   } finally {
     database.close();
@@ -302,4 +306,10 @@ export function reading<T>(read: () => T): T {
   } catch (cause) {
     throw new StoreUnavailable("the database cannot be read", { cause });
   }
+}
+
+function inspectPodcasts(database: DatabaseSync): Finding {
+  const counts = database.prepare(countQuery("podcasts", "?"));
+  counts.setReturnArrays(true);
+  return describeCounts(toCounts(counts.get(Date.now()) as unknown as number[]));
 }

@@ -3,6 +3,7 @@ import type { Answer } from "../list.ts";
 import type { Caller, Change, Draft, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 import type { AppChange } from "./sqlite-apps.ts";
+import type { PodcastChange } from "./sqlite-podcasts.ts";
 
 /** A request from the main thread to the writer thread. */
 export type Job =
@@ -14,6 +15,7 @@ export type Job =
     })
   | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
   | (Authorized & { readonly kind: "app"; readonly user: UserId; readonly change: AppChange })
+  | { readonly kind: "podcast"; readonly change: PodcastChange }
   /** Erases some of the removals before that time. */
   | { readonly kind: "forget"; readonly before: number }
   /** A write without effect, to check that the database is writable. */
@@ -34,7 +36,7 @@ export function authorizedBy(caller: Caller, at: Date): Authorized {
   return { admin: requiresAdmin === true ? user : undefined, credentialHash, password, at: at.getTime() };
 }
 
-/** A number for `account` and `app` (see there), and for `forget` the number of erased removals. */
+/** A number for `account`, `app` and `podcast` (see there), and for `forget` the number of erased removals. */
 export type JobAnswer =
   | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"

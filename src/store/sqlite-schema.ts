@@ -24,6 +24,8 @@ export const APPLICATION_ID = 0x4541524d;
  * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
  * must not be taken for one of the restored history.
  *
+ * `podcasts` and `artwork` have what was learned about feeds, whoever subscribes to them. They do not contain the feeds'
+ * URLs, and are erased when a feed has no subscriber. Artwork is not part of backups: it can be fetched again.
  * `accounts.is_admin` is 1 for administrators, `disabled_at` is 0 unless the account is disabled, and `seen_at` is the day
  * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
  *
@@ -181,6 +183,48 @@ const MIGRATIONS: readonly string[] = [
   insert into epoch values (1, randomblob(8));
   `,
   `
+  create table podcasts (
+    feed blob primary key,
+    status text not null,
+    status_since integer not null,
+    checked_at integer not null default 0,
+    artwork blob,
+    artwork_at integer not null default 0,
+    needs_suffix integer not null default 0,
+    next_at integer not null default 0,
+    not_before integer not null default 0,
+    lease_until integer not null default 0,
+    failures integer not null default 0,
+    failure text,
+    failure_since integer not null default 0,
+    move_since integer not null default 0,
+    move_count integer not null default 0,
+    title text,
+    author text,
+    homepage_url text,
+    language text,
+    podcast_guid text,
+    moved_to text,
+    artwork_url text,
+    etag text,
+    last_modified text,
+    new_feed_url text,
+    move_target text,
+    description text
+  ) strict, without rowid;
+  create index podcasts_by_next on podcasts (next_at);
+
+  create table artwork (
+    feed blob not null,
+    size text not null,
+    hash blob not null,
+    bytes blob not null,
+    primary key (feed, size)
+  ) strict;
+
+  create index subscriptions_of_feed on subscriptions (feed);
+  `,
+  `
   alter table accounts add column is_admin integer not null default 0;
   alter table accounts add column disabled_at integer not null default 0;
   alter table accounts add column seen_at integer not null default 0;
@@ -207,7 +251,7 @@ export function readVersion(database: DatabaseSync, path: string): number {
   const version = readNumber(database, "pragma user_version");
   if (version <= NEWEST_VERSION) return version;
   throw new UserError(
-    `${path} was written by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one.`,
+    `${path} was written by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to another file.`,
   );
 }
 

@@ -33,7 +33,7 @@ export class Scrubber {
   note(job: Job, answer: JobAnswer): void {
     if (job.kind === "probe" || answer === "access-revoked") return;
     if (job.kind === "change") this.#hasRemoved ||= !isAdding(job.changes);
-    else if (job.kind === "app") this.#hasRemoved = true;
+    else if (job.kind === "app" || job.kind === "podcast") this.#hasRemoved = true;
     else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
     else {
       const { change } = job;

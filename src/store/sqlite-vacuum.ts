@@ -9,3 +9,15 @@ try {
 } finally {
   database.close();
 }
+removeArtwork(target);
+
+/** Artwork can be fetched again, and would be most of the file. */
+function removeArtwork(file: string): void {
+  const copy = new DatabaseSync(file);
+  try {
+    const isStored = copy.prepare("select 1 from sqlite_schema where name = 'artwork'").get() !== undefined;
+    if (isStored && copy.prepare("delete from artwork").run().changes > 0) copy.exec("vacuum");
+  } finally {
+    copy.close();
+  }
+}

@@ -6,6 +6,7 @@ import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
 import { type Authorized, type GroupAnswer, type Job, type JobAnswer, unpackChanges } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
+import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
 import { Scrubber } from "./sqlite-scrubber.ts";
 
@@ -27,6 +28,7 @@ class Writer {
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
   readonly #apps: AppWriter;
+  readonly #podcasts: PodcastWriter;
   readonly #scrubber: Scrubber;
   /** Cached expiry of credentials, valid until the next account change in this group. */
   readonly #expiries = new Map<string, number>();
@@ -47,7 +49,8 @@ class Writer {
       "select 1 from accounts where user_id = ? and is_admin = 1 and disabled_at = 0",
     );
     this.#lists = new ListWriter(this.#database);
-    this.#accounts = new AccountWriter(this.#database);
+    this.#podcasts = new PodcastWriter(this.#database);
+    this.#accounts = new AccountWriter(this.#database, this.#podcasts);
     this.#apps = new AppWriter(this.#database);
     this.#scrubber = new Scrubber(this.#database);
   }
@@ -76,6 +79,10 @@ class Writer {
     if (job.kind === "forget") {
       this.#lists.flush();
       return this.#lists.forget(job.before);
+    }
+    if (job.kind === "podcast") {
+      this.#lists.flush();
+      return this.#podcasts.apply(job.change);
     }
     if (this.#isRevoked(job)) return "access-revoked";
     if (job.kind === "account") {

@@ -6,12 +6,15 @@ import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
+import type { PodcastStore } from "../podcast-store.ts";
+import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,
   type Caller,
   type Change,
   type ChangeRows,
   type ListPosition,
+  type OnChange,
   type Outcome,
   type Page,
   type Piece,
@@ -23,12 +26,14 @@ import {
 import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
+import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
+import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -55,11 +60,13 @@ class SqliteStore implements Store {
   readonly accounts: AccountStore;
   readonly people: PeopleStore;
   readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
+  readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
   readonly #queue: WriteQueue<Job, JobAnswer>;
   readonly #release: () => void;
-  #onChange: (user: UserId, sequence: number) => void = () => undefined;
+  #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
@@ -80,6 +87,8 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, operationsOf(change)));
     };
     this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
+    const writePodcasts = async (change: PodcastChange) => Number(await this.#write({ kind: "podcast", change }, 0));
+    this.podcasts = new SqlitePodcasts(reader.database, (read) => reader.snapshot(read), writePodcasts);
   }
 
   async change(
@@ -92,7 +101,7 @@ class SqliteStore implements Store {
     const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
-    if (done.sequence > done.sequenceBefore) this.#onChange(user, done.sequence);
+    if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
     const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
@@ -128,8 +137,12 @@ class SqliteStore implements Store {
     return reading(() => this.#reader.changeRows(user, position, limit));
   }
 
-  watch(onChange: (user: UserId, sequence: number) => void): void {
+  watch(onChange: OnChange): void {
     this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    return reading(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
   }
 
   async ready(): Promise<void> {

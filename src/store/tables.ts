@@ -16,7 +16,7 @@ export function tablesDeleted(deletion: Table["deletion"]): readonly string[] {
   return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
 
-/** All tables, in an order in which they can be filled. */
+/** All tables that backups have, in an order in which they can be filled. */
 export const TABLES: readonly Table[] = [
   {
     name: "lists",
@@ -188,6 +188,32 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+  },
+  // Without artwork, and without what refers to it or to the last response: after a restore, all feeds are due.
+  {
+    name: "podcasts",
+    columns: [
+      ["feed", "key"],
+      ["title", "text"],
+      ["author", "text"],
+      ["description", "text"],
+      ["homepage_url", "text"],
+      ["language", "text"],
+      ["podcast_guid", "text"],
+      ["status", "text"],
+      ["status_since", "number"],
+      ["moved_to", "text"],
+      ["checked_at", "number"],
+      ["failures", "number"],
+      ["failure", "text"],
+      ["failure_since", "number"],
+      ["new_feed_url", "text"],
+      ["move_target", "text"],
+      ["move_since", "number"],
+      ["move_count", "number"],
+    ],
+    keyColumns: 1,
+    deletion: "own-rule",
   },
   {
     name: "audit_log",

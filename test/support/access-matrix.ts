@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
+import type { PodcastStore } from "../../src/podcast-store.ts";
 import {
   type Answer,
+  ARTWORK,
   bearer,
   bodyOf,
   type Clocked,
@@ -24,6 +26,7 @@ import {
   type Owner,
   one,
   type Person,
+  PODCASTS,
   SESSION,
   sendTo,
   TOKEN,
@@ -47,6 +50,7 @@ export class AccessMatrix {
   requests = 0;
   readonly names: readonly string[];
   readonly invitation: string;
+  readonly #podcasts: PodcastStore;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
   readonly #signatures: AppSignatures;
@@ -62,7 +66,9 @@ export class AccessMatrix {
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
     const signatures = new AppSignatures(accounts);
-    const matrix = new AccessMatrix(port, clock, signatures, names, invitation, { cookie: gone.cookie, token });
+    const secrets = { cookie: gone.cookie, token };
+    const { podcasts } = server.store;
+    const matrix = new AccessMatrix(port, clock, signatures, podcasts, names, invitation, secrets);
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -71,6 +77,7 @@ export class AccessMatrix {
     port: number,
     clock: Clocked["clock"],
     signatures: AppSignatures,
+    podcasts: PodcastStore,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
@@ -78,6 +85,7 @@ export class AccessMatrix {
     this.#port = port;
     this.#clock = clock;
     this.#signatures = signatures;
+    this.#podcasts = podcasts;
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -122,7 +130,7 @@ export class AccessMatrix {
       items: new Map(),
     };
     this.#people.set(name, person);
-    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN]) await this.makeItem(person, url);
+    for (const url of ["/v1/subscriptions/:id", SESSION, TOKEN, ...PODCASTS]) await this.makeItem(person, url);
     await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
   }
@@ -148,9 +156,20 @@ export class AccessMatrix {
     if (url === SESSION) return (await signIn(this.#port, who, { "User-Agent": mark, ...fromElsewhere() })).id;
     if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
     const id = newId();
-    const body = one("subscription", { id, attributes: { feed_url: feedOf(who.name) } });
+    const feedUrl = feedOf(who.name);
+    const body = one("subscription", { id, attributes: { feed_url: feedUrl } });
     const headers = { ...bearer(who.writeToken), "Content-Type": PLAIN };
     assert.equal((await this.send("POST", "/v1/subscriptions", headers, body)).status, 201);
+    return PODCASTS.includes(url) ? this.#newPodcast(feedUrl, mark) : id;
+  }
+
+  /** As if the server had fetched the feed. */
+  async #newPodcast(feedUrl: string, title: string): Promise<string> {
+    const [{ id } = { id: "" }] = await this.#podcasts.find([feedUrl]);
+    await this.#podcasts.create([id], EARLY);
+    const record = await this.#podcasts.claim(id, EARLY, LATE);
+    assert.ok(record !== undefined);
+    assert.ok(await this.#podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));
     return id;
   }
 
@@ -231,7 +250,8 @@ export class AccessMatrix {
 
   async placesOf(url: string, actor: string): Promise<Place[]> {
     if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
-    const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id), owner });
+    const image = `${ARTWORK.hash}-160.webp`;
+    const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id).replace(":image", image), owner });
     return [
       at(this.personOf(actor).items.get(url) ?? newId(), actor),
       ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? newId(), other)),

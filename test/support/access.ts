@@ -67,6 +67,8 @@ export interface Person extends SignedIn {
 /** Contained in everything that belongs to this person, and in nothing else. */
 export const markOf = (name: string) => `of-${name}`;
 export const feedOf = (name: string) => `https://feeds.example/${markOf(name)}/${newId()}`;
+export const PODCASTS = ["/v1/podcasts/:id", "/v1/podcasts/:id/artwork/:image", "/v1/podcasts/:id/refresh"];
+export const ARTWORK = { hash: "0123456789abcdef".repeat(2), small: Buffer.from("s"), large: Buffer.from("l") };
 export const SESSION = "/v1/sessions/:id";
 export const TOKEN = "/v1/tokens/:id";
 
@@ -134,6 +136,10 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     },
     DELETE: { access: "write", status: 204, restore: replace("/v1/subscriptions/:id") },
   },
+  "/v1/podcasts/:id": { GET: { access: "read", status: 200 } },
+  "/v1/podcasts/:id/artwork/:image": { GET: { access: "read", status: 200 } },
+  // The server of the test does not fetch feeds.
+  "/v1/podcasts/:id/refresh": { POST: { access: "write", status: 409 } },
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },

@@ -129,9 +129,13 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
   });
   context.on("requestfailed", (request) => {
     // No failure: a response whose body is not read is cancelled, and so is a request that the page repeats by itself
-    // when the test opens another page.
+    // when the test opens another page or turns interception on.
     const isCancelled = request.failure()?.errorText === "net::ERR_ABORTED";
-    if (isCancelled && (responded.has(request) || new URL(request.url()).pathname.endsWith("/v1/devices"))) return;
+    if (
+      isCancelled &&
+      (responded.has(request) || /\/v1\/(changes|devices|events|me)$/.test(new URL(request.url()).pathname))
+    )
+      return;
     reported.push(request.url());
     keep("failed", `${request.method()} ${request.url()} ${request.failure()?.errorText ?? ""}`);
   });

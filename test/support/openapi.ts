@@ -50,7 +50,7 @@ const APPS = /^\/+(api|index\.php|ocs|subscriptions|suggestions|toplist|search|c
 /** Required in every response. */
 const COMMON_HEADERS: Readonly<Record<string, RegExp>> = {
   vary: /^Accept(, Origin)?$/,
-  "cache-control": /^no-store(, no-transform)?$/,
+  "cache-control": /^(no-store(, no-transform)?|private, max-age=31536000, immutable)$/,
   "x-content-type-options": /^nosniff$/,
   "referrer-policy": /^no-referrer$/,
   "cross-origin-resource-policy": /^same-origin$/,

@@ -11,7 +11,7 @@ import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
 const { account } = en;
 export const PASSWORD = "correct horse battery";
 /** Responses to requests that the page sends before anyone has signed in. */
-export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(me|subscriptions)\b/;
+export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(changes|events|me)\b/;
 
 const browser = await launch();
 /** Anyone may sign up here. */
@@ -130,7 +130,22 @@ export async function assertFieldError(element: Locator, text: string): Promise<
   assert.ok(notes.includes(text), notes.join(" | "));
 }
 
-/** Everything in the page, visible or not, and in the browser's storage. */
+/** All that the page has stored in IndexedDB. */
+export const databaseContents = (page: Page) =>
+  page.evaluate<string>(`indexedDB.databases().then((all) => Promise.all(all.map(({ name }) => new Promise((done, fail) => {
+    const opening = indexedDB.open(name);
+    opening.onerror = fail;
+    opening.onsuccess = () => {
+      const reading = opening.result.transaction("texts").objectStore("texts").getAll();
+      reading.onerror = fail;
+      reading.onsuccess = () => {
+        opening.result.close();
+        done(reading.result);
+      };
+    };
+  })))).then(JSON.stringify)`);
+
+/** Everything in the page, visible or not, and in its settings. */
 export const pageContents = (page: Page) =>
   page.evaluate<string>(`[document.documentElement.outerHTML, JSON.stringify({ ...localStorage }),
     JSON.stringify({ ...sessionStorage }), document.title, location.href,

@@ -29,9 +29,13 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** The environment of a test: nothing of the developer's own settings, and Node 24 as this process has it. */
+/**
+ * The environment of a test: nothing of the developer's own settings, and Node 24 as this process has it. Feeds are fetched
+ * only if the test asks for it.
+ */
 export function cleanEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
-  return { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...settings };
+  const own = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" };
+  return { ...own, EARMARK_FETCH_FEEDS: "false", ...settings };
 }
 
 /** Runs the program to its end, with `input` on its standard input. */

@@ -63,7 +63,8 @@ export async function startServer(
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
-  const config: Config = readConfig({ PORT: "0", DATABASE_URL: databaseUrl, ...environment }, folder);
+  const settings = { PORT: "0", DATABASE_URL: databaseUrl, EARMARK_FETCH_FEEDS: "false", ...environment };
+  const config: Config = readConfig(settings, folder);
   const store = await openStore(config.databaseUrl, {
     connections: config.databaseConnections,
   });
@@ -73,7 +74,7 @@ export async function startServer(
   const server = createServer({
     config,
     store,
-    metrics: config.metrics ? createMetrics() : undefined,
+    metrics: config.metrics ? createMetrics("0.0.0") : undefined,
     logStream: stream,
     clock,
   });

@@ -29,9 +29,13 @@ export function packagesOf(lockfile: string): Package[] {
 /** Node itself, for machines whose own Node is too old. */
 export const isNode = ({ name }: Package) => /^node-(bin-)?(darwin|linux|win)-/.test(name);
 
-/** Packages that the server loads. */
+/** Sharp and what it needs on each platform: the server scales images if it is installed. */
+export const isImageLibrary = ({ name, dev }: Package) =>
+  dev !== true && /^(?:sharp|@img\/.+|@emnapi\/runtime|detect-libc|semver|tslib)$/.test(name);
+
+/** Packages that the server needs. */
 export function serverPackages(): Package[] {
-  return packagesOf("package-lock.json").filter((one) => one.dev !== true && !isNode(one));
+  return packagesOf("package-lock.json").filter((one) => one.dev !== true && !isNode(one) && !isImageLibrary(one));
 }
 
 /** Packages that the sources of the page import. */
@@ -67,6 +71,13 @@ ${table(server)}
 ## Web page: ${page.length} packages
 
 ${table(page)}
+## Artwork
+
+\`sharp\` is optional: without it, podcasts have no artwork. npm installs the packages for one
+platform. libvips is a separate shared library, unmodified; its source and license are at
+https://github.com/lovell/sharp-libvips.
+
+${table(packagesOf("package-lock.json").filter(isImageLibrary))}
 ## Node
 
 One of these is installed for machines whose own Node is too old.

@@ -5,14 +5,16 @@ import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { anonymousClient, client, currentUser, noRetryClient, notifySignedOut } from "./server.ts";
+import { usePeopleWords } from "./people-words/index.ts";
+import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
 import { useValue } from "./state.ts";
-import { flushRemovals } from "./subscription-list.ts";
+import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 export function AccountView() {
   const { account } = useWords();
+  const more = usePeopleWords();
   const me = useValue(currentUser);
   const [isDeleting, setDeleting] = useState(false);
   if (me === undefined) return null;
@@ -41,7 +43,7 @@ export function AccountView() {
       {me.issuer === null && <ChangePassword name={me.name} />}
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="muted">{account.exportLead}</p>
+        <p class="muted">{more.exportOwnLead}</p>
         <p class="buttons">
           <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
@@ -59,11 +61,13 @@ export function AccountView() {
 const MAX_FLUSH_MS = 3_000;
 
 async function signOut(): Promise<void> {
-  // Signed out, the page could no longer complete removals. The timeout is for a server that does not respond.
-  await Promise.race([flushRemovals(), new Promise((resolve) => setTimeout(resolve, MAX_FLUSH_MS))]);
+  // Signed out, the page could no longer send edits. The timeout is for a server that does not respond.
+  const sending = flushRemovals().then(() => sync(AbortSignal.timeout(MAX_FLUSH_MS)));
+  await sending.catch(() => {});
   try {
     await anonymousClient.signOut();
-    notifySignedOut();
+    await deleteCopy();
+    forgetUser();
     // Reloads the page, so that nothing of the user stays in it.
     location.replace("./");
   } catch (error) {
@@ -82,6 +86,7 @@ async function exportAccount(): Promise<void> {
 function Sessions() {
   const words = useWords();
   const { account, apps } = words;
+  const more = usePeopleWords();
   const [sessions, setSessions] = useState<readonly Access[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -137,7 +142,7 @@ function Sessions() {
       {ended && (
         <Confirm
           title={account.endSession(isolate(labelOf(ended)))}
-          lead={account.endSessionLead}
+          lead={more.endSessionLead}
           action={account.signOut}
           onConfirm={() => end(ended)}
           onClose={() => setEnded(undefined)}
@@ -170,6 +175,7 @@ function describeBrowser(agent: string): string | undefined {
 
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
+  const more = usePeopleWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
@@ -185,7 +191,7 @@ function ChangePassword({ name }: { name: string }) {
       setCurrent("");
       setNewPassword("");
       setRevokeTokens(false);
-      showNotice(revokeTokens ? account.changedWithApps : account.changed);
+      showNotice(revokeTokens ? more.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -233,7 +239,7 @@ function ChangePassword({ name }: { name: string }) {
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {account.revokeTokens}
+            {more.revokeTokens}
           </label>
         </div>
         <p class="buttons">
@@ -249,6 +255,7 @@ function ChangePassword({ name }: { name: string }) {
 function DeleteAccount({ name, onClose }: { name: string; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
+  const more = usePeopleWords();
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string | undefined>(undefined);
@@ -261,7 +268,8 @@ function DeleteAccount({ name, onClose }: { name: string; onClose: () => void })
       // The server requires a recent sign-in, since a browser may have been left open.
       await anonymousClient.signIn({ name, password });
       await noRetryClient.deleteAccount();
-      notifySignedOut();
+      await deleteCopy();
+      forgetUser();
       location.reload();
     } catch (cause) {
       const { field, text } = explainFormError(cause);
@@ -272,7 +280,7 @@ function DeleteAccount({ name, onClose }: { name: string; onClose: () => void })
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <p>{account.deleteLead}</p>
+        <p>{more.deleteOwnLead}</p>
         <Field
           label={account.deleteConfirm}
           error={error}

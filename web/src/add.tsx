@@ -24,7 +24,7 @@ const parseLines = (text: string) => text.split(/\r\n|[\r\n]/).flatMap((line) =>
 async function run(lines: readonly Line[]): Promise<void> {
   update({ lines, isRunning: true, failure: undefined });
   try {
-    await addFeeds(lines, (current) => update({ lines: current }));
+    await addFeeds(lines, (current) => update({ lines: current }), { isOfflineAllowed: true });
   } catch (error) {
     update({ failure: explainError(error) });
   }
@@ -91,7 +91,7 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
   const { add } = words;
   const { isRunning, failure } = useValue(adding);
   const [filter, setFilter] = useState<Outcome | "all">("all");
-  const { added, "already-subscribed": existing, refused, waiting } = countOutcomes(lines);
+  const { added, saved, "already-subscribed": existing, refused, waiting } = countOutcomes(lines);
   const unfinished = refused + waiting;
   const sent = lines.length - waiting;
 
@@ -141,6 +141,7 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
               ? `${add.failed} ${failure}`
               : add.done(formatNumber(added), formatNumber(existing), formatNumber(refused))}
         </p>
+        {saved > 0 && !isRunning && <p>{add.saved(saved, formatNumber(saved))}</p>}
         {refused > 0 && !isRunning && !failure && <p>{add.fix}</p>}
       </div>
       <p class="buttons">

@@ -1,9 +1,11 @@
-import { Component, type ComponentChild, type ComponentChildren } from "preact";
+import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { AddView } from "./add.tsx";
 import { appLoginId } from "./app-login-link.ts";
 import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
-import { ImportView, previewImport } from "./import.tsx";
+import { isolate } from "./control-characters.ts";
+import { explainCode } from "./errors.ts";
+import { shortName } from "./feed-url.ts";
 import { ListView } from "./list.tsx";
 import {
   announcement,
@@ -13,20 +15,22 @@ import {
   pauseNotice,
   resumeNotice,
   runNoticeAction,
+  showNotice,
 } from "./notices.ts";
 import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "./server.ts";
-import { Settings, shortcutsEnabled } from "./settings.tsx";
+import { shortcutsEnabled } from "./shortcuts.ts";
 import { explainUnusedInvitation, SignInDialog, SignInPage } from "./sign-in.tsx";
 import { createState, useValue } from "./state.ts";
-import { undo } from "./subscription-list.ts";
-import { useWords } from "./words/index.ts";
+import { refusals, subscriptionList, undo } from "./subscription-list.ts";
+import { formatNumber, translation, useWords } from "./words/index.ts";
 
 type View = () => ComponentChild;
 
+const loadImport = () => import("./import.tsx");
 const MENU = {
   list: ListView,
   add: AddView,
-  import: ImportView,
+  import: lazyView(async () => (await loadImport()).ImportView),
   apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
   account: lazyView(async () => (await import("./account.tsx")).AccountView),
 };
@@ -47,7 +51,16 @@ function readView(): ViewName {
 }
 
 const currentView = createState(readView());
-const isSettingsOpen = createState(false);
+/** Undefined while it is closed. */
+const settingsDialog = createState<ComponentType<{ onClose: () => void }> | undefined>(undefined);
+
+async function openSettings(): Promise<void> {
+  try {
+    settingsDialog.set((await import("./settings.tsx")).Settings);
+  } catch {
+    showNotice(translation.value.words.failure.unreachable);
+  }
+}
 
 /** Shows the view at once: the event that follows a change of the fragment comes after further keys. */
 function showView(view: ViewName): void {
@@ -60,7 +73,7 @@ const focusSearch = () => document.getElementById("search")?.focus();
 let focusNext: (() => void) | undefined;
 
 const SHORTCUTS: Readonly<Record<string, () => void>> = {
-  "?": () => isSettingsOpen.set(true),
+  "?": openSettings,
   "/": () => {
     if (currentView.value === "list") return focusSearch();
     focusNext = focusSearch;
@@ -93,7 +106,10 @@ addEventListener("drop", (event) => {
   if (file === undefined) return;
   event.preventDefault();
   showView("import");
-  void previewImport(file);
+  // If the code cannot be loaded, the view says so.
+  loadImport()
+    .then(({ previewImport }) => previewImport(file))
+    .catch(() => {});
 });
 
 export function App() {
@@ -101,7 +117,7 @@ export function App() {
   const user = useValue(currentUser);
   const isSignInNeeded = useValue(needsSignIn);
   const view = useValue(currentView);
-  const isSettings = useValue(isSettingsOpen);
+  const Settings = useValue(settingsDialog);
 
   const isFirst = useRef(true);
   useLayoutEffect(() => {
@@ -135,11 +151,12 @@ export function App() {
           Earmark
         </a>
         {isSignedIn && <Menu view={view} />}
-        <IconButton icon="settings" label={words.settings.title} onClick={() => isSettingsOpen.set(true)} />
+        <IconButton icon="settings" label={words.settings.title} onClick={openSettings} />
       </header>
       <ConnectionBanner />
       {isSignedIn ? (
         <main id="content" tabIndex={-1}>
+          <Refusals />
           <ErrorBoundary key={view}>
             <View />
           </ErrorBoundary>
@@ -156,7 +173,7 @@ export function App() {
       </footer>
       <Notices />
       {isSignInNeeded && isSignedIn && <SignInDialog />}
-      {isSettings && <Settings onClose={() => isSettingsOpen.set(false)} />}
+      {Settings && <Settings onClose={() => settingsDialog.set(undefined)} />}
     </>
   );
 }
@@ -166,17 +183,26 @@ function lazyView(load: () => Promise<View>): View {
   let Loaded: View | undefined;
   return function LazyView() {
     const words = useWords();
-    const [hasFailed, setFailed] = useState(false);
-    const [, setLoaded] = useState(Loaded !== undefined);
+    const [status, setStatus] = useState<"loading" | "loaded" | "failed">("loading");
     useEffect(() => {
       const show = (view: View) => {
         Loaded = view;
-        setLoaded(true);
+        setStatus("loaded");
       };
-      if (Loaded === undefined) load().then(show, () => setFailed(true));
-    }, []);
-    if (hasFailed) return <RenderFailure />;
-    return Loaded ? <Loaded /> : <p class="muted">{words.loading}</p>;
+      if (status === "loading" && Loaded === undefined) load().then(show, () => setStatus("failed"));
+    }, [status]);
+    if (Loaded !== undefined) return <Loaded />;
+    if (status !== "failed") return <p class="muted">{words.loading}</p>;
+    // Otherwise the server is newer than this page.
+    if (navigator.onLine && connectionProblem.value !== "unreachable") return <RenderFailure />;
+    return (
+      <div class="message danger" role="alert">
+        <p>{words.failure.unreachable}</p>
+        <button type="button" class="button" onClick={() => setStatus("loading")}>
+          {words.retry}
+        </button>
+      </div>
+    );
   };
 }
 
@@ -222,9 +248,13 @@ function Menu({ view }: { view: ViewName }) {
   );
 }
 
+/** Edits are usually sent within a moment, which is not worth mentioning. */
+const MENTION_AFTER_MS = 3_000;
+
 function ConnectionBanner() {
   const words = useWords().connection;
   const problem = useValue(connectionProblem);
+  const { pending } = useValue(subscriptionList);
   const [isOffline, setOffline] = useState(!navigator.onLine);
   useEffect(() => {
     const onChange = () => setOffline(!navigator.onLine);
@@ -235,11 +265,18 @@ function ConnectionBanner() {
       removeEventListener("offline", onChange);
     };
   }, []);
+  const isPending = pending > 0;
+  const [isWaiting, setWaiting] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setWaiting(isPending), isPending ? MENTION_AFTER_MS : 0);
+    return () => clearTimeout(timer);
+  }, [isPending]);
   return (
     <div role="status">
-      {(isOffline || problem) && (
+      {(isOffline || problem || (isWaiting && isPending)) && (
         <p class="banner">
           {isOffline ? words.offline : problem && words[problem]}
+          {isPending && <strong>{words.waiting(pending, formatNumber(pending))}</strong>}
           {problem === "blocked" && (
             <button type="button" class="link" onClick={() => location.reload()}>
               {words.reload}
@@ -247,6 +284,34 @@ function ConnectionBanner() {
           )}
         </p>
       )}
+    </div>
+  );
+}
+
+const MAX_REFUSALS = 5;
+
+/** Edits that were made earlier, perhaps offline, and that the server does not accept. */
+function Refusals() {
+  const words = useWords();
+  const all = useValue(refusals);
+  const { items } = useValue(subscriptionList);
+  useRestoreFocus(all.length > 0);
+  if (all.length === 0) return null;
+  return (
+    <div class="message danger refusals" role="alert">
+      <p>{words.list.refused(all.length, formatNumber(all.length))}</p>
+      <IconButton icon="close" label={words.close} onClick={() => refusals.set([])} />
+      <ul>
+        {all.slice(0, MAX_REFUSALS).map(({ operation, error }, index) => {
+          const { id, feedUrl = items.find((item) => item.id === id)?.feedUrl } = { feedUrl: undefined, ...operation };
+          return (
+            <li key={index}>
+              {feedUrl !== undefined && `${shortName(feedUrl)}: `}
+              {isolate(explainCode(error.code, error.detail ?? error.title))}
+            </li>
+          );
+        })}
+      </ul>
     </div>
   );
 }

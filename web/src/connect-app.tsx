@@ -5,6 +5,7 @@ import { findAppName, GUIDES, type Guide, type Way } from "./app-guides.ts";
 import { CopyField, Icon } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
 import { accountMode, client, currentUser, isLoopback, publicUrl } from "./server.ts";
 import { useValue } from "./state.ts";
@@ -228,10 +229,11 @@ function TokenField(props: {
 
 function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   const { apps } = useWords();
+  const more = usePeopleWords();
   const userName = useValue(currentUser)?.name;
   return (
     <>
-      <p>{apps.otherLead}</p>
+      <p>{more.otherAppLead}</p>
       <CopyField label={apps.serverUrl} text={publicUrl} />
       {hasAccounts && userName !== undefined ? (
         <>

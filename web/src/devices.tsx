@@ -6,6 +6,7 @@ import { Confirm, useSubmit } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { client, noRetryClient } from "./server.ts";
 import { formatAge, useWords } from "./words/index.ts";
 
@@ -51,6 +52,7 @@ export function useDevices(): DeviceList {
 
 export function Devices({ devices, failure, load }: DeviceList) {
   const words = useWords();
+  const more = usePeopleWords();
   const { apps } = words;
   const [renaming, setRenaming] = useState<Device | undefined>(undefined);
   const [forgetting, setForgetting] = useState<Device | undefined>(undefined);
@@ -106,7 +108,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
       {forgetting && (
         <Confirm
           title={apps.forgetOf(isolate(forgetting.caption))}
-          lead={apps.forgetLead}
+          lead={more.forgetLead}
           action={apps.forget}
           onConfirm={async () => {
             await client.forgetDevice(forgetting.id);

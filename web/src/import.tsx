@@ -74,7 +74,7 @@ async function run(): Promise<void> {
   );
   update({ step: "running", lines, filter: "all", failure: undefined });
   try {
-    await addFeeds(lines, (current) => update({ lines: current }), stop.signal);
+    await addFeeds(lines, (current) => update({ lines: current }), { stop: stop.signal });
     update({ step: "done" });
     announce(translation.value.words.import.done);
   } catch (error) {

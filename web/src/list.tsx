@@ -6,7 +6,7 @@ import { displayUrl, shortName } from "./feed-url.ts";
 import { announce } from "./notices.ts";
 import { serverUrl } from "./server.ts";
 import { createState, useValue } from "./state.ts";
-import { isNewestFirst, load, remove, subscriptionList } from "./subscription-list.ts";
+import { isNewestFirst, reconnect, remove, subscriptionList } from "./subscription-list.ts";
 import { useNarrow, VirtualList } from "./virtual-list.tsx";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
 
@@ -17,10 +17,7 @@ const ANNOUNCE_AFTER_MS = 500;
 export function ListView() {
   const words = useWords();
   const { items, hidden, status } = useValue(subscriptionList);
-  const total = useMemo(() => {
-    const isHidden = (item: Subscription | undefined) => item !== undefined && hidden.has(item.id);
-    return items.length - items.filter(isHidden).length;
-  }, [items, hidden]);
+  const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
 
   return (
     <>
@@ -43,7 +40,7 @@ export function ListView() {
       {status === "failed" && (
         <div class="message danger" role="alert">
           <p>{words.list.failed}</p>
-          <button type="button" class="button" onClick={() => void load()}>
+          <button type="button" class="button" onClick={reconnect}>
             {words.retry}
           </button>
         </div>
@@ -67,11 +64,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
 
   const query = text.trim().toLowerCase();
   const visible = useMemo(() => {
-    const isVisible = (item: Subscription | undefined) =>
-      item === undefined ? query === "" : !hidden.has(item.id) && item.feedUrl.toLowerCase().includes(query);
-    // The array has holes, which `filter` would skip; in the copy they are undefined.
-    const all = Array.from(items);
-    const matches = query === "" && hidden.size === 0 ? all : all.filter(isVisible);
+    const matches = items.filter(({ id, feedUrl }) => !hidden.has(id) && feedUrl.toLowerCase().includes(query));
     return isReversed ? matches.reverse() : matches;
   }, [items, hidden, query, isReversed]);
 
@@ -108,13 +101,11 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
           label={words.list.title}
           height={isNarrow ? 6.5 : 4.25}
           focusFirst={focusFirst}
-          row={(index) => (
-            <Row
-              subscription={visible[index]}
-              isRevealed={revealed.has(visible[index]?.id ?? "")}
-              onToggle={() => toggle(visible[index]?.id ?? "")}
-            />
-          )}
+          row={(index) => {
+            const subscription = visible[index] as Subscription;
+            const { id } = subscription;
+            return <Row subscription={subscription} isRevealed={revealed.has(id)} onToggle={() => toggle(id)} />;
+          }}
         />
       )}
     </>
@@ -157,10 +148,9 @@ function Toolbar({ found, onArrowDown }: { found: string | undefined; onArrowDow
   );
 }
 
-function Row(props: { subscription: Subscription | undefined; isRevealed: boolean; onToggle: () => void }) {
+function Row(props: { subscription: Subscription; isRevealed: boolean; onToggle: () => void }) {
   const { subscription, isRevealed, onToggle } = props;
   const { list } = useWords();
-  if (subscription === undefined) return <div class="subscription loading" />;
   const { feedUrl, subscribedAt } = subscription;
   const { host, isLink, masked, full } = displayUrl(feedUrl);
   const hasSecret = masked !== full;

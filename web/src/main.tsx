@@ -1,7 +1,6 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { loadUser } from "./server.ts";
-import { load } from "./subscription-list.ts";
 import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/list.css";
@@ -13,8 +12,6 @@ import { preferredLanguage, setLanguage } from "./words/index.ts";
 const root = document.getElementById("app");
 if (root === null) throw new Error("the page has no #app element");
 
-// Sent before anything is rendered; without a session they wait for the user to sign in.
+// Sent before anything is rendered; without a session it waits for the user to sign in.
 void loadUser();
-void load();
-// Not awaited: with a top-level await, the bundler would move the code that views share to files of their own.
 void setLanguage(preferredLanguage()).then(() => render(<App />, root));

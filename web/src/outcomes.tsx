@@ -17,18 +17,27 @@ export interface Line {
   readonly outcome: Outcome;
   readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
 }
-export type Outcome = "new" | "added" | "already-subscribed" | "refused" | "waiting";
+/** "saved": on this device; the server will get it later. */
+export type Outcome = "new" | "added" | "saved" | "already-subscribed" | "refused" | "waiting";
 
 const ICON: Record<Outcome, IconName> = {
   new: "add",
   added: "check",
+  saved: "check",
   "already-subscribed": "existing",
   refused: "invalid",
   waiting: "waiting",
 };
 
 export function countOutcomes(lines: readonly Line[]): Record<Outcome, number> {
-  const counts: Record<Outcome, number> = { new: 0, added: 0, "already-subscribed": 0, refused: 0, waiting: 0 };
+  const counts: Record<Outcome, number> = {
+    new: 0,
+    added: 0,
+    saved: 0,
+    "already-subscribed": 0,
+    refused: 0,
+    waiting: 0,
+  };
   for (const { outcome } of lines) counts[outcome] += 1;
   return counts;
 }

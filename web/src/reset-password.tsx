@@ -46,7 +46,7 @@ export function ResetPassword({ link, onDone }: { link: string; onDone: () => vo
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {account.revokeTokens}
+            {words.revokeTokens}
           </label>
         </div>
         <p class="buttons">

@@ -1,5 +1,5 @@
 import { createClient, type Me, NetworkError } from "../../client/src/index.ts";
-import { createState } from "./state.ts";
+import { createState, storage } from "./state.ts";
 
 /** With the base path if there is one, without a slash at the end. */
 export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");
@@ -20,7 +20,9 @@ export const needsSignIn = createState(false);
 export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | undefined>(undefined);
 
 const REQUEST_TIMEOUT_MS = 60_000;
-const RETRY_MS = 10_000;
+export const RETRY_MS = 10_000;
+/** How long a page that was opened waits for the server before it shows the copy of the list in this browser. */
+const PATIENCE_MS = 4_000;
 /** A request may wait until the user has signed in; each attempt has its own timeout. The maximum delay of a timer. */
 export const NO_TIMEOUT = 2 ** 31 - 1;
 
@@ -33,13 +35,19 @@ addEventListener("pageshow", ({ persisted }) => {
   // Restored from the back/forward cache, perhaps for another user.
   if (persisted) reloadUser();
 });
+/** True from when the page is left until it comes back from the back/forward cache. */
+export const isLeft = (): boolean => isUnloading;
 
 /** Sends one request, whatever the response. */
 async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
-  if (isStale()) throw new Error("another user has signed in");
-  const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
-  const response = await fetch(url, { ...init, signal, keepalive: isUnloading });
+  if (isStale()) {
+    leave();
+    throw new Error("the user of this page has signed out");
+  }
+  const signals = init.signal ? [init.signal] : [];
+  // The client itself notices when a stream of events falls silent.
+  if (!url.endsWith("/v1/events")) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
+  const response = await fetch(url, { ...init, signal: AbortSignal.any(signals), keepalive: isUnloading });
   // A proxy with its own sign-in sends an HTML page or a redirect, which only a page load can follow.
   const isHtml = response.headers.get("content-type")?.startsWith("text/html");
   if (response.type === "opaqueredirect" || isHtml || (response.status === 401 && accountMode === "off")) {
@@ -53,7 +61,7 @@ export async function fetchSignedIn(url: string, init: RequestInit): Promise<Res
   for (;;) {
     const response = await fetchOnce(url, init);
     if (response.status !== 401 || accountMode === "off") return response;
-    needsSignIn.set(true);
+    requireSignIn();
     await new Promise<void>((resolve) => {
       const unsubscribe = needsSignIn.subscribe(() => {
         unsubscribe();
@@ -63,7 +71,7 @@ export async function fetchSignedIn(url: string, init: RequestInit): Promise<Res
   }
 }
 
-function reportProblem(error: unknown): void {
+export function reportProblem(error: unknown): void {
   if (connectionProblem.value !== "blocked")
     connectionProblem.set(error instanceof NetworkError ? "unreachable" : "busy");
 }
@@ -78,67 +86,107 @@ export const client = createClient({
 /** For forms: the user sees a failure at once and decides whether to retry. */
 export const noRetryClient = createClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
 
-/** For signing in and out: never asks the user to sign in first. */
+/** For signing in and out, and for the copy of the list, which retries by itself: never waits for the user to sign in. */
 export const anonymousClient = createClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
+
+/** The last user of this browser, for all its tabs and for when the server is unreachable. */
+interface LastUser {
+  readonly owner: string;
+  /** Undefined while the session has ended and the user has not signed in again. */
+  readonly me?: Me | undefined;
+}
+const LAST_USER = `user ${serverUrl}`;
+
+function readLastUser(): LastUser | undefined {
+  try {
+    const { owner, me } = JSON.parse(storage.get(LAST_USER) ?? "");
+    return { owner, me: me && { ...me, createdAt: me.createdAt && new Date(me.createdAt) } };
+  } catch {
+    return undefined;
+  }
+}
+
+function writeLastUser(user: LastUser | undefined): void {
+  storage.set(LAST_USER, user ? JSON.stringify(user) : null);
+}
+
+/** Identifies an account, also after its name was given to another one. */
+export const ownerOf = ({ id, createdAt }: Me): string => `${id} ${createdAt?.toISOString() ?? ""}`;
 
 /** The user whose data this page has loaded, even while it is hidden. */
 let owner: string | undefined;
-let hasOtherUser = false;
-/** True once another user has signed in: a request from this page would be sent in their name. */
-export const isStale = (): boolean => hasOtherUser;
+let isLeaving = false;
+/** True once the user has signed out or another one has signed in, in whichever tab. */
+export const isStale = (): boolean =>
+  isLeaving || (owner !== undefined && accountMode !== "off" && readLastUser()?.owner !== owner);
 
-/** Reloads the page for another user, so that they find nothing of the previous one. */
-function claimPage(name: string): boolean {
-  owner ??= name;
-  if (owner === name) return true;
-  hasOtherUser = true;
+/** Loads the page anew, so that nothing of its user is left in memory. */
+function leave(): void {
+  isLeaving = true;
   location.reload();
-  return false;
 }
 
 /** Hides everything until the server has said who is signed in now. */
 function reloadUser(): void {
   if (currentUser.value === undefined) return;
+  if (isStale()) leave();
   currentUser.set(undefined);
   void loadUser();
 }
 
-/** Tabs share one cookie, so that signing in or out in one affects all of them. */
-const channel = openChannel();
-function openChannel(): BroadcastChannel | undefined {
-  try {
-    return new BroadcastChannel(`earmark ${serverUrl}`);
-  } catch {
-    // Blocked by some privacy settings.
-    return undefined;
-  }
+export function requireSignIn(): void {
+  const user = readLastUser();
+  if (user?.me) writeLastUser({ owner: user.owner });
+  needsSignIn.set(true);
 }
-channel?.addEventListener("message", ({ data: { name } }: MessageEvent<{ name?: string }>) => {
-  if (owner === undefined || hasOtherUser) return;
-  if (name === undefined) reloadUser();
-  else claimPage(name);
+
+// Tabs share one cookie, so that signing in or out in one affects all of them.
+storage.watch(LAST_USER, () => {
+  const user = readLastUser();
+  if (isStale()) leave();
+  else if (user?.me) needsSignIn.set(false);
+  // The session has ended, which this request finds out too.
+  else if (user) void noRetryClient.me().catch(() => {});
 });
 
-export function notifySignedOut(): void {
-  channel?.postMessage({});
+/** Called after signing out. */
+export function forgetUser(): void {
+  writeLastUser(undefined);
 }
 
-function setUser(me: Me): boolean {
-  channel?.postMessage({ name: me.name });
-  if (!claimPage(me.name)) return false;
+/** Called with each response that says who is signed in. Returns false if the page belongs to someone else. */
+export function setUser(me: Me): boolean {
+  if (accountMode !== "off") {
+    // A response that was late must not bring back a user who has signed out meanwhile.
+    if (!isStale()) writeLastUser({ owner: ownerOf(me), me });
+    owner ??= ownerOf(me);
+    if (isStale()) {
+      leave();
+      return false;
+    }
+  }
   currentUser.set(me);
   return true;
 }
 
-/** Retries until the server responds. */
+/** Retries until the server responds. Meanwhile the page shows what this browser has of its last user. */
 export async function loadUser(): Promise<void> {
-  for (;;) {
+  const showLastUser = () => {
+    const user = readLastUser();
+    if (currentUser.value !== undefined || needsSignIn.value || user?.me === undefined) return;
+    owner ??= user.owner;
+    if (!isStale()) currentUser.set(user.me);
+  };
+  const timer = setTimeout(showLastUser, PATIENCE_MS);
+  for (let delayMs = 500; ; delayMs = Math.min(2 * delayMs, RETRY_MS)) {
     try {
-      setUser(await client.me());
+      setUser(await noRetryClient.me());
+      clearTimeout(timer);
       return;
     } catch (error) {
       reportProblem(error);
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      if (error instanceof NetworkError) showLastUser();
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
   }
 }

@@ -1,5 +1,6 @@
 import { Dialog } from "./components.tsx";
 import { showNotice } from "./notices.ts";
+import { shortcutsEnabled } from "./shortcuts.ts";
 import { createState, storage, useValue } from "./state.ts";
 import { LANGUAGES, type Language, setLanguage, translation, useWords } from "./words/index.ts";
 
@@ -7,8 +8,6 @@ const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
 const theme = createState<Theme>(THEMES.find((known) => known === storage.get("theme")) ?? "system");
-/** Can be turned off, since some assistive tools send single keys to the page. */
-export const shortcutsEnabled = createState(storage.get("keys") !== "off");
 
 function setTheme(name: Theme): void {
   theme.set(name);

@@ -40,9 +40,14 @@ export function useValue<T>(state: State<T>): T {
   return value;
 }
 
-/** Settings kept in this browser; without storage they last until the page is closed. */
+/** What could not be stored. */
+const memory = new Map<string, string>();
+
+/** Texts kept in this browser and shared by its tabs. If the browser has no storage, they last until the page is closed. */
 export const storage = {
   get(name: string): string | null {
+    const saved = memory.get(name);
+    if (saved !== undefined) return saved;
     try {
       return localStorage.getItem(`earmark:${name}`);
     } catch {
@@ -50,11 +55,19 @@ export const storage = {
     }
   },
   set(name: string, value: string | null): void {
+    memory.delete(name);
     try {
       if (value === null) localStorage.removeItem(`earmark:${name}`);
       else localStorage.setItem(`earmark:${name}`, value);
     } catch {
-      // Storage is blocked or full.
+      // Blocked or full.
+      if (value !== null) memory.set(name, value);
     }
+  },
+  /** Calls the listener when another tab has changed the text. */
+  watch(name: string, listener: () => void): void {
+    addEventListener("storage", ({ key }) => {
+      if (key === null || key === `earmark:${name}`) listener();
+    });
   },
 };

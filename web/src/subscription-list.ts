@@ -1,115 +1,159 @@
-import type { Subscription } from "../../client/src/index.ts";
+import { indexedDbStorage } from "../../client/src/browser.ts";
+import {
+  EarmarkError,
+  type Feed,
+  openReplica,
+  type Refusal,
+  type Replica,
+  type ReplicaOptions,
+  type Subscription,
+} from "../../client/src/index.ts";
 import { shortName } from "./feed-url.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
-import { client, connectionProblem } from "./server.ts";
+import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
+import {
+  accountMode,
+  anonymousClient,
+  connectionProblem,
+  currentUser,
+  isLeft,
+  needsSignIn,
+  ownerOf,
+  RETRY_MS,
+  reportProblem,
+  requireSignIn,
+  serverUrl,
+  setUser,
+} from "./server.ts";
 import { createState } from "./state.ts";
 import { translation } from "./words/index.ts";
 
 interface SubscriptionList {
-  /** Oldest first; undefined while an item is not loaded yet. */
-  readonly items: readonly (Subscription | undefined)[];
-  /** Ids of removed items that the server still has, because the removal can be undone. */
+  /** Oldest first, with the edits that the server does not have yet. */
+  readonly items: readonly Subscription[];
+  /** Ids of removed items that are still in the list, because the removal can be undone. */
   readonly hidden: ReadonlySet<string>;
   readonly status: "loading" | "ready" | "failed";
+  /** Number of edits that the server has not confirmed yet. */
+  readonly pending: number;
 }
 
-export const subscriptionList = createState<SubscriptionList>({ items: [], hidden: new Set(), status: "loading" });
+export const subscriptionList = createState<SubscriptionList>({
+  items: [],
+  hidden: new Set(),
+  status: "loading",
+  pending: 0,
+});
+/** Edits that the server refused, until the user dismisses them. */
+export const refusals = createState<readonly Refusal[]>([]);
 export const isNewestFirst = createState(true);
-
-const PAGE_SIZE = 100;
-/** Browsers open six connections to a host; one is left for what the user does meanwhile. */
-const CONCURRENT_PAGES = 5;
-const RETRY_MS = 10_000;
-const RENDER_INTERVAL_MS = 500;
-const MAX_ITEMS = 1_000_000;
 
 const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
 
-let loading: Promise<void> | undefined;
-/** Counts the changes made on this page: a list read before the last one is outdated. */
-let changeCount = 0;
+/** The copy of the list in this browser, once it is known whose list to show. */
+let copy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
 
-/** Loads the list, or joins the load in progress. */
-export function load(): Promise<void> {
-  loading ??= loadAll()
-    .catch(() => {
-      update({ status: "failed" });
-      setTimeout(() => subscriptionList.value.status === "failed" && void load(), RETRY_MS);
-    })
-    .finally(() => {
-      loading = undefined;
+const replicaClient: ReplicaOptions["client"] = {
+  ...anonymousClient,
+  async apply(operations, options) {
+    // Someone else may have signed in: edits are sent only in the name of the user who made them.
+    if (accountMode !== "off" && !setUser(await anonymousClient.me(options))) throw new Error("another user");
+    return anonymousClient.apply(operations, options);
+  },
+};
+
+/** Opens the copy. For another user the page is loaded anew. */
+function open(owner: string): void {
+  if (copy !== undefined) return;
+  copy = openStored(owner).catch(() => openWith(createMemoryStorage()));
+  void runIfNeeded();
+}
+
+async function openStored(owner: string) {
+  return openWith(await claimStorage(indexedDbStorage(`earmark ${serverUrl}`), owner));
+}
+
+async function openWith(storage: OwnedStorage) {
+  let replica: Replica | undefined;
+  const show = (items: readonly Subscription[]) => {
+    if (replica === undefined) return;
+    const { pending, isLoaded } = replica;
+    update({ items, pending, status: isLoaded || items.length > 0 ? "ready" : subscriptionList.value.status });
+  };
+  replica = await openReplica({
+    client: replicaClient,
+    storage,
+    onChange: show,
+    onRefused: (refusal) => refusals.update((all) => [...all, refusal]),
+  });
+  show(replica.list());
+  return { storage, replica };
+}
+
+let run: AbortController | undefined;
+
+/** Keeps the list in sync with the server, but not while nobody is signed in or the page is in the back/forward cache. */
+async function runIfNeeded(): Promise<void> {
+  const { replica, storage } = (await copy) ?? {};
+  // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
+  // visible tabs may have one.
+  const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
+  if (replica === undefined || isLeft() || needsSignIn.value || !canRun) {
+    run?.abort();
+    run = undefined;
+  } else if (run === undefined) {
+    const current = new AbortController();
+    run = current;
+    await replica.run({ signal: current.signal, onError }).catch((error) => {
+      if (run !== current) return;
+      run = undefined;
+      if (!onError(error)) setTimeout(runIfNeeded, RETRY_MS);
     });
-  return loading;
-}
-
-async function loadAll(): Promise<void> {
-  const changesBefore = changeCount;
-  const first = await client.page({ size: PAGE_SIZE });
-  const { total } = first;
-  if (total > MAX_ITEMS) throw new Error("too many subscriptions");
-  const items: (Subscription | undefined)[] = Array(total);
-  const pageCount = Math.ceil(total / PAGE_SIZE);
-  const isFirstLoad = subscriptionList.value.items.length === 0;
-  const firstVisible = isNewestFirst.value ? pageCount : 1;
-  let nextRender = 0;
-  let hasChanged = false;
-  const receive = (number: number, page: typeof first) => {
-    hasChanged ||= page.total !== total;
-    for (const [index, item] of page.items.entries()) items[(number - 1) * PAGE_SIZE + index] = item;
-    // A reload keeps the old list on screen. On the first load the visible pages are rendered at once and the others at
-    // intervals, because rendering every page would take most of the time.
-    const isVisible = number === 1 || number === firstVisible;
-    if (!isFirstLoad || hasChanged || (!isVisible && Date.now() < nextRender)) return;
-    nextRender = Date.now() + RENDER_INTERVAL_MS;
-    update({ items: items.slice(0, total) });
-  };
-  receive(1, first);
-
-  // The visible end of the list comes first.
-  const numbers = Array.from({ length: pageCount - 1 }, (_, index) => index + 2);
-  if (isNewestFirst.value) numbers.reverse();
-  const loadPages = async () => {
-    for (let number = numbers.shift(); number !== undefined && !hasChanged; number = numbers.shift()) {
-      receive(number, await client.page({ number, size: PAGE_SIZE }));
-    }
-  };
-  await Promise.all(Array.from({ length: CONCURRENT_PAGES }, loadPages));
-
-  // Another device changed the list meanwhile, so that items moved between pages: read it in order instead.
-  let all = items;
-  if (hasChanged) {
-    all = [];
-    for await (const item of client.subscriptions()) all.push(item);
   }
-  if (changeCount !== changesBefore) return loadAll();
-  update({ items: all, status: "ready" });
 }
 
-/** Reloads the list if its last page shows that another device has changed it. */
-export async function refresh(): Promise<void> {
-  const { items, status } = subscriptionList.value;
-  if (status !== "ready" || loading !== undefined || undoable.length > 0) return;
-  const number = Math.max(1, Math.ceil(items.length / PAGE_SIZE));
-  const page = await client.page({ number, size: PAGE_SIZE }).catch(() => undefined);
-  if (page === undefined || loading !== undefined) return;
-  const known = items.slice((number - 1) * PAGE_SIZE);
-  const isSame = page.total === items.length && page.items.every(({ id }, index) => known[index]?.id === id);
-  if (!isSame) await load();
+/** Returns true if the user has to sign in before it makes sense to try again. */
+function onError(error: unknown): boolean {
+  if (accountMode !== "off" && error instanceof EarmarkError && error.status === 401) {
+    requireSignIn();
+    return true;
+  }
+  reportProblem(error);
+  if (subscriptionList.value.status === "loading") update({ status: "failed" });
+  return false;
 }
 
-export function append(added: readonly Subscription[]): void {
-  if (added.length === 0) return;
-  changeCount += 1;
-  const { items, status } = subscriptionList.value;
-  if (status !== "ready") return void load();
-  const known = new Set(items.map((item) => item?.id));
-  update({ items: [...items, ...added.filter(({ id }) => !known.has(id))] });
+/** Tries again at once. */
+export function reconnect(): void {
+  run?.abort();
+  run = undefined;
+  if (subscriptionList.value.status === "failed") update({ status: "loading" });
+  void runIfNeeded();
+}
+
+/** Sends what is waiting and reads what changed. Fails if the server is unreachable. */
+export async function sync(signal?: AbortSignal): Promise<void> {
+  await (await copy)?.replica.sync({ signal });
+}
+
+export const refresh = (): Promise<unknown> => sync().catch(onError);
+
+/** Adds feeds to the copy in this browser. The server gets them as soon as possible. */
+export async function addLater(feeds: readonly Feed[]): Promise<void> {
+  await (await copy)?.replica.add(feeds);
+}
+
+/** Deletes the copy of the list from this browser; called after signing out. */
+export async function deleteCopy(): Promise<void> {
+  run?.abort();
+  run = undefined;
+  await (await copy)?.storage.clear().catch(() => {});
 }
 
 let undoable: Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
 
-/** Hides a subscription at once. The server removes it once it can no longer be undone. */
+/** Hides a subscription at once. It is removed once that can no longer be undone. */
 export function remove(subscription: Subscription): void {
   const { list } = translation.value.words;
   const all = [...undoable, subscription];
@@ -126,34 +170,32 @@ export function remove(subscription: Subscription): void {
 
 export function undo(): void {
   if (undoable.length === 0) return;
-  unhide(undoable);
+  unhide(undoable.map(({ id }) => id));
   undoable = [];
   showNotice(translation.value.words.list.undone);
 }
 
-function unhide(subscriptions: readonly Subscription[]): void {
-  const ids = new Set(subscriptions.map(({ id }) => id));
-  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !ids.has(id))) });
+function unhide(ids: readonly string[]): void {
+  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !ids.includes(id))) });
 }
 
 function removeUndoable(): void {
-  const all = undoable;
+  const ids = undoable.map(({ id }) => id);
   undoable = [];
-  for (const subscription of all) {
-    const removal = removeOnServer(subscription).finally(() => pendingRemovals.delete(removal));
-    pendingRemovals.add(removal);
-  }
+  if (ids.length === 0) return;
+  // A page that is being left may not live long enough to store the edit. To remove twice is harmless.
+  if (isLeft()) void anonymousClient.remove(ids).catch(() => {});
+  const removal = removeNow(ids).finally(() => pendingRemovals.delete(removal));
+  pendingRemovals.add(removal);
 }
 
-async function removeOnServer(subscription: Subscription): Promise<void> {
+async function removeNow(ids: readonly string[]): Promise<void> {
   try {
-    await client.remove(subscription.id);
-    changeCount += 1;
-    update({ items: subscriptionList.value.items.filter((item) => item?.id !== subscription.id) });
+    await (await copy)?.replica.remove(ids);
   } catch {
-    showNotice(translation.value.words.list.notRemoved(shortName(subscription.feedUrl)));
+    showNotice(translation.value.words.list.notRemoved);
   }
-  unhide([subscription]);
+  unhide(ids);
 }
 
 /** Completes removals that could still be undone, for example because the same feed is about to be added again. */
@@ -162,14 +204,19 @@ export async function flushRemovals(): Promise<void> {
   await Promise.all(pendingRemovals);
 }
 
-addEventListener("pagehide", () => void flushRemovals());
-addEventListener("visibilitychange", () => {
-  if (document.visibilityState === "visible") void refresh();
+if (accountMode === "off") open("");
+currentUser.subscribe(() => {
+  if (accountMode !== "off" && currentUser.value !== undefined) open(ownerOf(currentUser.value));
 });
-
-/** Any successful request clears the connection problem. */
-function reconnect(): void {
-  void (subscriptionList.value.status === "failed" ? load() : refresh());
-}
+needsSignIn.subscribe(runIfNeeded);
+addEventListener("pagehide", () => {
+  void flushRemovals();
+  void runIfNeeded();
+});
+addEventListener("pageshow", ({ persisted }) => persisted && void runIfNeeded());
 addEventListener("online", reconnect);
-setInterval(() => connectionProblem.value !== undefined && reconnect(), RETRY_MS);
+addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "visible" || run === undefined) void runIfNeeded();
+  else if (connectionProblem.value === undefined) void refresh();
+  else reconnect();
+});

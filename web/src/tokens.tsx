@@ -5,6 +5,7 @@ import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
 import { client, isLoopback, publicUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
@@ -15,6 +16,7 @@ type NewToken = Access & { readonly secret: string };
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
+  const more = usePeopleWords();
   const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const [revoked, setRevoked] = useState<Access | undefined>(undefined);
@@ -56,7 +58,7 @@ export function Tokens({ version }: { version: unknown }) {
       {revoked && (
         <Confirm
           title={apps.revokeOf(isolate(revoked.label))}
-          lead={apps.revokeLead}
+          lead={more.revokeTokenLead}
           action={apps.revoke}
           onConfirm={() => revoke(revoked)}
           onClose={() => setRevoked(undefined)}

@@ -59,6 +59,17 @@ export const de: PeopleWords = {
   newLead: "Du wirst angemeldet, und alle anderen Browser werden abgemeldet.",
   newSubmit: "Speichern und anmelden",
   newDone: "Dein neues Passwort ist festgelegt.",
+  revokeTokenLead: "Die App muss zum Synchronisieren neu verbunden werden.",
+  endSessionLead: "Der Browser muss sich neu anmelden.",
+  changedWithApps: "Dein Passwort wurde geändert. Alle anderen Browser und alle Apps wurden abgemeldet.",
+  revokeTokens: "Auch alle Apps trennen",
+  exportOwnLead: "Alles, was der Server über dich speichert, in einer Datei.",
+  deleteOwnLead:
+    "Dein Konto, seine Token und alle deine Abonnements werden gelöscht. Das lässt sich nicht rückgängig machen.",
+  forgetLead:
+    "Deine Abos und Abspielpositionen bleiben. Das Gerät erscheint wieder, wenn seine App erneut synchronisiert; um das zu verhindern, widerrufe den Zugriff der App.",
+  otherAppLead:
+    "Jede App, die mit gPodder, Nextcloud gPodder Sync oder Earmark selbst synchronisiert, kann sich verbinden:",
   actions: {
     "account-created": (target) => `Konto ${target} erstellt`,
     "account-joined": (target) => `Einladung als ${target} angenommen`,

@@ -1,4 +1,4 @@
-/** The texts for administrators and of the reset link, which are loaded when they are needed. */
+/** The texts for administrators and some of other views that are loaded when they are needed. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
@@ -55,6 +55,15 @@ export const en = {
   newLead: "You will be signed in, and all other browsers are signed out.",
   newSubmit: "Save and sign in",
   newDone: "Your new password is set.",
+  revokeTokenLead: "The app must be connected again to sync.",
+  endSessionLead: "The browser must sign in again.",
+  changedWithApps: "Your password was changed. All other browsers and all apps were signed out.",
+  revokeTokens: "Also disconnect all apps",
+  exportOwnLead: "Everything the server stores about you, in one file.",
+  deleteOwnLead: "This deletes your account, its tokens and all your subscriptions. It cannot be undone.",
+  forgetLead:
+    "Your subscriptions and play positions stay. The device comes back if its app syncs again; to prevent that, revoke the app’s access.",
+  otherAppLead: "Any app that syncs with gPodder, Nextcloud gPodder Sync or Earmark itself can connect:",
   actions: {
     "account-created": (target: string) => `Created the account ${target}`,
     "account-joined": (target: string) => `Accepted an invitation as ${target}`,

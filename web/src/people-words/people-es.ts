@@ -57,6 +57,16 @@ export const es: PeopleWords = {
   newLead: "Se iniciará tu sesión y se cerrará en todos los demás navegadores.",
   newSubmit: "Guardar e iniciar sesión",
   newDone: "Tu contraseña nueva está establecida.",
+  revokeTokenLead: "Habrá que volver a conectar la aplicación para sincronizar.",
+  endSessionLead: "El navegador tendrá que iniciar sesión de nuevo.",
+  changedWithApps: "Se cambió tu contraseña. Se cerró la sesión en los demás navegadores y en todas las aplicaciones.",
+  revokeTokens: "Desconectar también todas las aplicaciones",
+  exportOwnLead: "Todo lo que el servidor guarda sobre ti, en un solo archivo.",
+  deleteOwnLead: "Se eliminarán tu cuenta, sus tokens y todas tus suscripciones. No se puede deshacer.",
+  forgetLead:
+    "Tus suscripciones y posiciones de reproducción se conservan. El dispositivo volverá a aparecer si su app sincroniza de nuevo; para evitarlo, revoca el acceso de la app.",
+  otherAppLead:
+    "Puede conectarse cualquier app que sincronice con gPodder, Nextcloud gPodder Sync o el propio Earmark:",
   actions: {
     "account-created": (target) => `Creó la cuenta ${target}`,
     "account-joined": (target) => `Aceptó una invitación como ${target}`,

@@ -58,6 +58,17 @@ export const fr: PeopleWords = {
   newLead: "Vous serez connecté, et tous les autres navigateurs seront déconnectés.",
   newSubmit: "Enregistrer et se connecter",
   newDone: "Votre nouveau mot de passe est défini.",
+  revokeTokenLead: "L’application devra être reconnectée pour se synchroniser.",
+  endSessionLead: "Le navigateur devra se reconnecter.",
+  changedWithApps:
+    "Votre mot de passe a été changé. Tous les autres navigateurs et toutes les applications ont été déconnectés.",
+  revokeTokens: "Déconnecter aussi toutes les applications",
+  exportOwnLead: "Tout ce que le serveur conserve à votre sujet, dans un seul fichier.",
+  deleteOwnLead: "Votre compte, ses jetons et tous vos abonnements seront supprimés. C’est irréversible.",
+  forgetLead:
+    "Vos abonnements et positions de lecture sont conservés. L’appareil réapparaît si son appli synchronise à nouveau\u202f; pour l’éviter, révoquez l’accès de l’appli.",
+  otherAppLead:
+    "Toute appli qui se synchronise avec gPodder, Nextcloud gPodder Sync ou Earmark lui-même peut se connecter\u202f:",
   actions: {
     "account-created": (target) => `A créé le compte ${target}`,
     "account-joined": (target) => `A accepté une invitation en tant que ${target}`,

@@ -48,13 +48,18 @@ export const de: Words = {
     removed: (n, name) => (n === 1 ? `${name} wurde entfernt.` : `${n} Abonnements wurden entfernt.`),
     undo: "Rückgängig",
     undone: "Wieder in deiner Liste.",
-    notRemoved: (name) => `${name} konnte nicht entfernt werden und ist noch in deiner Liste.`,
+    notRemoved: "Die Änderung konnte nicht gespeichert werden. Nichts wurde entfernt.",
+    refused: (n, text) =>
+      n === 1
+        ? "Der Server hat eine deiner Änderungen abgelehnt."
+        : `Der Server hat ${text} deiner Änderungen abgelehnt.`,
     failed: "Deine Abonnements konnten nicht geladen werden.",
   },
 
   outcome: {
     all: "Alle",
     added: "Hinzugefügt",
+    saved: "Auf diesem Gerät gespeichert",
     new: "Neu",
     "already-subscribed": "Schon abonniert",
     refused: "Ungültig",
@@ -81,7 +86,7 @@ export const de: Words = {
     "name-taken": "Diesen Benutzernamen gibt es schon. Wähle einen anderen.",
     "invalid-invitation": "Diese Einladung ist abgelaufen oder wurde schon benutzt. Bitte um eine neue.",
     "sign-up-closed": "Für ein Konto auf diesem Server brauchst du eine Einladung. Frag den Administrator.",
-    "account-disabled": "Dieses Konto ist deaktiviert. Frage den Administrator dieses Servers.",
+    "account-disabled": "Dieses Konto ist deaktiviert. Frage den Administrator.",
     "wrong-password": "Das ist nicht dein aktuelles Passwort.",
     "too-many-tokens": "Mehr Token sind nicht möglich. Widerrufe eines, das du nicht mehr brauchst.",
   },
@@ -96,6 +101,8 @@ export const de: Words = {
     submit: (n, text) => (n < 2 ? "Hinzufügen" : `${text} hinzufügen`),
     running: (done, total) => `${done} von ${total} gesendet`,
     done: (added, existing, invalid) => `${added} hinzugefügt, ${existing} schon abonniert, ${invalid} ungültig.`,
+    saved: (n, text) =>
+      `Keine Verbindung: ${n === 1 ? "1 Abo ist" : `${text} Abos sind`} auf diesem Gerät gespeichert und ${n === 1 ? "wird" : "werden"} später gesendet.`,
     fix: "Korrigiere die ungültigen URLs und versuch es erneut. Was hinzugefügt wurde, bleibt.",
     retry: (n, text) => (n === 1 ? "Erneut versuchen" : `${text} erneut versuchen`),
     more: "Weitere hinzufügen",
@@ -132,8 +139,6 @@ export const de: Words = {
     serverUrl: "Server-URL",
     pick: "Welche App benutzt du?",
     other: "Andere App",
-    otherLead:
-      "Jede App, die mit gPodder, Nextcloud gPodder Sync oder Earmark selbst synchronisiert, kann sich verbinden:",
     way: "Wie möchtest du dich anmelden?",
     withToken: "Mit einem Token",
     inBrowser: "Im Browser",
@@ -164,8 +169,6 @@ export const de: Words = {
     save: "Speichern",
     forget: "Vergessen",
     forgetOf: (device) => `${device} vergessen`,
-    forgetLead:
-      "Deine Abos und Abspielpositionen bleiben. Das Gerät erscheint wieder, wenn seine App erneut synchronisiert; um das zu verhindern, widerrufe den Zugriff der App.",
     forgotten: (device) => `${device} wurde vergessen.`,
     developers: "Du entwickelst eine App?",
     readApi: "Zur API-Dokumentation",
@@ -187,7 +190,6 @@ export const de: Words = {
     finished: "Fertig",
     revoke: "Widerrufen",
     revokeOf: (label) => `Token für ${label} widerrufen`,
-    revokeLead: "Die App muss zum Synchronisieren neu verbunden werden.",
     revoked: (label) => `${label} hat keinen Zugriff mehr.`,
     used: (day) => `zuletzt benutzt am ${day}`,
     neverUsed: "nie benutzt",
@@ -243,21 +245,15 @@ export const de: Words = {
     newPassword: "Neues Passwort",
     change: "Passwort ändern",
     changed: "Dein Passwort wurde geändert. Alle anderen Browser wurden abgemeldet.",
-    changedWithApps: "Dein Passwort wurde geändert. Alle anderen Browser und alle Apps wurden abgemeldet.",
-    revokeTokens: "Auch alle Apps trennen",
     people: "Personen",
     sessions: "Wo du angemeldet bist",
     here: "dieser Browser",
     endSession: (label) => `Abmelden: ${label}`,
-    endSessionLead: "Der Browser muss sich neu anmelden.",
     sessionEnded: "Abgemeldet.",
     since: (day) => `seit dem ${day}`,
     data: "Deine Daten",
-    exportLead: "Alles, was der Server über dich speichert, in einer Datei.",
     export: "Mein Konto exportieren",
     deleteTitle: "Konto löschen",
-    deleteLead:
-      "Dein Konto, seine Token und alle deine Abonnements werden gelöscht. Das lässt sich nicht rückgängig machen.",
     delete: "Mein Konto löschen",
     deleteConfirm: "Gib zur Bestätigung dein Passwort ein",
     unknownBrowser: "Unbekannter Browser",
@@ -281,7 +277,8 @@ export const de: Words = {
   },
 
   connection: {
-    offline: "Du bist offline. Änderungen werden erneut versucht.",
+    offline: "Du bist offline. Änderungen sind auf diesem Gerät gespeichert und werden später gesendet.",
+    waiting: (n, text) => (n === 1 ? "1 Änderung wartet" : `${text} Änderungen warten`),
     unreachable: "Der Server ist nicht erreichbar. Neuer Versuch …",
     busy: "Der Server ist ausgelastet. Neuer Versuch …",
     blocked: "Etwas zwischen dieser Seite und dem Server blockiert Anfragen, etwa ein Proxy mit eigener Anmeldung.",

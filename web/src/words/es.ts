@@ -48,13 +48,16 @@ export const es: Words = {
     removed: (n, name) => (n === 1 ? `Se ha quitado ${name}.` : `Se han quitado ${n} suscripciones.`),
     undo: "Deshacer",
     undone: "De vuelta en tu lista.",
-    notRemoved: (name) => `No se ha podido quitar ${name}; sigue en tu lista.`,
+    notRemoved: "No se pudo guardar el cambio. No se ha quitado nada.",
+    refused: (n, text) =>
+      n === 1 ? "El servidor rechazó un cambio que hiciste." : `El servidor rechazó ${text} cambios que hiciste.`,
     failed: "No se han podido cargar tus suscripciones.",
   },
 
   outcome: {
     all: "Todo",
     added: "Añadido",
+    saved: "Guardado en este dispositivo",
     new: "Nuevo",
     "already-subscribed": "Ya suscrito",
     refused: "No válido",
@@ -80,7 +83,7 @@ export const es: Words = {
     "name-taken": "Ya hay una cuenta con ese nombre. Elige otro.",
     "invalid-invitation": "Esta invitación ha caducado o ya se ha usado. Pide otra.",
     "sign-up-closed": "Para crear una cuenta en este servidor necesitas una invitación. Pídela a quien lo administra.",
-    "account-disabled": "Esta cuenta está desactivada. Pregunta al administrador de este servidor.",
+    "account-disabled": "Esta cuenta está desactivada. Pregunta al administrador.",
     "wrong-password": "Esa no es tu contraseña actual.",
     "too-many-tokens": "Has alcanzado el número máximo de tokens. Revoca alguno que ya no uses.",
   },
@@ -95,6 +98,10 @@ export const es: Words = {
     submit: (n, text) => (n < 2 ? "Añadir" : `Añadir ${text}`),
     running: (done, total) => `Envío: ${done} de ${total}`,
     done: (added, existing, invalid) => `Añadidas: ${added}; ya suscritas: ${existing}; no válidas: ${invalid}.`,
+    saved: (n, text) =>
+      n === 1
+        ? "Sin conexión: 1 suscripción está guardada en este dispositivo y se enviará más tarde."
+        : `Sin conexión: ${text} suscripciones están guardadas en este dispositivo y se enviarán más tarde.`,
     fix: "Corrige las URL no válidas y reintenta. Lo añadido se conserva.",
     retry: (n, text) => (n === 1 ? "Reintentar" : `Reintentar ${text}`),
     more: "Añadir más",
@@ -131,7 +138,6 @@ export const es: Words = {
     serverUrl: "URL del servidor",
     pick: "¿Qué app usas?",
     other: "Otra app",
-    otherLead: "Puede conectarse cualquier app que sincronice con gPodder, Nextcloud gPodder Sync o el propio Earmark:",
     way: "¿Cómo quieres iniciar sesión?",
     withToken: "Con un token",
     inBrowser: "En el navegador",
@@ -161,8 +167,6 @@ export const es: Words = {
     save: "Guardar",
     forget: "Olvidar",
     forgetOf: (device) => `Olvidar ${device}`,
-    forgetLead:
-      "Tus suscripciones y posiciones de reproducción se conservan. El dispositivo volverá a aparecer si su app sincroniza de nuevo; para evitarlo, revoca el acceso de la app.",
     forgotten: (device) => `${device} se ha olvidado.`,
     developers: "¿Desarrollas una app?",
     readApi: "Leer la documentación de la API",
@@ -184,7 +188,6 @@ export const es: Words = {
     finished: "Listo",
     revoke: "Revocar",
     revokeOf: (label) => `Revocar el token para ${label}`,
-    revokeLead: "Habrá que volver a conectar la aplicación para sincronizar.",
     revoked: (label) => `${label} ya no tiene acceso.`,
     used: (day) => `último uso el ${day}`,
     neverUsed: "nunca usado",
@@ -240,21 +243,15 @@ export const es: Words = {
     newPassword: "Contraseña nueva",
     change: "Cambiar la contraseña",
     changed: "Se ha cambiado tu contraseña. Se ha cerrado la sesión en los demás navegadores.",
-    changedWithApps:
-      "Se cambió tu contraseña. Se cerró la sesión en los demás navegadores y en todas las aplicaciones.",
-    revokeTokens: "Desconectar también todas las aplicaciones",
     people: "Personas",
     sessions: "Tus sesiones abiertas",
     here: "este navegador",
     endSession: (label) => `Cerrar sesión: ${label}`,
-    endSessionLead: "El navegador tendrá que iniciar sesión de nuevo.",
     sessionEnded: "Sesión cerrada.",
     since: (day) => `desde el ${day}`,
     data: "Tus datos",
-    exportLead: "Todo lo que el servidor guarda sobre ti, en un solo archivo.",
     export: "Exportar mi cuenta",
     deleteTitle: "Eliminar tu cuenta",
-    deleteLead: "Se eliminarán tu cuenta, sus tokens y todas tus suscripciones. No se puede deshacer.",
     delete: "Eliminar mi cuenta",
     deleteConfirm: "Introduce tu contraseña para confirmar",
     unknownBrowser: "Navegador desconocido",
@@ -278,7 +275,8 @@ export const es: Words = {
   },
 
   connection: {
-    offline: "No tienes conexión. Los cambios se volverán a intentar.",
+    offline: "Estás sin conexión. Los cambios se guardan en este dispositivo y se enviarán más tarde.",
+    waiting: (n, text) => (n === 1 ? "1 cambio pendiente" : `${text} cambios pendientes`),
     unreachable: "No se puede conectar con el servidor. Reintentando…",
     busy: "El servidor está ocupado. Reintentando…",
     blocked:

@@ -49,13 +49,16 @@ export const fr: Words = {
     removed: (n, name) => (n === 1 ? `${name} a été retiré.` : `${n} abonnements ont été retirés.`),
     undo: "Annuler",
     undone: "De retour dans votre liste.",
-    notRemoved: (name) => `${name} n’a pas pu être retiré et reste dans la liste.`,
+    notRemoved: "Impossible d’enregistrer la modification. Rien n’a été supprimé.",
+    refused: (n, text) =>
+      n === 1 ? "Le serveur a refusé une de vos modifications." : `Le serveur a refusé ${text} de vos modifications.`,
     failed: "Vos abonnements n’ont pas pu être chargés.",
   },
 
   outcome: {
     all: "Tout",
     added: "Ajouté",
+    saved: "Enregistré sur cet appareil",
     new: "Nouveau",
     "already-subscribed": "Déjà abonné",
     refused: "Non valide",
@@ -82,7 +85,7 @@ export const fr: Words = {
     "name-taken": "Ce nom est déjà pris. Choisissez-en un autre.",
     "invalid-invitation": "Cette invitation a expiré ou a déjà servi. Demandez-en une autre.",
     "sign-up-closed": "Il faut une invitation pour créer un compte sur ce serveur. Adressez-vous à son administrateur.",
-    "account-disabled": "Ce compte est désactivé. Adressez-vous à l’administrateur de ce serveur.",
+    "account-disabled": "Ce compte est désactivé. Adressez-vous à l’administrateur.",
     "wrong-password": "Ce n’est pas votre mot de passe actuel.",
     "too-many-tokens": "Vous avez atteint le nombre maximal de jetons. Révoquez-en un qui ne sert plus.",
   },
@@ -98,6 +101,10 @@ export const fr: Words = {
     running: (done, total) => `Envoi\u202f: ${done} sur ${total}`,
     done: (added, existing, invalid) =>
       `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, non valides\u202f: ${invalid}.`,
+    saved: (n, text) =>
+      n === 1
+        ? "Pas de connexion\u202f: 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
+        : `Pas de connexion\u202f: ${text} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
     fix: "Corrigez les URL non valides et réessayez. Ce qui a été ajouté est conservé.",
     retry: (n, text) => (n === 1 ? "Réessayer" : `Réessayer pour ${text} flux`),
     more: "En ajouter d’autres",
@@ -134,8 +141,6 @@ export const fr: Words = {
     serverUrl: "URL du serveur",
     pick: "Quelle appli utilisez-vous\u202f?",
     other: "Une autre appli",
-    otherLead:
-      "Toute appli qui se synchronise avec gPodder, Nextcloud gPodder Sync ou Earmark lui-même peut se connecter\u202f:",
     way: "Comment voulez-vous vous connecter\u202f?",
     withToken: "Avec un jeton",
     inBrowser: "Dans le navigateur",
@@ -166,8 +171,6 @@ export const fr: Words = {
     save: "Enregistrer",
     forget: "Oublier",
     forgetOf: (device) => `Oublier ${device}`,
-    forgetLead:
-      "Vos abonnements et positions de lecture sont conservés. L’appareil réapparaît si son appli synchronise à nouveau\u202f; pour l’éviter, révoquez l’accès de l’appli.",
     forgotten: (device) => `${device} a été oublié.`,
     developers: "Vous développez une appli\u202f?",
     readApi: "Lire la documentation de l’API",
@@ -189,7 +192,6 @@ export const fr: Words = {
     finished: "Terminé",
     revoke: "Révoquer",
     revokeOf: (label) => `Révoquer le jeton pour ${label}`,
-    revokeLead: "L’application devra être reconnectée pour se synchroniser.",
     revoked: (label) => `${label} n’a plus accès.`,
     used: (day) => `dernière utilisation le ${day}`,
     neverUsed: "jamais utilisé",
@@ -245,21 +247,15 @@ export const fr: Words = {
     newPassword: "Nouveau mot de passe",
     change: "Changer le mot de passe",
     changed: "Votre mot de passe a été changé. Tous les autres navigateurs ont été déconnectés.",
-    changedWithApps:
-      "Votre mot de passe a été changé. Tous les autres navigateurs et toutes les applications ont été déconnectés.",
-    revokeTokens: "Déconnecter aussi toutes les applications",
     people: "Personnes",
     sessions: "Vos sessions ouvertes",
     here: "ce navigateur",
     endSession: (label) => `Déconnexion\u202f: ${label}`,
-    endSessionLead: "Le navigateur devra se reconnecter.",
     sessionEnded: "Session fermée.",
     since: (day) => `depuis le ${day}`,
     data: "Vos données",
-    exportLead: "Tout ce que le serveur conserve à votre sujet, dans un seul fichier.",
     export: "Exporter mon compte",
     deleteTitle: "Supprimer votre compte",
-    deleteLead: "Votre compte, ses jetons et tous vos abonnements seront supprimés. C’est irréversible.",
     delete: "Supprimer mon compte",
     deleteConfirm: "Saisissez votre mot de passe pour confirmer",
     unknownBrowser: "Navigateur inconnu",
@@ -283,7 +279,8 @@ export const fr: Words = {
   },
 
   connection: {
-    offline: "Vous êtes hors ligne. Les modifications seront retentées.",
+    offline: "Vous êtes hors ligne. Les modifications sont enregistrées sur cet appareil et seront envoyées plus tard.",
+    waiting: (n, text) => (n === 1 ? "1 modification en attente" : `${text} modifications en attente`),
     unreachable: "Le serveur est injoignable. Nouvel essai…",
     busy: "Le serveur est occupé. Nouvel essai…",
     blocked:

@@ -1,0 +1,125 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { Fetcher } from "../src/podcasts/fetcher.ts";
+import type { Bench } from "./bench.ts";
+import type { Line, Row, Target } from "./report.ts";
+import { readCpuSeconds, readResidentMiB } from "./usage.ts";
+
+const FEED_BYTES = 2_000_000;
+const AT_A_TIME = 8;
+/** Feeds per round: enough that the clock of CPU time, which counts hundredths, is exact. */
+const FEEDS = 200;
+const SAMPLE_MS = 5;
+
+interface Order {
+  readonly url: string;
+  readonly feeds: number;
+}
+
+function createFeed(hasArtwork: boolean): Buffer {
+  const head = `<?xml version="1.0"?><rss><channel><title>Title</title><link>https://a.example/</link>
+    ${hasArtwork ? '<itunes:image href="/a.jpg"/>' : ""}<description>${"A podcast about something. ".repeat(20)}</description>`;
+  const item = `<item><title>Episode</title><guid>https://a.example/1</guid><pubDate>Mon, 16 Nov 2026 08:00:00 GMT</pubDate>
+    <enclosure url="https://a.example/1.mp3" length="1" type="audio/mpeg"/><itunes:duration>3600</itunes:duration>
+    <description><![CDATA[<p>${"What we talk about in this episode. ".repeat(40)}</p>]]></description></item>\n`;
+  const items = item.repeat(Math.ceil((FEED_BYTES - head.length) / item.length));
+  return Buffer.from(`${head}${items}</channel></rss>`);
+}
+
+/** CPU time and memory of a process that fetches long feeds, the feeds served by this one. */
+export async function measureFetching(
+  bench: Bench,
+  name: string,
+  targets: { readonly cpu: Target; readonly memory: Target },
+): Promise<Line> {
+  const [usual, whole] = [createFeed(true), createFeed(false)];
+  const bodies = new Map([
+    ["/usual", { body: usual, encoding: "identity" }],
+    ["/gzip", { body: gzipSync(usual), encoding: "gzip" }],
+    ["/whole", { body: whole, encoding: "identity" }],
+  ]);
+  const server = createServer((request, response) => {
+    const feed = bodies.get(request.url ?? "");
+    response.writeHead(200, { "content-encoding": feed?.encoding }).end(feed?.body);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    const rows: Row[] = [
+      await measureFeed(bench, "feed with artwork", `${url}/usual`, targets),
+      await measureFeed(bench, "the same, gzip", `${url}/gzip`, targets),
+      await measureFeed(bench, "without artwork, read to the end", `${url}/whole`, { memory: targets.memory }),
+    ];
+    return { name, rows };
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+async function measureFeed(
+  { plan }: Bench,
+  name: string,
+  url: string,
+  targets: { readonly cpu?: Target; readonly memory: Target },
+): Promise<Row> {
+  const [cpu, memory]: [number[], number[]] = [[], []];
+  for (let round = 0; round < plan.rounds; round += 1) {
+    const child = fork(fileURLToPath(import.meta.url), ["fetch"]);
+    await once(child, "message");
+    const idleMiB = readResidentMiB(child.pid ?? 0);
+    await run(child, { url, feeds: 2 * AT_A_TIME });
+    const before = readCpuSeconds(child.pid ?? 0);
+    const peakMiB = await run(child, { url, feeds: FEEDS });
+    cpu.push(((readCpuSeconds(child.pid ?? 0) - before) * 1_000) / FEEDS);
+    memory.push(peakMiB - idleMiB);
+    child.disconnect();
+    await once(child, "exit");
+  }
+  return {
+    name,
+    comparisons: [
+      { what: "ms of CPU per feed", rounds: cpu, ...(targets.cpu && { target: targets.cpu }) },
+      { what: "MiB above idle", rounds: memory, target: targets.memory },
+    ],
+  };
+}
+
+/** Peak resident memory while the child fetches. */
+async function run(child: ChildProcess, order: Order): Promise<number> {
+  let peakMiB = 0;
+  const sample = () => {
+    peakMiB = Math.max(peakMiB, readResidentMiB(child.pid ?? 0));
+  };
+  const timer = setInterval(sample, SAMPLE_MS);
+  child.send(order);
+  const [result] = await once(child, "message");
+  clearInterval(timer);
+  if (result !== order.feeds) throw new Error(`${result} of ${order.feeds} feeds were read`);
+  return peakMiB;
+}
+
+/** The process that is measured. */
+function serveOrders(): void {
+  const fetcher = new Fetcher({ networks: ["127.0.0.0/8"], userAgent: "Earmark" });
+  process.on("message", async ({ url, feeds }: Order) => {
+    let [left, read] = [feeds, 0];
+    const work = async () => {
+      while (left > 0) {
+        left -= 1;
+        const outcome = await fetcher.fetchFeed({ url });
+        if (outcome.kind === "read" && outcome.metadata.title === "Title") read += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    process.send?.(read);
+  });
+  process.on("disconnect", () => void fetcher.close());
+  process.send?.("ready");
+}
+
+if (process.argv[2] === "fetch" && process.send !== undefined) serveOrders();

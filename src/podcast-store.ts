@@ -1,0 +1,196 @@
+import type { UserId } from "./subscriptions.ts";
+
+export const PODCAST_STATUSES = ["pending", "ok", "moved", "forbidden", "failing", "gone"] as const;
+export type PodcastStatus = (typeof PODCAST_STATUSES)[number];
+
+/** Widths of the stored images, in pixels. */
+export const ARTWORK_SIZES = { small: 160, large: 600 } as const;
+export type ArtworkSize = keyof typeof ARTWORK_SIZES;
+
+/** What the server knows about the podcast of a feed. Undefined is unknown. */
+export interface Podcast {
+  /** Derived from the feed, so it is the same for all its subscribers. */
+  readonly id: string;
+  readonly title: string | undefined;
+  readonly author: string | undefined;
+  readonly description: string | undefined;
+  readonly homepageUrl: string | undefined;
+  readonly language: string | undefined;
+  readonly podcastGuid: string | undefined;
+  /** Hash of the artwork. */
+  readonly artwork: string | undefined;
+  readonly status: PodcastStatus;
+  /** Undefined before the server has noticed the feed. */
+  readonly statusSince: Date | undefined;
+  readonly movedTo: string | undefined;
+  /** Time of the last fetch; undefined before the first. */
+  readonly checkedAt: Date | undefined;
+}
+
+/** The last fetches failed in this way. */
+export type FailureKind = "gone" | "missing" | "forbidden" | "other";
+
+/** All that is stored about a podcast. Timestamps are in milliseconds, and 0 is never. */
+export interface PodcastRecord {
+  readonly title: string | null;
+  readonly author: string | null;
+  readonly description: string | null;
+  readonly homepageUrl: string | null;
+  readonly language: string | null;
+  readonly podcastGuid: string | null;
+  readonly artwork: string | null;
+  readonly status: PodcastStatus;
+  readonly statusSince: number;
+  readonly movedTo: string | null;
+  readonly checkedAt: number;
+  /** URL of the image in the feed, and when it was last fetched. */
+  readonly artworkUrl: string | null;
+  readonly artworkAt: number;
+  readonly etag: string | null;
+  readonly lastModified: string | null;
+  /** 1 if the publisher accepts only the longer user agent. */
+  readonly needsSuffix: number;
+  /** When to fetch the feed again; before `notBefore` not even if somebody asks for it. */
+  readonly nextAt: number;
+  readonly notBefore: number;
+  /** Number of failures since the last success. */
+  readonly failures: number;
+  /** Kind of the last failure, and since when all failures have been of this kind. */
+  readonly failure: FailureKind | null;
+  readonly failureSince: number;
+  /** The feed's own claim that it has moved. */
+  readonly newFeedUrl: string | null;
+  /** Where the feed may have moved to, since when, and how often that was seen. */
+  readonly moveTarget: string | null;
+  readonly moveSince: number;
+  readonly moveCount: number;
+}
+
+/** A podcast that nothing is known about yet. */
+export function newRecord(at: number): PodcastRecord {
+  return {
+    title: null,
+    author: null,
+    description: null,
+    homepageUrl: null,
+    language: null,
+    podcastGuid: null,
+    artwork: null,
+    status: "pending",
+    statusSince: at,
+    movedTo: null,
+    checkedAt: 0,
+    artworkUrl: null,
+    artworkAt: 0,
+    etag: null,
+    lastModified: null,
+    needsSuffix: 0,
+    nextAt: at,
+    notBefore: 0,
+    failures: 0,
+    failure: null,
+    failureSince: 0,
+    newFeedUrl: null,
+    moveTarget: null,
+    moveSince: 0,
+    moveCount: 0,
+  };
+}
+
+/** `record` is undefined if nothing is stored. */
+export function toPodcast(id: string, record: PodcastRecord | undefined): Podcast {
+  const toDate = (time = 0) => (time === 0 ? undefined : new Date(time));
+  return {
+    id,
+    title: record?.title ?? undefined,
+    author: record?.author ?? undefined,
+    description: record?.description ?? undefined,
+    homepageUrl: record?.homepageUrl ?? undefined,
+    language: record?.language ?? undefined,
+    podcastGuid: record?.podcastGuid ?? undefined,
+    artwork: record?.artwork ?? undefined,
+    status: record?.status ?? "pending",
+    statusSince: toDate(record?.statusSince),
+    movedTo: record?.movedTo ?? undefined,
+    checkedAt: toDate(record?.checkedAt),
+  };
+}
+
+/** A subscription to a feed: whose it is, and how it spells the URL. */
+export interface FeedSubscriber {
+  readonly user: UserId;
+  readonly feedUrl: string;
+}
+
+/** The images of a podcast, in the sizes of `ARTWORK_SIZES`. */
+export interface StoredArtwork {
+  readonly hash: string;
+  readonly small: Uint8Array;
+  readonly large: Uint8Array;
+}
+
+/** Where to continue reading the feeds that are due: after the last one that was read. */
+export interface DueFeed {
+  readonly id: string;
+  readonly nextAt: number;
+  readonly movedTo: string | null;
+}
+
+/** Position in all subscriptions, ordered by feed. */
+export interface FeedPosition {
+  readonly id: string;
+  readonly user: UserId;
+}
+
+export interface PodcastCounts {
+  readonly known: number;
+  readonly due: number;
+  /** Failing, forbidden or gone. */
+  readonly failing: number;
+}
+
+/** A refresh has no effect on a feed that was fetched within this time. */
+export const MIN_REFRESH_MS = 5 * 60 * 1_000;
+
+/**
+ * Stores what the server learns about feeds. There is one record per feed, whoever subscribes to it, and none contains the
+ * feed's URL: that is read from a subscription. When a feed has no subscribers, its record is erased: with the account if
+ * the last subscriber's account is deleted, else by `eraseUnused`.
+ */
+export interface PodcastStore {
+  /** Result N is the podcast of feed URL N. The URLs must be from lists of the reader. */
+  find(feedUrls: readonly string[]): Promise<Podcast[]>;
+  /** Undefined if the user does not subscribe to it. */
+  get(user: UserId, id: string): Promise<Podcast | undefined>;
+  /** Undefined if the user does not subscribe to it, or it has no artwork with this hash. */
+  artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined>;
+  /** Makes the feed due, unless it was fetched within `MIN_REFRESH_MS`. False if the user does not subscribe to it. */
+  refresh(user: UserId, id: string, at: Date): Promise<boolean>;
+
+  /** Subscriptions of a user that were added, or got another feed, after a sequence number; in order of that number. */
+  changedFeeds(
+    user: UserId,
+    after: number,
+    limit: number,
+  ): Promise<readonly { readonly id: string; readonly feedUrl: string; readonly sequence: number }[]>;
+  /** Creates records that are due at once. Returns the ids of those that did not exist. */
+  create(ids: readonly string[], at: Date): Promise<readonly string[]>;
+  /** The feeds to fetch at that time, in order of `nextAt` and then id, after the given one. */
+  due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]>;
+  /** Result N has some of the subscribers of feed N. */
+  subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]>;
+  /** Whether one of the users was seen since then. Users without an account, or of an identity provider, always are. */
+  isAnyActive(users: readonly UserId[], since: Date): Promise<boolean>;
+  /** Reserves a feed that is due until `until`, so that no other process fetches it. Undefined if it is not to be had. */
+  claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined>;
+  /** Stores the result of a fetch and ends the reservation. False, without effect, if it has ended. */
+  record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
+  /** Ids of feeds in the lists of all users, in steps, each once per step; undefined at the end. */
+  feedsAfter(
+    position: FeedPosition | undefined,
+    limit: number,
+  ): Promise<{ readonly ids: readonly string[]; readonly last: FeedPosition } | undefined>;
+  /** Erases the records of feeds without subscribers. */
+  eraseUnused(): Promise<void>;
+  counts(at: Date): Promise<PodcastCounts>;
+}

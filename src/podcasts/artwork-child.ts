@@ -1,0 +1,71 @@
+import type * as Sharp from "sharp";
+
+/**
+ * The process that decodes images of strangers, so that a crash in a native library ends nothing else. It gets the bytes
+ * of one image at a time and knows no settings or secrets.
+ */
+
+export type ArtworkReply =
+  | { readonly kind: "ready" }
+  | { readonly kind: "no-sharp" }
+  | { readonly kind: "made"; readonly small: Uint8Array; readonly large: Uint8Array }
+  | { readonly kind: "unsupported" };
+
+const SMALL = 160;
+const LARGE = 600;
+const MAX_PIXELS = 25e6;
+const TIMEOUT_SECONDS = 10;
+const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
+const MEMORY_CHECK_MS = 100;
+
+/** By magic bytes, whatever the server called it. */
+const FORMATS = [
+  { magic: /^\xff\xd8\xff/, loader: "VipsForeignLoadJpegBuffer" },
+  { magic: /^\x89PNG\r\n\x1a\n/, loader: "VipsForeignLoadPngBuffer" },
+  { magic: /^RIFF.{4}WEBP/s, loader: "VipsForeignLoadWebpBuffer" },
+];
+
+const sharp = await loadSharp();
+reply(sharp === undefined ? { kind: "no-sharp" } : { kind: "ready" });
+process.on("message", (bytes: Uint8Array) => void make(bytes).then(reply));
+process.on("disconnect", () => process.exit());
+setInterval(() => {
+  if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES) process.exit(1);
+}, MEMORY_CHECK_MS);
+
+async function loadSharp(): Promise<typeof Sharp.default | undefined> {
+  try {
+    const { default: loaded } = await import("sharp");
+    loaded.block({ operation: ["VipsForeignLoad"] });
+    loaded.unblock({ operation: FORMATS.map(({ loader }) => loader) });
+    loaded.cache(false);
+    loaded.concurrency(1);
+    return loaded;
+  } catch {
+    return undefined;
+  }
+}
+
+async function make(bytes: Uint8Array): Promise<ArtworkReply> {
+  const start = Buffer.from(bytes.subarray(0, 16)).toString("latin1");
+  if (sharp === undefined || !FORMATS.some(({ magic }) => magic.test(start))) return { kind: "unsupported" };
+  try {
+    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "error", pages: 1 })
+      .autoOrient()
+      .timeout({ seconds: TIMEOUT_SECONDS });
+    const large = await resize(image, LARGE);
+    // From the large one, so that the original is decoded once.
+    return { kind: "made", large, small: await resize(sharp(large), SMALL) };
+  } catch {
+    return { kind: "unsupported" };
+  }
+}
+
+/** Profiles and other metadata are dropped; colors are converted to sRGB. */
+function resize(image: Sharp.Sharp, size: number): Promise<Buffer> {
+  return image.resize(size, size, { fit: "inside", withoutEnlargement: true }).webp().toBuffer();
+}
+
+function reply(message: ArtworkReply): void {
+  process.send?.(message);
+}

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { crc32, deflateSync } from "node:zlib";
+import sharp from "sharp";
+import { temporaryFolder } from "../../test/support/server.ts";
+import { ArtworkMaker, type ArtworkOptions } from "./artwork.ts";
+
+const warnings: string[] = [];
+const log = { warn: (message: string) => warnings.push(message) };
+
+function create(options: Omit<ArtworkOptions, "log"> = {}): ArtworkMaker {
+  const maker = new ArtworkMaker({ log, ...options });
+  after(() => maker.close());
+  return maker;
+}
+const maker = create();
+
+const plain = (width: number, height: number, channels: 3 | 4 = 3) =>
+  sharp({ create: { width, height, channels, background: { r: 200, g: 30, b: 30, alpha: 1 } } });
+const sizeOf = async (bytes: Buffer) => {
+  const { width, height, format } = await sharp(bytes).metadata();
+  return `${format} ${width}×${height}`;
+};
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type), data]);
+  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(data.length);
+  checksum.writeUInt32BE(crc32(body));
+  return Buffer.concat([length, body, checksum]);
+}
+
+/** A gray PNG that declares a size but has the data of one row. */
+function png(width: number, height: number, ...others: readonly Buffer[]): Buffer {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width);
+  header.writeUInt32BE(height, 4);
+  header[8] = 8;
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", header),
+    ...others,
+    chunk("IDAT", deflateSync(Buffer.alloc(Math.min(width, 1_000) + 1))),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", async () => {
+  for (const [image, small, large] of [
+    [plain(3_000, 3_000).jpeg(), "webp 160×160", "webp 600×600"],
+    [plain(1_400, 700, 4).png(), "webp 160×80", "webp 600×300"],
+    [plain(300, 300).webp(), "webp 160×160", "webp 300×300"],
+    [plain(1, 1).png(), "webp 1×1", "webp 1×1"],
+  ] as const) {
+    const artwork = await maker.make(await image.toBuffer());
+    assert.ok(artwork);
+    assert.equal(await sizeOf(artwork.small), small);
+    assert.equal(await sizeOf(artwork.large), large);
+    assert.equal(artwork.hash, createHash("sha256").update(artwork.large).digest("hex").slice(0, 32));
+  }
+});
+
+test("artwork: EXIF rotation → applied, all metadata dropped", async () => {
+  const image = await plain(400, 200)
+    .composite([{ input: await plain(1, 1).png().toBuffer(), left: 0, top: 0 }])
+    .withExif({ IFD0: { Copyright: "private note" } })
+    .withMetadata({ orientation: 6 })
+    .jpeg()
+    .toBuffer();
+  const artwork = await maker.make(image);
+  assert.ok(artwork);
+  assert.equal(await sizeOf(artwork.large), "webp 200×400");
+  const { exif, icc, xmp, orientation } = await sharp(artwork.large).metadata();
+  assert.deepEqual([exif, icc, xmp, orientation], [undefined, undefined, undefined, undefined]);
+});
+
+test("artwork: CMYK → sRGB; APNG → its first frame", async () => {
+  const cmyk = await plain(300, 300).toColourspace("cmyk").jpeg().toBuffer();
+  assert.equal((await sharp(cmyk).metadata()).space, "cmyk");
+  const artwork = await maker.make(cmyk);
+  assert.ok(artwork);
+  assert.equal((await sharp(artwork.large).metadata()).space, "srgb");
+  const animation = Buffer.alloc(8);
+  animation.writeUInt32BE(1_000);
+  const still = await maker.make(png(8, 1, chunk("acTL", animation)));
+  assert.ok(still);
+  assert.equal(await sizeOf(still.large), "webp 8×1");
+});
+
+test("artwork: other formats, broken or oversized images → undefined", async () => {
+  const jpeg = await plain(1_000, 1_000).jpeg().toBuffer();
+  const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>';
+  for (const [name, bytes] of [
+    ["empty", Buffer.alloc(0)],
+    ["SVG", Buffer.from(svg)],
+    ["SVG after magic bytes", Buffer.concat([jpeg.subarray(0, 3), Buffer.from(svg)])],
+    ["HTML", Buffer.from("<html><body>404</body></html>")],
+    ["GIF", await plain(9, 9).gif().toBuffer()],
+    ["TIFF", await plain(9, 9).tiff().toBuffer()],
+    ["AVIF", await plain(9, 9).avif().toBuffer()],
+    ["truncated JPEG", jpeg.subarray(0, jpeg.length / 2)],
+    ["truncated PNG", (await plain(900, 900).png().toBuffer()).subarray(0, 60)],
+    ["random", Buffer.concat([jpeg.subarray(0, 20), Buffer.alloc(5_000, 0xa5)])],
+    ["900 million pixels", png(30_000, 30_000)],
+    ["40 million pixels", png(10, 4_000_000)],
+    ["0 pixels", png(0, 0)],
+  ] as const)
+    assert.equal(await maker.make(bytes), undefined, name);
+});
+
+test("artwork: several at a time → one after the other, in order", async () => {
+  const sizes = [10, 20, 30, 40, 50];
+  const images = await Promise.all(sizes.map((size) => plain(size, size).png().toBuffer()));
+  const made = await Promise.all(images.map((image) => maker.make(image)));
+  assert.deepEqual(
+    await Promise.all(made.map((artwork) => artwork && sizeOf(artwork.large))),
+    sizes.map((size) => `webp ${size}×${size}`),
+  );
+});
+
+/** A program for the child process that ends or hangs as a native library could. */
+function program(code: string): URL {
+  const file = join(temporaryFolder(), "child.mjs");
+  writeFileSync(file, `process.send({ kind: "ready" }); process.on("message", () => { ${code} });`);
+  return pathToFileURL(file);
+}
+
+test("artwork: the process crashes, hangs or is killed → undefined, and the next image works", async () => {
+  for (const code of ["process.abort()", "process.exit(1)", "for (;;);", "process.kill(process.pid, 'SIGKILL')"]) {
+    const broken = create({ program: program(code), timeoutMs: 500 });
+    for (let attempt = 0; attempt < 2; attempt += 1) assert.equal(await broken.make(png(8, 1)), undefined, code);
+  }
+  assert.ok(await maker.make(png(8, 1)));
+});
+
+test("artwork: a process that does not start → undefined", async () => {
+  const missing = create({ program: pathToFileURL(join(temporaryFolder(), "missing.mjs")), timeoutMs: 5_000 });
+  assert.equal(await missing.make(png(8, 1)), undefined);
+});
+
+test("artwork: sharp is not installed → undefined, one warning", async () => {
+  // Outside the project, the program finds no packages.
+  const folder = join(temporaryFolder(), "podcasts");
+  mkdirSync(folder);
+  const copy = join(folder, "artwork-child.ts");
+  copyFileSync(new URL("./artwork-child.ts", import.meta.url), copy);
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  const without = create({ program: pathToFileURL(copy) });
+  for (let attempt = 0; attempt < 3; attempt += 1) assert.equal(await without.make(png(8, 1)), undefined);
+  assert.deepEqual(warnings, ["sharp is not installed: podcasts have no artwork"]);
+});
+
+test("artwork: environment of the process → no settings", async () => {
+  process.env["DATABASE_URL"] = "postgres://secret";
+  const file = join(temporaryFolder(), "environment");
+  const write = `process.getBuiltinModule("fs").writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.env))`;
+  const reporting = create({ program: program(`${write}; process.exit();`) });
+  await reporting.make(png(8, 1));
+  delete process.env["DATABASE_URL"];
+  assert.doesNotMatch(readFileSync(file, "utf8"), /secret|DATABASE_URL/);
+});
+
+test("artwork: the process ends between two images → another one starts", async () => {
+  const file = join(temporaryFolder(), "pids");
+  writeFileSync(file, "");
+  const record = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n")`;
+  const leaving = create({
+    program: program(`${record}; process.send({ kind: "unsupported" }, () => process.exit(1));`),
+  });
+  for (let count = 1; count <= 2; count += 1) {
+    await leaving.make(png(8, 1));
+    const pids = readFileSync(file, "utf8").trim().split("\n");
+    assert.equal(pids.length, count);
+    await ended(Number(pids.at(-1)));
+  }
+});
+
+test("artwork: idle process → ends, and starts again for the next image", async () => {
+  const file = join(temporaryFolder(), "pids");
+  writeFileSync(file, "");
+  const code = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n"); process.send({ kind: "unsupported" });`;
+  const resting = create({ program: program(code), idleMs: 20 });
+  await resting.make(png(8, 1));
+  const first = Number(readFileSync(file, "utf8").trim());
+  await ended(first);
+  await resting.make(png(8, 1));
+  assert.equal(readFileSync(file, "utf8").trim().split("\n").length, 2);
+});
+
+test("artwork: closed → undefined, the process ends", async () => {
+  const closing = create();
+  const made = closing.make(await plain(5_000, 4_000).png().toBuffer());
+  await closing.close();
+  assert.equal(await made, undefined);
+  assert.equal(await closing.make(png(8, 1)), undefined);
+});
+
+async function ended(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await setTimeout(10);
+  }
+}

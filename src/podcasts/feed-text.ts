@@ -1,0 +1,95 @@
+import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
+import { cleanText } from "../details.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
+
+/** How much of a text is cleaned, markup included; what follows is dropped. */
+export const MAX_RAW_TEXT = 32 * 1024;
+
+const BLOCKS = new Set(
+  "address article blockquote br dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre section table td th tr ul".split(" "),
+);
+const INVISIBLE = new Set(["script", "style"]);
+
+/** Plain text on one line, from text that may contain HTML. Undefined if nothing is left. */
+export function toPlainText(markup: string, max: number): string | undefined {
+  const text = new MarkupReader().read(markup.slice(0, MAX_RAW_TEXT));
+  return cleanText(text.replaceAll(/\s+/g, " ").trim(), max) || undefined;
+}
+
+/** The tokenizer alone: the parser above it takes quadratic time in deep markup. */
+class MarkupReader implements TokenizerCallbacks {
+  #markup = "";
+  #text = "";
+  #tag = "";
+
+  read(markup: string): string {
+    this.#markup = markup;
+    const tokenizer = new Tokenizer({}, this);
+    tokenizer.write(markup);
+    tokenizer.end();
+    return this.#text;
+  }
+
+  ontext(start: number, end: number): void {
+    if (!INVISIBLE.has(this.#tag)) this.#text += this.#markup.slice(start, end);
+  }
+
+  ontextentity(codePoint: number): void {
+    if (!INVISIBLE.has(this.#tag)) this.#text += String.fromCodePoint(codePoint);
+  }
+
+  onopentagname(start: number, end: number): void {
+    this.#tag = this.#markup.slice(start, end).toLowerCase();
+    if (BLOCKS.has(this.#tag)) this.#text += " ";
+  }
+
+  onclosetag(start: number, end: number): void {
+    this.#tag = "";
+    if (BLOCKS.has(this.#markup.slice(start, end).toLowerCase())) this.#text += " ";
+  }
+
+  onattribdata(): void {}
+  onattribentity(): void {}
+  onattribend(): void {}
+  onattribname(): void {}
+  oncdata(): void {}
+  oncomment(): void {}
+  ondeclaration(): void {}
+  onend(): void {}
+  onopentagend(): void {}
+  onprocessinginstruction(): void {}
+  onselfclosingtag(): void {}
+}
+
+/** A language tag such as `pt-BR`. */
+export function toLanguage(text: string): string | undefined {
+  const tag = text.trim();
+  return tag.length <= 35 && /^[a-z]{2,8}(?:[-_][a-z0-9]{1,8})*$/i.test(tag) ? tag.replaceAll("_", "-") : undefined;
+}
+
+export function toGuid(text: string): string | undefined {
+  const guid = text.trim().toLowerCase();
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(guid) ? guid : undefined;
+}
+
+/**
+ * An http or https URL relative to `base`, without credentials; undefined if there is none. A relative URL does not take
+ * over the credentials of the base.
+ */
+export function toWebUrl(text: string, base: URL): URL | undefined {
+  if (text.length > 2 * MAX_FEED_URL) return undefined;
+  const reference = text.trim().replaceAll(/\s/g, "%20");
+  if (reference === "") return undefined;
+  const absolute = reference.startsWith("//") ? base.protocol + reference : reference;
+  // A relative URL has the host of the base, so only absolute ones need the checks for hosts.
+  if (/^[a-z][a-z0-9+.-]*:|^[\\/]{2}/i.test(absolute) && "fault" in readFeedUrl(absolute)) return undefined;
+  const url = URL.parse(absolute, base.href);
+  if (url === null || !isWebUrl(url)) return undefined;
+  url.username = "";
+  url.password = "";
+  return url.href.length > MAX_FEED_URL ? undefined : url;
+}
+
+export function isWebUrl({ protocol, hostname }: URL): boolean {
+  return (protocol === "http:" || protocol === "https:") && hostname !== "";
+}

@@ -1,0 +1,122 @@
+/** What a feed says about its podcast, as plain text. A value that the feed does not have is absent. */
+export interface FeedMetadata {
+  readonly title?: string;
+  readonly author?: string;
+  readonly description?: string;
+  readonly homepageUrl?: string;
+  readonly language?: string;
+  readonly podcastGuid?: string;
+  readonly artworkUrl?: string;
+  /** The feed's own claim that it has moved (`itunes:new-feed-url`). */
+  readonly newFeedUrl?: string;
+}
+
+export interface FeedRequest {
+  readonly url: string;
+  /** From the last response, for a conditional request. */
+  readonly etag?: string | undefined;
+  readonly lastModified?: string | undefined;
+  /** The last fetch succeeded only with the user agent suffix (`needsSuffix`). */
+  readonly userAgentSuffix?: boolean | undefined;
+}
+
+/** Why a fetch failed. Stable: stored in the database and shown to users. */
+export type FetchFailureReason =
+  /** The URL cannot be fetched: not http or https, a blocked port, or no host. */
+  | "bad-url"
+  /** The host has an address that is not public, and not in the allowed networks. */
+  | "not-public"
+  /** The host name does not exist. */
+  | "dns"
+  /** The DNS server or the host does not respond, or refuses the connection. */
+  | "unreachable"
+  | "timeout"
+  | "tls"
+  /** Not a valid HTTP response, or a body that cannot be decoded. */
+  | "malformed-response"
+  | "too-large"
+  | "redirect-loop"
+  | "bad-redirect"
+  /** Any other status than 200, 304 and redirects; see `status`. */
+  | "http-status"
+  /** The body is not a feed, for example the page of a captive portal. */
+  | "not-a-feed"
+  /** The caller aborted the fetch, or closed the fetcher. */
+  | "aborted"
+  /** An error in the fetch worker, or its end during this fetch; another attempt may succeed. */
+  | "worker-crashed";
+
+export interface FetchFailure {
+  readonly kind: "failed";
+  readonly reason: FetchFailureReason;
+  /** With `http-status`. */
+  readonly status?: number;
+  readonly retryAfterSeconds?: number;
+}
+
+interface Received {
+  /** End of the unbroken run of permanent redirects (301, 308) that starts at the requested URL. */
+  readonly permanentTarget?: string;
+  /** For how long the publisher declared the response fresh; at most 30 days. */
+  readonly maxAgeSeconds?: number;
+}
+
+export interface FeedRead extends Received {
+  readonly kind: "read";
+  readonly metadata: FeedMetadata;
+  readonly etag?: string;
+  readonly lastModified?: string;
+  /** The server rejected the plain user agent; pass it as `userAgentSuffix` next time. */
+  readonly needsSuffix: boolean;
+}
+
+/** The feed is as it was when `etag` or `lastModified` was received. */
+export interface FeedUnchanged extends Received {
+  readonly kind: "unchanged";
+}
+
+export type FeedOutcome = FeedRead | FeedUnchanged | FetchFailure;
+
+export type ImageOutcome = { readonly kind: "read"; readonly bytes: Uint8Array } | FetchFailure;
+
+export interface Artwork {
+  /** The first 32 hexadecimal digits of the SHA-256 of `large`. */
+  readonly hash: string;
+  /** WebP, at most 160 × 160 pixels. */
+  readonly small: Buffer;
+  /** WebP, at most 600 × 600 pixels. */
+  readonly large: Buffer;
+}
+
+export interface FetcherOptions {
+  /** CIDRs that may be fetched from although they are not public. */
+  readonly networks: readonly string[];
+  readonly userAgent: string;
+  /** Shorter ones, for tests. */
+  readonly timeouts?: Timeouts;
+}
+
+export interface Timeouts {
+  /** DNS, TCP and TLS of one hop. */
+  readonly connectMs: number;
+  /** From the request to the headers of the response. */
+  readonly firstByteMs: number;
+  /** The whole fetch, redirects included. */
+  readonly totalMs: number;
+}
+
+/** fetcher.ts: `new Fetcher(options)` */
+export interface FeedFetcher {
+  /** Never throws: every failure is an outcome. */
+  fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome>;
+  /** @param feedUrl Its credentials are sent if the image has the same origin. */
+  fetchImage(url: string, feedUrl?: string, signal?: AbortSignal): Promise<ImageOutcome>;
+  close(): Promise<void>;
+}
+
+/** artwork.ts: `new ArtworkMaker({ log })` */
+export interface ArtworkScaler {
+  /** Undefined if the bytes are not a supported image, or if sharp is not installed. */
+  make(bytes: Uint8Array): Promise<Artwork | undefined>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,174 @@
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
+import type { Network } from "./connect-public.ts";
+import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, Timeouts } from "./feed.ts";
+import { FetchError } from "./fetch-error.ts";
+import { type FetchLimits, fetchPublic, type PublicResponse } from "./fetch-public.ts";
+import { readMaxAge, readRetryAfter } from "./freshness.ts";
+import { FeedReader } from "./read-feed.ts";
+
+const MIB = 1024 * 1024;
+
+export interface Client {
+  readonly network: Network;
+  readonly userAgent: string;
+  readonly timeouts: Timeouts;
+}
+
+const FEED_BYTES = { receivedBytes: 2 * MIB, decodedBytes: 4 * MIB };
+const IMAGE_BYTES = { receivedBytes: 8 * MIB, decodedBytes: 8 * MIB };
+
+const ACCEPT_FEED =
+  "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5";
+const ACCEPT_IMAGE = "image/webp, image/jpeg, image/png, */*;q=0.5";
+
+/** Some hosts let only known podcast apps through, and recognize them by these words of Apple's. */
+const SUFFIX = "; like iTMS";
+
+/** Longest ETag or Last-Modified that is kept. */
+const MAX_VALIDATOR = 500;
+
+/** A rejection by bot protection: one more attempt, with the other user agent. */
+class Challenged extends Error {}
+
+export async function fetchFeed(client: Client, request: FeedRequest, signal: AbortSignal): Promise<FeedOutcome> {
+  const first = request.userAgentSuffix === true;
+  try {
+    try {
+      return await fetchOnce(client, request, first, signal, true);
+    } catch (error) {
+      if (!(error instanceof Challenged)) throw error;
+      return await fetchOnce(client, request, !first, signal, false);
+    }
+  } catch (error) {
+    return toFailure(error);
+  }
+}
+
+function fetchOnce(
+  client: Client,
+  { url, etag, lastModified }: FeedRequest,
+  hasSuffix: boolean,
+  signal: AbortSignal,
+  mayRetry: boolean,
+): Promise<FeedOutcome> {
+  const headers = {
+    ...headersOf(client, ACCEPT_FEED, hasSuffix),
+    ...validator("if-none-match", etag),
+    ...validator("if-modified-since", lastModified),
+  };
+  const isConditional = "if-none-match" in headers || "if-modified-since" in headers;
+  const limits = { ...client.timeouts, ...FEED_BYTES };
+  return fetchPublic(client.network, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
+    if (mayRetry && isChallenge(response)) throw new Challenged();
+    const received = {
+      ...(response.permanentTarget === undefined ? {} : { permanentTarget: response.permanentTarget }),
+      ...optional("maxAgeSeconds", readMaxAge(response.headers, Date.now())),
+    };
+    if (response.status === 304 && isConditional) return { kind: "unchanged", ...received };
+    if (response.status !== 200) return toStatusFailure(response);
+    const metadata = await readMetadata(response);
+    if (metadata === undefined) return { kind: "failed", reason: "not-a-feed" };
+    const { etag: newEtag, "last-modified": newLastModified } = response.headers;
+    return {
+      kind: "read",
+      metadata,
+      ...optional("etag", storable(newEtag)),
+      ...optional("lastModified", storable(newLastModified)),
+      ...received,
+      needsSuffix: hasSuffix,
+    };
+  });
+}
+
+/** Stops as soon as the head of the feed is known. The rest of a feed that exceeds the limits is not needed. */
+async function readMetadata({ body, url, headers }: PublicResponse) {
+  const reader = new FeedReader(url, headers["content-type"]);
+  try {
+    for await (const chunk of body) {
+      reader.write(chunk);
+      if (reader.isDone) break;
+    }
+  } catch (error) {
+    const isTooLarge = error instanceof FetchError && error.reason === "too-large";
+    const metadata = isTooLarge ? reader.end() : undefined;
+    if (metadata?.title === undefined) throw error;
+    return metadata;
+  }
+  return reader.end();
+}
+
+/** @param feedUrl Its credentials are sent if the image has the same origin. */
+export async function fetchImage(
+  client: Client,
+  url: string,
+  feedUrl: string | undefined,
+  signal: AbortSignal,
+): Promise<ImageOutcome> {
+  const limits: FetchLimits = { ...client.timeouts, ...IMAGE_BYTES };
+  const headers = headersOf(client, ACCEPT_IMAGE, false);
+  try {
+    return await fetchPublic(
+      client.network,
+      { url, credentialsUrl: feedUrl ?? url, headers, limits, signal },
+      async (response): Promise<ImageOutcome> => {
+        if (response.status !== 200) return toStatusFailure(response);
+        if (Number(response.headers["content-length"]) > limits.receivedBytes) throw new FetchError("too-large");
+        return { kind: "read", bytes: await readAll(response.body) };
+      },
+    );
+  } catch (error) {
+    return toFailure(error);
+  }
+}
+
+async function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  // Not Buffer.concat: memory of its pool cannot be moved to another thread.
+  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+function headersOf({ userAgent }: Client, accept: string, hasSuffix: boolean): OutgoingHttpHeaders {
+  return { accept, "user-agent": hasSuffix ? userAgent + SUFFIX : userAgent };
+}
+
+function isChallenge({ status, headers }: PublicResponse): boolean {
+  return (
+    status === 403 && (headers["cf-mitigated"] !== undefined || /^text\/html\b/i.test(headers["content-type"] ?? ""))
+  );
+}
+
+function toStatusFailure({ status, headers }: { status: number; headers: IncomingHttpHeaders }): FetchFailure {
+  const retryAfter = readRetryAfter(headers["retry-after"], Date.now());
+  return { kind: "failed", reason: "http-status", status, ...optional("retryAfterSeconds", retryAfter) };
+}
+
+function toFailure(error: unknown): FetchFailure {
+  if (error instanceof FetchError) return { kind: "failed", reason: error.reason };
+  throw error;
+}
+
+/** A validator of a remote server is sent back only if it is a valid header. */
+function validator(name: string, value: string | undefined): OutgoingHttpHeaders {
+  if (value === undefined || storable(value) === undefined) return {};
+  try {
+    validateHeaderValue(name, value);
+  } catch {
+    return {};
+  }
+  return { [name]: value };
+}
+
+function storable(value: string | undefined): string | undefined {
+  return value === undefined || value === "" || value.length > MAX_VALIDATOR ? undefined : value;
+}
+
+function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value });
+}

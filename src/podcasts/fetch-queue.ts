@@ -1,0 +1,75 @@
+/** A feed that waits to be fetched. */
+export interface QueuedFeed {
+  readonly id: string;
+  readonly host: string;
+}
+
+/** The feeds of one owner, by host. */
+type ByHost<Feed> = Map<string, Feed[]>;
+
+/**
+ * Feeds that wait to be fetched. Owners take turns, and so do the hosts of each owner: who imports thousands of feeds delays
+ * another owner's feed by one, and a host with many feeds does not delay other hosts.
+ */
+export class FetchQueue<Owner, Feed extends QueuedFeed> {
+  readonly #owners = new Map<Owner, ByHost<Feed>>();
+  readonly #ids = new Set<string>();
+  readonly #perHost = new Map<string, number>();
+  readonly #limits: { readonly feeds: number; readonly perHost: number };
+
+  constructor(limits: { readonly feeds: number; readonly perHost: number }) {
+    this.#limits = limits;
+  }
+
+  get length(): number {
+    return this.#ids.size;
+  }
+
+  /** False if it is not added: because it is in the queue already, or the queue is full. */
+  push(owner: Owner, feed: Feed): boolean {
+    const ofHost = this.#perHost.get(feed.host) ?? 0;
+    if (this.#ids.has(feed.id) || this.#ids.size >= this.#limits.feeds || ofHost >= this.#limits.perHost) return false;
+    const hosts = this.#owners.get(owner) ?? new Map<string, Feed[]>();
+    const feeds = hosts.get(feed.host);
+    if (feeds === undefined) hosts.set(feed.host, [feed]);
+    else feeds.push(feed);
+    this.#owners.set(owner, hosts);
+    this.#ids.add(feed.id);
+    this.#perHost.set(feed.host, ofHost + 1);
+    return true;
+  }
+
+  /** The next feed of the first owner that has one on a host that is free; that owner and host then move to the end. */
+  take(isFree: (host: string) => boolean): Feed | undefined {
+    for (const [owner, hosts] of this.#owners) {
+      for (const [host, feeds] of hosts) {
+        if (!isFree(host)) continue;
+        const feed = feeds.shift();
+        hosts.delete(host);
+        if (feeds.length > 0) hosts.set(host, feeds);
+        this.#owners.delete(owner);
+        if (hosts.size > 0) this.#owners.set(owner, hosts);
+        if (feed !== undefined) this.#forget(feed);
+        return feed;
+      }
+    }
+    return undefined;
+  }
+
+  #forget({ id, host }: Feed): void {
+    this.#ids.delete(id);
+    const left = (this.#perHost.get(host) ?? 1) - 1;
+    if (left === 0) this.#perHost.delete(host);
+    else this.#perHost.set(host, left);
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  clear(): void {
+    this.#owners.clear();
+    this.#ids.clear();
+    this.#perHost.clear();
+  }
+}

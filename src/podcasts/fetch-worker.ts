@@ -1,0 +1,56 @@
+import { lookup } from "node:dns/promises";
+import { createSecureContext } from "node:tls";
+import { parentPort, workerData } from "node:worker_threads";
+import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutcome } from "./feed.ts";
+import { fetchFeed, fetchImage } from "./fetch-feed.ts";
+import { createAddressCheck } from "./public-address.ts";
+
+/** The thread that fetches: DNS, TLS, decompression and parsing keep the main thread free. */
+
+export type FetchJob =
+  | { readonly kind: "feed"; readonly request: FeedRequest }
+  | { readonly kind: "image"; readonly url: string; readonly feedUrl: string | undefined };
+
+/** Starts a job, or aborts it. */
+export interface FetchOrder {
+  readonly id: number;
+  readonly job: FetchJob | undefined;
+}
+
+export interface FetchResult {
+  readonly id: number;
+  readonly outcome: FeedOutcome | ImageOutcome;
+}
+
+const { networks, userAgent, timeouts }: Required<FetcherOptions> = workerData;
+const client = {
+  network: {
+    resolve: (host: string) => lookup(host, { all: true }),
+    isAllowed: createAddressCheck(networks),
+    secureContext: createSecureContext(),
+  },
+  userAgent,
+  timeouts,
+};
+const running = new Map<number, AbortController>();
+
+parentPort?.on("message", ({ id, job }: FetchOrder) => {
+  if (job === undefined) running.get(id)?.abort();
+  else void run(id, job);
+});
+
+async function run(id: number, job: FetchJob): Promise<void> {
+  const controller = new AbortController();
+  running.set(id, controller);
+  const outcome = await start(job, controller.signal).catch(
+    (): FetchFailure => ({ kind: "failed", reason: "worker-crashed" }),
+  );
+  running.delete(id);
+  const bytes = "bytes" in outcome ? [outcome.bytes.buffer as ArrayBuffer] : [];
+  parentPort?.postMessage({ id, outcome } satisfies FetchResult, bytes);
+}
+
+function start(job: FetchJob, signal: AbortSignal): Promise<FeedOutcome | ImageOutcome> {
+  if (job.kind === "feed") return fetchFeed(client, job.request, signal);
+  return fetchImage(client, job.url, job.feedUrl, signal);
+}

@@ -1,0 +1,111 @@
+import { Worker } from "node:worker_threads";
+import type { FeedFetcher, FeedOutcome, FeedRequest, FetcherOptions, ImageOutcome, Timeouts } from "./feed.ts";
+import type { FetchJob, FetchOrder, FetchResult } from "./fetch-worker.ts";
+
+export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
+
+/** Heap of the thread: twice what 8 of the worst feeds need at a time. */
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
+/** An idle thread exits after this time. */
+const IDLE_MS = 60_000;
+/** A thread that exceeds the time limit of a fetch by this much hangs. */
+const GRACE_MS = 10_000;
+
+type Outcome = FeedOutcome | ImageOutcome;
+
+/** Fetches feeds and images in one thread, which runs while there is work. */
+export class Fetcher implements FeedFetcher {
+  readonly #options: Required<FetcherOptions>;
+  readonly #pending = new Map<number, (outcome: Outcome) => void>();
+  #lastId = 0;
+  #worker: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: FetcherOptions) {
+    this.#options = { timeouts: TIMEOUTS, ...options };
+  }
+
+  async fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome> {
+    return (await this.#run({ kind: "feed", request }, signal)) as FeedOutcome;
+  }
+
+  async fetchImage(url: string, feedUrl?: string, signal?: AbortSignal): Promise<ImageOutcome> {
+    return (await this.#run({ kind: "image", url, feedUrl }, signal)) as ImageOutcome;
+  }
+
+  /** Ends fetches in progress. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#idle);
+    const worker = this.#worker;
+    this.#failAll("aborted");
+    await worker?.terminate();
+  }
+
+  async #run(job: FetchJob, signal: AbortSignal | undefined): Promise<Outcome> {
+    if (this.#isClosed || signal?.aborted === true) return { kind: "failed", reason: "aborted" };
+    clearTimeout(this.#idle);
+    const worker = this.#worker ?? this.#start();
+    worker.ref();
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const { totalMs } = this.#options.timeouts;
+    // Twice, for the second attempt with the other user agent.
+    const hung = setTimeout(() => void worker.terminate(), 2 * totalMs + GRACE_MS);
+    const abort = () => {
+      worker.postMessage({ id, job: undefined } satisfies FetchOrder);
+      this.#settle(id, { kind: "failed", reason: "aborted" });
+    };
+    signal?.addEventListener("abort", abort);
+    try {
+      return await new Promise<Outcome>((resolve) => {
+        this.#pending.set(id, resolve);
+        worker.postMessage({ id, job } satisfies FetchOrder);
+      });
+    } finally {
+      clearTimeout(hung);
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./fetch-worker.ts", import.meta.url), {
+      workerData: this.#options,
+      resourceLimits: RESOURCE_LIMITS,
+    });
+    this.#worker = worker;
+    worker.on("message", ({ id, outcome }: FetchResult) => this.#settle(id, outcome));
+    // The error itself may contain what a remote server sent.
+    for (const event of ["error", "exit"]) {
+      worker.on(event, () => {
+        if (this.#worker === worker) this.#failAll("worker-crashed");
+      });
+    }
+    return worker;
+  }
+
+  #failAll(reason: "aborted" | "worker-crashed"): void {
+    this.#worker = undefined;
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const resolve of pending) resolve({ kind: "failed", reason });
+  }
+
+  #settle(id: number, outcome: Outcome): void {
+    this.#pending.get(id)?.(outcome);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#rest();
+  }
+
+  /** A thread without work must not keep the process alive, nor hold its memory for long. */
+  #rest(): void {
+    const worker = this.#worker;
+    worker?.unref();
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => {
+      this.#worker = undefined;
+      void worker?.terminate();
+    }, IDLE_MS).unref();
+  }
+}

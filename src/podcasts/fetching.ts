@@ -1,0 +1,38 @@
+import type { Store } from "../account-store.ts";
+import type { FetchConfig } from "../config.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
+import type { FeedOutcome } from "./feed.ts";
+import { Scheduler } from "./scheduler.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
+
+export interface FetchingOptions {
+  readonly store: Store;
+  readonly version: string;
+  readonly clock: () => Date;
+  readonly log: {
+    readonly warn: (message: string) => void;
+    readonly error: (details: { readonly err: unknown }, message: string) => void;
+  };
+  readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
+}
+
+/** The scheduler with the real fetcher and artwork, as configured. They are loaded when they are needed. */
+export function createScheduler(config: FetchConfig, options: FetchingOptions): Scheduler {
+  const { store, version, clock, log, onFetch } = options;
+  const { networks, concurrency, hours, artwork } = config;
+  const userAgent = config.userAgent || `Earmark/${version} (podcast subscription server)`;
+  return new Scheduler({
+    store,
+    concurrency,
+    intervalMs: hours * HOUR_MS,
+    clock,
+    onFetch,
+    // An unavailable database is reported by every request.
+    onError: (error) => {
+      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
+    },
+    createFetcher: async () => new (await import("./fetcher.ts")).Fetcher({ networks, userAgent }),
+    createScaler: artwork ? async () => new (await import("./artwork.ts")).ArtworkMaker({ log }) : undefined,
+  });
+}

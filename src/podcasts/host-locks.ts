@@ -1,0 +1,36 @@
+import type { SharedLimits } from "../account-store.ts";
+
+/** A process that was killed keeps a host locked for this long. */
+const LOCKED_MS = 3 * 60 * 1_000;
+/** How soon to try again if another process fetches from the host, which may take any time. */
+const RETRY_MS = 2_000;
+
+/** Lets one process at a time fetch from a host, with a pause in between. */
+export class HostLocks {
+  readonly #limits: SharedLimits | undefined;
+  readonly #clock: () => Date;
+
+  /** Without shared limits there is only this process, which takes care of itself. */
+  constructor(limits: SharedLimits | undefined, clock: () => Date) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** The lock, or how many milliseconds to wait before the next attempt. */
+  async acquire(host: string): Promise<{ readonly release: (pauseMs: number) => Promise<void> } | number> {
+    const limits = this.#limits;
+    if (limits === undefined) return { release: async () => undefined };
+    const key = `fetch ${host}`;
+    const now = this.#clock().getTime();
+    const lockedUntil = await limits.read(key);
+    if (lockedUntil !== undefined && lockedUntil > now) return Math.min(lockedUntil - now, RETRY_MS);
+    // Fractions make it different from that of any other process.
+    const until = now + LOCKED_MS + Math.random();
+    if (!(await limits.replace(key, lockedUntil, until))) return RETRY_MS;
+    return {
+      release: async (pauseMs) => {
+        await limits.replace(key, until, this.#clock().getTime() + pauseMs);
+      },
+    };
+  }
+}

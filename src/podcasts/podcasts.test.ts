@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { newRecord, type PodcastRecord } from "../podcast-store.ts";
+import type { FeedMetadata, FeedOutcome, FetchFailure } from "./feed.ts";
+import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
+
+const HOUR = 60 * 60 * 1_000;
+const DAY = 24 * HOUR;
+const T0 = Date.parse("2026-01-02T03:04:05.678Z");
+const FEED = "https://feeds.example/a";
+const NEW = "https://new.example/a";
+const rules = { intervalMs: 7 * DAY, random: () => 0.5 };
+
+const read = (metadata: FeedMetadata = {}, more: object = {}): FeedOutcome => ({
+  ...{ kind: "read", metadata, needsSuffix: false, etag: '"e"' },
+  ...more,
+});
+const unchanged = (more: object = {}): FeedOutcome => ({ kind: "unchanged", ...more });
+const http = (status: number, more: object = {}): FetchFailure => ({
+  ...{ kind: "failed", reason: "http-status", status },
+  ...more,
+});
+const failed = (reason: FetchFailure["reason"]): FetchFailure => ({ kind: "failed", reason });
+
+/** The record after outcomes at these times. */
+function after(...steps: readonly (readonly [at: number, outcome: FeedOutcome])[]): PodcastRecord {
+  return steps.reduce((record, [at, outcome]) => applyOutcome(record, FEED, outcome, T0 + at, rules), newRecord(T0));
+}
+const OK = [0, read({ title: "T", author: "A" })] as const;
+const statusOf = ({ status, statusSince }: PodcastRecord) => [status, statusSince - T0];
+
+describe("next fetch", () => {
+  const waitOf = (record: PodcastRecord, at = 0) => record.nextAt - T0 - at;
+
+  test("next: success → after the interval ± 10 %", () => {
+    assert.equal(waitOf(after(OK)), 7 * DAY);
+    const at = (random: number) =>
+      applyOutcome(newRecord(T0), FEED, read(), T0, { ...rules, random: () => random }).nextAt - T0;
+    assert.deepEqual([at(0), at(1)], [6.3 * DAY, 7.7 * DAY].map(Math.round));
+  });
+
+  test("next: the publisher's max-age → only lengthens the wait, up to 30 days", () => {
+    assert.equal(waitOf(after([0, read({}, { maxAgeSeconds: 60 })])), 7 * DAY);
+    assert.equal(waitOf(after([0, read({}, { maxAgeSeconds: (10 * DAY) / 1_000 })])), 10 * DAY);
+    assert.equal(waitOf(after([0, read({}, { maxAgeSeconds: 1e12 })])), 30 * DAY);
+  });
+
+  test("next: failures → 1 h, doubling up to 7 days; a success starts over", () => {
+    const steps: [number, FeedOutcome][] = [[...OK]];
+    const waits: number[] = [];
+    for (let n = 1; n <= 10; n += 1) {
+      steps.push([n, failed("timeout")]);
+      waits.push(waitOf(after(...steps), n) / HOUR);
+    }
+    assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 168, 168]);
+    assert.deepEqual([after(...steps, [20, read()]).failures, waitOf(after(...steps, [20, read()]), 20)], [0, 7 * DAY]);
+  });
+
+  test("next: Retry-After → at least that long, up to 30 days, for refreshes too; negative → ignored", () => {
+    const limited = (retryAfterSeconds: number) => after([0, http(429, { retryAfterSeconds })]);
+    assert.deepEqual([waitOf(limited(7_200)), limited(7_200).notBefore], [2 * HOUR, T0 + 2 * HOUR]);
+    assert.deepEqual([waitOf(limited(60)), limited(60).notBefore], [HOUR, T0 + 60_000]);
+    assert.deepEqual([waitOf(limited(-5)), limited(-5).notBefore], [HOUR, 0]);
+    assert.equal(waitOf(limited(10 * 365 * 86_400)), 30 * DAY);
+    assert.equal(after([0, http(429, { retryAfterSeconds: 7_200 })], [1, read()]).notBefore, 0);
+  });
+
+  test("next: forbidden → doubling up to 30 days; gone → 30 days", () => {
+    const steps: [number, FeedOutcome][] = Array.from({ length: 12 }, (_, n) => [n, http(403)]);
+    assert.equal(waitOf(after(...steps), 11), 30 * DAY);
+    assert.equal(waitOf(after([0, http(410)], [DAY, http(410)]), DAY), 30 * DAY);
+  });
+});
+
+describe("status", () => {
+  test("status: read → ok; every kind of failure before the first success → at once", () => {
+    assert.deepEqual(statusOf(after(OK)), ["ok", 0]);
+    assert.deepEqual(statusOf(after([5, failed("not-a-feed")])), ["failing", 5]);
+    assert.deepEqual(statusOf(after([5, http(404)])), ["failing", 5]);
+    assert.deepEqual(statusOf(after([5, http(401)])), ["forbidden", 5]);
+    assert.deepEqual(statusOf(after(OK, [5, http(403)])), ["forbidden", 5]);
+  });
+
+  test("status: a feed that worked → failing after three failures, since the first; then ok again", () => {
+    const twice = [OK, [5, failed("timeout")], [6, http(500)]] as const;
+    assert.deepEqual(statusOf(after(...twice)), ["ok", 0]);
+    assert.deepEqual(statusOf(after(...twice, [7, failed("tls")])), ["failing", 5]);
+    assert.deepEqual(statusOf(after(...twice, [7, failed("tls")], [8, unchanged()])), ["ok", 8]);
+  });
+
+  test("status: 410 twice within a day → not gone; a day apart → gone, since the first", () => {
+    assert.deepEqual(statusOf(after(OK, [5, http(410)], [5 + DAY - 1, http(410)])), ["ok", 0]);
+    assert.deepEqual(statusOf(after(OK, [5, http(410)], [5 + DAY, http(410)])), ["gone", 5]);
+    const between = [OK, [5, http(410)], [6, http(500)], [5 + DAY, http(410)]] as const;
+    assert.deepEqual(statusOf(after(...between)), ["failing", 5 + DAY]);
+  });
+
+  test("status: 404 or an unknown host for 29 days, then back → ok; for 30 days → gone, with its title", () => {
+    const missing = (days: number) =>
+      Array.from({ length: days + 1 }, (_, day) => [5 + day * DAY, day % 2 ? http(404) : failed("dns")] as const);
+    assert.deepEqual(statusOf(after(OK, ...missing(29))), ["failing", 5]);
+    assert.deepEqual(statusOf(after(OK, ...missing(29), [29.5 * DAY, read()])), ["ok", 29.5 * DAY]);
+    const gone = after(OK, ...missing(30));
+    assert.deepEqual([...statusOf(gone), gone.title], ["gone", 5, "T"]);
+    // A timeout says nothing new, and a response brings it back.
+    assert.equal(after(OK, ...missing(30), [31 * DAY, failed("timeout")]).status, "gone");
+    assert.equal(after(OK, ...missing(30), [31 * DAY, read()]).status, "ok");
+  });
+});
+
+describe("metadata", () => {
+  test("metadata: empty or missing values → known ones stay; new ones replace them", () => {
+    const { title, author, description } = after(OK, [1, read({ title: "", description: "D" })]);
+    assert.deepEqual([title, author, description], ["T", "A", "D"]);
+    assert.equal(after(OK, [1, read({ title: "U" })]).title, "U");
+  });
+
+  test("metadata: a page of a captive portal → nothing changes but the time of the check", () => {
+    const [before, now] = [after(OK), after(OK, [1, failed("not-a-feed")])];
+    const { checkedAt, nextAt, failures, failure, failureSince, ...rest } = now;
+    assert.deepEqual({ ...before, ...rest }, before);
+    assert.deepEqual([checkedAt, failures, failure, failureSince], [T0 + 1, 1, "other", T0 + 1]);
+    assert.ok(nextAt < before.nextAt);
+  });
+
+  test("metadata: 304 without anything to compare with → a failure; otherwise a success", () => {
+    assert.equal(after([0, unchanged()]).status, "failing");
+    assert.deepEqual(statusOf(after(OK, [1, unchanged()])), ["ok", 0]);
+    assert.equal(after(OK, [1, unchanged()]).title, "T");
+    assert.equal(after([0, read({ title: "T" }, { etag: undefined })], [1, unchanged()]).failures, 1);
+  });
+});
+
+describe("moves", () => {
+  const redirect = (target = NEW, metadata: FeedMetadata = {}) => read(metadata, { permanentTarget: target });
+  const claim = (newFeedUrl: string | undefined = NEW) => read(newFeedUrl === undefined ? {} : { newFeedUrl });
+
+  test("move: seen three times over 72 hours → moved; sooner or less often → not", () => {
+    const seen = (...times: number[]) => after(OK, ...times.map((at) => [at, redirect()] as const));
+    assert.deepEqual(statusOf(seen(1, 40 * HOUR)), ["ok", 0]);
+    assert.deepEqual(statusOf(seen(1, 2, 3)), ["ok", 0]);
+    const moved = seen(1, 40 * HOUR, 1 + 72 * HOUR);
+    assert.deepEqual([...statusOf(moved), moved.movedTo], ["moved", 1 + 72 * HOUR, NEW]);
+    assert.deepEqual([moved.etag, urlToFetch([FEED], moved.movedTo)], [null, NEW]);
+  });
+
+  test("move: while it is not certain → looked at every 40 hours", () => {
+    assert.equal(after(OK, [1, redirect()]).nextAt - T0, 1 + 40 * HOUR);
+  });
+
+  test("move: another target, or none, in between → counted from there", () => {
+    const steps = [OK, [1, redirect()], [DAY, redirect("https://other.example/")], [4 * DAY, redirect()]] as const;
+    assert.deepEqual(statusOf(after(...steps)), ["ok", 0]);
+    assert.deepEqual(statusOf(after(OK, [1, redirect()], [DAY, read()], [4 * DAY, redirect()])), ["ok", 0]);
+  });
+
+  test("move: http to https, another spelling, or no feed URL → not a move", () => {
+    for (const target of ["http://feeds.example/a", `${FEED}/`, `${FEED}#x`, "ftp://x.example/", "x"]) {
+      assert.equal(after(OK, [1, redirect(target)]).moveTarget, null, target);
+      assert.equal(after(OK, [1, claim(target)]).moveTarget, null, target);
+    }
+    // Then the feed's own claim counts.
+    assert.equal(after(OK, [1, redirect("http://feeds.example/a", { newFeedUrl: NEW })]).moveTarget, NEW);
+  });
+
+  test("move: claimed by the feed → needs proof when it is due; unchanged counts as claimed again", () => {
+    const twice = after(OK, [1, claim()], [DAY, unchanged()]);
+    assert.equal(needsProof(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
+    assert.equal(needsProof(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
+    assert.equal(needsProof(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
+    assert.equal(needsProof(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
+    assert.equal(needsProof(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
+    const apply = (isProven: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, rules, isProven);
+    assert.equal(apply(true).movedTo, NEW);
+    assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
+  });
+
+  test("proof: a feed there → yes; a failure, or a feed that claims to be elsewhere → no", () => {
+    assert.equal(isProof(NEW, read()), true);
+    assert.equal(isProof(NEW, claim(`${NEW}/`)), true);
+    assert.equal(isProof(NEW, claim(FEED)), false);
+    assert.equal(isProof(NEW, failed("not-a-feed")), false);
+    assert.equal(isProof(NEW, unchanged()), false);
+  });
+
+  const MOVED = [OK, [1, redirect()], [DAY, redirect()], [4 * DAY, redirect()]] as const;
+
+  test("moved: the new place redirects back → ok at the old one; only claims so → stays moved", () => {
+    const back = after(...MOVED, [5 * DAY, redirect(FEED)]);
+    assert.deepEqual([...statusOf(back), back.movedTo], ["ok", 5 * DAY, null]);
+    assert.equal(after(...MOVED, [5 * DAY, claim(FEED)]).status, "moved");
+  });
+
+  test("moved: the new place fails three times → the old place is tried again", () => {
+    const steps = [...MOVED, [5 * DAY, http(500)], [6 * DAY, http(500)]] as const;
+    assert.deepEqual([after(...steps).status, after(...steps).movedTo], ["moved", NEW]);
+    const lost = after(...steps, [7 * DAY, http(500)]);
+    assert.deepEqual([lost.status, lost.movedTo, lost.etag], ["failing", null, null]);
+  });
+
+  test("URL to fetch: several spellings → https", () => {
+    assert.equal(
+      urlToFetch(["http://a.example/", "https://a.example/", "http://a.example"], null),
+      "https://a.example/",
+    );
+    assert.equal(urlToFetch([], null), undefined);
+  });
+});
+
+test("artwork: new URL, none yet, or old → fetched; else not", () => {
+  const record = { ...newRecord(T0), artworkUrl: "https://i.example/1", artwork: "h", artworkAt: T0 };
+  const needs = (at: number, changes: Partial<PodcastRecord> = {}) =>
+    needsArtwork(record, { ...record, ...changes }, T0 + at);
+  assert.deepEqual([needs(29 * DAY), needs(30 * DAY)], [false, true]);
+  assert.deepEqual([needs(6 * DAY, { artwork: null }), needs(7 * DAY, { artwork: null })], [false, true]);
+  assert.equal(needs(1, { artworkUrl: "https://i.example/2" }), true);
+  assert.equal(needs(1, { artworkAt: 0 }), true);
+  assert.equal(needs(60 * DAY, { artworkUrl: null }), false);
+  assert.equal(needs(60 * DAY, { failures: 1 }), false);
+});

@@ -1,0 +1,235 @@
+import { readFeedUrl } from "../feed-url.ts";
+import type { FailureKind, PodcastRecord, PodcastStatus } from "../podcast-store.ts";
+import type { FeedOutcome, FeedRead, FeedUnchanged, FetchFailure } from "./feed.ts";
+
+const MINUTE_MS = 60 * 1_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Publishers can ask for less frequent requests, up to this. */
+const MAX_WAIT_MS = 30 * DAY_MS;
+/** After a failure: the first wait, which doubles, up to a maximum. */
+const FIRST_RETRY_MS = HOUR_MS;
+const MAX_RETRY_MS = 7 * DAY_MS;
+/** Feeds that are gone are fetched this often, and forbidden ones in the end. */
+const GONE_RETRY_MS = 30 * DAY_MS;
+/** A feed that worked before is failing after this many failures, because most problems pass by themselves. */
+const FAILURES_TO_FAIL = 3;
+/** 410 is believed when it is repeated after this time, and a missing feed or host after this time. */
+const GONE_MS = DAY_MS;
+const MISSING_MS = 30 * DAY_MS;
+/** A move is believed when it was seen this often over this time; until then the feed is fetched more often. */
+const MOVE_SIGHTINGS = 3;
+const MOVE_MS = 72 * HOUR_MS;
+const MOVE_CHECK_MS = 40 * HOUR_MS;
+/** Artwork is fetched again after this time, in case the image behind its URL has changed; earlier if there is none. */
+const ARTWORK_MS = 30 * DAY_MS;
+const MISSING_ARTWORK_MS = 7 * DAY_MS;
+
+export interface FetchRules {
+  /** Usual time between two fetches. */
+  readonly intervalMs: number;
+  /** From 0 to 1, to spread fetches. */
+  readonly random: () => number;
+}
+
+/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred. */
+export function urlToFetch(feedUrls: readonly string[], movedTo: string | null): string | undefined {
+  return movedTo ?? feedUrls.toSorted().at(-1);
+}
+
+/** What is known after a fetch. `isProven`: the place that the feed claims to have moved to has a feed that agrees. */
+export function applyOutcome(
+  record: PodcastRecord,
+  feedUrl: string,
+  outcome: FeedOutcome,
+  at: number,
+  rules: FetchRules,
+  isProven = true,
+): PodcastRecord {
+  const checked = { ...record, checkedAt: at };
+  if (outcome.kind === "failed") return applyFailure(checked, outcome, at, rules);
+  // "Unchanged" means nothing if there is nothing to compare with.
+  const isEmpty = outcome.kind === "unchanged" && record.etag === null && record.lastModified === null;
+  if (isEmpty) return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, at, rules);
+  return applyMove(applySuccess(checked, outcome, at, rules), feedUrl, outcome, at, rules, isProven);
+}
+
+function applySuccess(
+  record: PodcastRecord,
+  outcome: FeedRead | FeedUnchanged,
+  at: number,
+  { intervalMs, random }: FetchRules,
+): PodcastRecord {
+  const asked = Math.min((outcome.maxAgeSeconds ?? 0) * 1_000, MAX_WAIT_MS);
+  const nextAt = at + Math.max(asked, vary(intervalMs, 0.1, random));
+  const status = record.movedTo === null ? "ok" : "moved";
+  const next: PodcastRecord = {
+    ...withStatus(record, status, at),
+    ...{ nextAt: Math.round(nextAt), notBefore: 0, failures: 0, failure: null, failureSince: 0 },
+  };
+  if (outcome.kind === "unchanged") return next;
+  const { metadata, etag = null, lastModified = null, needsSuffix } = outcome;
+  return {
+    ...next,
+    // An empty value never replaces a known one.
+    title: metadata.title || record.title,
+    author: metadata.author || record.author,
+    description: metadata.description || record.description,
+    homepageUrl: metadata.homepageUrl || record.homepageUrl,
+    language: metadata.language || record.language,
+    podcastGuid: metadata.podcastGuid || record.podcastGuid,
+    artworkUrl: metadata.artworkUrl || record.artworkUrl,
+    newFeedUrl: metadata.newFeedUrl || null,
+    etag,
+    lastModified,
+    needsSuffix: needsSuffix ? 1 : 0,
+  };
+}
+
+function applyFailure(record: PodcastRecord, outcome: FetchFailure, at: number, { random }: FetchRules): PodcastRecord {
+  const failure = kindOf(outcome);
+  const failures = record.failures + 1;
+  const failureSince = record.failure === failure ? record.failureSince : at;
+  const wasRead = record.status === "ok" || record.status === "moved";
+  const status = statusAfter(failure, at - failureSince, { failures, wasRead, old: record.status });
+  const retry = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), maxRetryOf(status));
+  const asked = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
+  const wait = status === "gone" ? GONE_RETRY_MS : retry;
+  // A feed that fails where it moved to is looked for at its old place again.
+  const isLost = record.movedTo !== null && status !== "moved";
+  return {
+    ...withStatus(record, status, failureSince),
+    ...{ failures, failure, failureSince },
+    ...(isLost ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
+    nextAt: Math.round(at + Math.max(vary(wait, 0.2, random), asked)),
+    notBefore: asked === 0 ? 0 : at + asked,
+  };
+}
+
+function kindOf({ reason, status }: FetchFailure): FailureKind {
+  if (reason === "dns" || status === 404) return "missing";
+  if (status === 410) return "gone";
+  return status === 401 || status === 403 ? "forbidden" : "other";
+}
+
+function statusAfter(
+  failure: FailureKind,
+  lasted: number,
+  { failures, wasRead, old }: { readonly failures: number; readonly wasRead: boolean; readonly old: PodcastStatus },
+): PodcastStatus {
+  if (failure === "gone" && lasted >= GONE_MS) return "gone";
+  if (failure === "missing" && lasted >= MISSING_MS) return "gone";
+  if (failure === "forbidden") return "forbidden";
+  // Without more evidence, what was gone stays gone.
+  if (old === "gone") return "gone";
+  return wasRead && failures < FAILURES_TO_FAIL ? old : "failing";
+}
+
+function maxRetryOf(status: PodcastStatus): number {
+  return status === "forbidden" ? GONE_RETRY_MS : MAX_RETRY_MS;
+}
+
+function withStatus(record: PodcastRecord, status: PodcastStatus, since: number): PodcastRecord {
+  return record.status === status ? record : { ...record, status, statusSince: since };
+}
+
+/** Where a response says that the feed has moved to: another place than where it was found. */
+interface ClaimedMove {
+  readonly target: string;
+  /** By redirects, and not only by the feed itself. */
+  readonly isRedirect: boolean;
+  /** The target is the feed's URL as people subscribe to it. */
+  readonly isReturn: boolean;
+}
+
+function claimedMove(
+  { movedTo, newFeedUrl }: Pick<PodcastRecord, "movedTo" | "newFeedUrl">,
+  feedUrl: string,
+  { permanentTarget }: FeedRead | FeedUnchanged,
+): ClaimedMove | undefined {
+  const isElsewhere = (url: string | null | undefined): url is string =>
+    typeof url === "string" && isFeedUrl(url) && !isSameFeed(url, movedTo ?? feedUrl);
+  const isRedirect = isElsewhere(permanentTarget);
+  const target = isRedirect ? permanentTarget : newFeedUrl;
+  return isElsewhere(target) ? { target, isRedirect, isReturn: isSameFeed(target, feedUrl) } : undefined;
+}
+
+/** Whether a move has been seen often enough. */
+function isSeenOften(count: number, since: number, at: number): boolean {
+  return count >= MOVE_SIGHTINGS && at - since >= MOVE_MS;
+}
+
+/**
+ * The URL that must turn out to be a feed before a move is believed. A redirect needs no more proof: the response came from
+ * there.
+ */
+export function needsProof(
+  record: PodcastRecord,
+  feedUrl: string,
+  outcome: FeedOutcome,
+  at: number,
+): string | undefined {
+  if (outcome.kind === "failed") return undefined;
+  const newFeedUrl = outcome.kind === "read" ? (outcome.metadata.newFeedUrl ?? null) : record.newFeedUrl;
+  const move = claimedMove({ ...record, newFeedUrl }, feedUrl, outcome);
+  if (move === undefined || move.isRedirect || move.isReturn || record.moveTarget !== move.target) return undefined;
+  return isSeenOften(record.moveCount + 1, record.moveSince, at) ? move.target : undefined;
+}
+
+/** Whether what was found at `target` is a feed that does not claim to be elsewhere in turn. */
+export function isProof(target: string, outcome: FeedOutcome): boolean {
+  if (outcome.kind !== "read") return false;
+  const { newFeedUrl } = outcome.metadata;
+  return newFeedUrl === undefined || isSameFeed(newFeedUrl, target);
+}
+
+const NO_MOVE = { moveTarget: null, moveSince: 0, moveCount: 0 } as const;
+/** Of another place, these are unknown. */
+const NO_VALIDATORS = { etag: null, lastModified: null } as const;
+
+function applyMove(
+  record: PodcastRecord,
+  feedUrl: string,
+  outcome: FeedRead | FeedUnchanged,
+  at: number,
+  { random }: FetchRules,
+  isProven: boolean,
+): PodcastRecord {
+  const move = claimedMove(record, feedUrl, outcome);
+  if (move === undefined) return { ...record, ...NO_MOVE };
+  const { target, isRedirect, isReturn } = move;
+  if (isReturn) {
+    // Two feeds that only claim to be at each other's place stay where they are.
+    if (!isRedirect) return { ...record, ...NO_MOVE };
+    return { ...withStatus(record, "ok", at), ...NO_MOVE, ...NO_VALIDATORS, movedTo: null };
+  }
+  const isSame = record.moveTarget === target;
+  const [moveSince, moveCount] = isSame ? [record.moveSince, record.moveCount + 1] : [at, 1];
+  const isSeen = isSeenOften(moveCount, moveSince, at);
+  if (isSeen && isProven)
+    return { ...record, ...NO_MOVE, ...NO_VALIDATORS, status: "moved", statusSince: at, movedTo: target };
+  // A claim without proof is checked again at the usual time.
+  const checkAt = isSeen ? record.nextAt : Math.round(at + vary(MOVE_CHECK_MS, 0.1, random));
+  return { ...record, moveTarget: target, moveSince, moveCount, nextAt: Math.min(record.nextAt, checkAt) };
+}
+
+/** Whether the artwork at the URL in the record is to be fetched. */
+export function needsArtwork(before: PodcastRecord, after: PodcastRecord, at: number): boolean {
+  if (after.artworkUrl === null || after.failures > 0) return false;
+  if (after.artworkUrl !== before.artworkUrl) return true;
+  return at - after.artworkAt >= (after.artwork === null ? MISSING_ARTWORK_MS : ARTWORK_MS);
+}
+
+function isFeedUrl(url: string): boolean {
+  return "feed" in readFeedUrl(url);
+}
+
+function isSameFeed(one: string, other: string): boolean {
+  const [first, second] = [readFeedUrl(one), readFeedUrl(other)];
+  return "feed" in first && "feed" in second && first.feed === second.feed;
+}
+
+function vary(ms: number, share: number, random: () => number): number {
+  return ms * (1 - share + 2 * share * random());
+}

@@ -1,0 +1,286 @@
+import { decodeXML } from "entities/decode";
+import { Parser } from "htmlparser2";
+import type { FeedMetadata } from "./feed.ts";
+import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "./feed-text.ts";
+
+/** Real feeds do not nest deeper, and the parser takes quadratic time in depth. */
+const MAX_DEPTH = 64;
+/** Several times what real feeds of the maximum size have. */
+const MAX_ELEMENTS = 100_000;
+/** The root element must start within this many characters; PHP warnings may come before it. */
+const MAX_PREAMBLE = 64 * 1024;
+/** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
+const MAX_TOKEN = 1024 * 1024;
+const MAX_PREFIXES = 100;
+const MAX_NAME = 100;
+
+type Field = keyof FeedMetadata;
+/** Where a value was found: the lowest rank wins. */
+type Place = readonly [field: Field, rank: number];
+
+/** By path below the channel or feed element. */
+const TEXTS = new Map<string, Place>([
+  ["title", ["title", 1]],
+  ["itunes:title", ["title", 2]],
+  ["itunes:author", ["author", 1]],
+  ["author/name", ["author", 2]],
+  ["dc:creator", ["author", 3]],
+  ["itunes:owner/itunes:name", ["author", 4]],
+  ["description", ["description", 1]],
+  ["subtitle", ["description", 1]],
+  ["itunes:summary", ["description", 2]],
+  ["itunes:subtitle", ["description", 3]],
+  ["link", ["homepageUrl", 1]],
+  ["language", ["language", 1]],
+  ["dc:language", ["language", 2]],
+  ["podcast:guid", ["podcastGuid", 1]],
+  ["itunes:new-feed-url", ["newFeedUrl", 1]],
+  ["image/url", ["artworkUrl", 3]],
+  ["logo", ["artworkUrl", 4]],
+  ["icon", ["artworkUrl", 5]],
+]);
+
+/** The same for values of the attribute `href`. */
+const LINKS = new Map<string, Place>([
+  ["itunes:image", ["artworkUrl", 1]],
+  ["podcast:image", ["artworkUrl", 2]],
+]);
+
+const NAMESPACES: readonly (readonly [uri: RegExp, prefix: string])[] = [
+  [/^https?:\/\/www\.itunes\.com\/dtds\/podcast-1\.0\.dtd/i, "itunes"],
+  [/podcastindex\.org\/namespace|podcast-namespace/i, "podcast"],
+  [/^https?:\/\/purl\.org\/dc\/elements/i, "dc"],
+  [/^https?:\/\/www\.w3\.org\/2005\/atom/i, "atom"],
+  [/^https?:\/\/purl\.org\/rss\/1\.0/i, ""],
+];
+
+/** Elements that only HTML pages have before a feed's root element. */
+const PAGE = new Set(["html", "head", "body", "script", "meta"]);
+
+interface Open {
+  readonly place: Place;
+  readonly depth: number;
+  /** With entities; nested elements as tags. */
+  raw: string;
+}
+
+/**
+ * Reads the head of an RSS, RDF or Atom feed. Only children of the channel or feed element count, not those of items. It
+ * stops in the middle of a piece as soon as an item begins and title and artwork are known.
+ */
+export class XmlFeedReader {
+  readonly #base: URL;
+  readonly #parser: Parser;
+  /** Names of the open elements, from the root element in. */
+  readonly #path: string[] = [];
+  readonly #prefixes = new Map<string, string>();
+  readonly #values = new Map<Field, { readonly value: string; readonly rank: number }>();
+  #root: "rss" | "rdf" | "feed" | undefined;
+  #hasChannel = false;
+  /** Number of open elements around the root element, which are tags of PHP warnings that nobody closed. */
+  #outside = 0;
+  #itemDepth: number | undefined;
+  #open: Open | undefined;
+  #isCdata = false;
+  #length = 0;
+  #elements = 0;
+  #isDone = false;
+  #isRejected = false;
+  /** Attributes of the Atom link that is being read. */
+  #link: { rel?: string; href?: string } | undefined;
+
+  constructor(base: URL) {
+    this.#base = base;
+    this.#parser = new Parser(
+      {
+        onopentagname: (name) => this.#isDone || this.#onOpen(name),
+        onattribute: (name, value) => this.#isDone || this.#onAttribute(name, value),
+        ontext: (text) => this.#isDone || this.#onText(text),
+        oncdatastart: () => {
+          this.#isCdata = true;
+        },
+        oncdataend: () => {
+          this.#isCdata = false;
+        },
+        onclosetag: () => this.#isDone || this.#onClose(),
+      },
+      // Entities are decoded only in the few values that are kept.
+      { xmlMode: true, decodeEntities: false },
+    );
+  }
+
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  write(text: string): void {
+    if (this.#isDone) return;
+    this.#length += text.length;
+    this.#parser.write(text);
+    if (this.#root === undefined && this.#length > MAX_PREAMBLE) this.#stop();
+    if (this.#length - this.#parser.endIndex > MAX_TOKEN) this.#reject();
+  }
+
+  /** What is known so far; undefined if this is not a feed. An element that is still open does not count. */
+  end(): FeedMetadata | undefined {
+    this.#stop();
+    if (!this.#hasChannel || (this.#isRejected && !this.#values.has("title"))) return undefined;
+    return Object.fromEntries([...this.#values].map(([field, { value }]) => [field, value]));
+  }
+
+  #stop(): void {
+    this.#isDone = true;
+    this.#parser.pause();
+  }
+
+  /** For what no feed contains. What was read before counts if it has a title. */
+  #reject(): void {
+    this.#isRejected = true;
+    this.#stop();
+  }
+
+  #onOpen(qualified: string): void {
+    const name = this.#nameOf(qualified);
+    if (this.#root === undefined) this.#openOutside(name);
+    else {
+      this.#path.push(name);
+      this.#elements += 1;
+      if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > MAX_ELEMENTS) this.#reject();
+      // As a tag, so that the markup is removed together with escaped markup.
+      else if (this.#open !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
+      else if (this.#itemDepth === undefined) this.#openInside(name, this.#path.length);
+    }
+  }
+
+  #openInside(name: string, depth: number): void {
+    if (depth === 2 && name === "channel" && this.#root !== "feed") this.#hasChannel = true;
+    if (this.#isItem(name, depth)) {
+      this.#itemDepth = depth;
+      if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#stop();
+      return;
+    }
+    if (depth > 4) return;
+    const place = this.#placeIn(TEXTS);
+    if (this.#root === "feed" && depth === 2 && name === "link") this.#link = {};
+    else if (place !== undefined) this.#open = { place, depth, raw: "" };
+  }
+
+  #openOutside(name: string): void {
+    const local = name.slice(name.indexOf(":") + 1);
+    if (local === "rss" || local === "rdf" || local === "feed") {
+      this.#root = local;
+      this.#hasChannel = local === "feed";
+      this.#path.push(local);
+    } else if (PAGE.has(local)) this.#stop();
+    else {
+      this.#outside += 1;
+      if (this.#outside > MAX_DEPTH) this.#reject();
+    }
+  }
+
+  #onAttribute(name: string, value: string): void {
+    const lower = name.slice(0, MAX_NAME).toLowerCase();
+    if (lower.startsWith("xmlns:")) this.#declare(lower.slice("xmlns:".length), value);
+    if (this.#itemDepth !== undefined || this.#open !== undefined || this.#root === undefined) return;
+    if (this.#link !== undefined && (lower === "rel" || lower === "href"))
+      this.#link[lower] ??= decodeXML(value.slice(0, MAX_RAW_TEXT));
+    else if (lower === "href") {
+      const place = this.#placeIn(LINKS);
+      if (place !== undefined) this.#keep(place, decodeXML(value.slice(0, MAX_RAW_TEXT)));
+    } else if (lower === "xml:lang" && this.#root === "feed" && this.#path.length === 1)
+      this.#keep(["language", 2], value);
+  }
+
+  #onText(text: string): void {
+    if (this.#open !== undefined)
+      this.#append(this.#isCdata ? text.slice(0, MAX_RAW_TEXT).replaceAll("&", "&amp;") : text);
+  }
+
+  #onClose(): void {
+    if (this.#root === undefined) {
+      this.#outside -= 1;
+      return;
+    }
+    const depth = this.#path.length;
+    if (depth === this.#itemDepth) this.#itemDepth = undefined;
+    if (this.#open?.depth === depth) {
+      const { place, raw } = this.#open;
+      this.#open = undefined;
+      this.#keep(place, decodeXML(raw));
+    } else if (this.#open !== undefined) this.#appendTag(`</${this.#path.at(-1)}>`);
+    if (this.#link !== undefined && depth === 2) {
+      const { rel = "alternate", href } = this.#link;
+      this.#link = undefined;
+      if (rel === "alternate" && href !== undefined) this.#keep(["homepageUrl", 1], href);
+    }
+    this.#path.pop();
+    // Nothing after the root element belongs to the feed.
+    if (this.#path.length === 0) this.#stop();
+  }
+
+  #append(text: string): void {
+    const open = this.#open;
+    if (open !== undefined && open.raw.length < MAX_RAW_TEXT) open.raw += text.slice(0, MAX_RAW_TEXT - open.raw.length);
+  }
+
+  /** Whole or not at all: half a tag would be text. */
+  #appendTag(tag: string): void {
+    if (this.#open !== undefined && this.#open.raw.length + tag.length <= MAX_RAW_TEXT) this.#open.raw += tag;
+  }
+
+  #isItem(name: string, depth: number): boolean {
+    if (this.#root === "feed") return depth === 2 && name === "entry";
+    if (name !== "item") return false;
+    return this.#root === "rdf" ? depth === 2 : depth === 3 && this.#path[1] === "channel";
+  }
+
+  /** RDF feeds have the image beside the channel, all others within. */
+  #placeIn(places: ReadonlyMap<string, Place>): Place | undefined {
+    const [, first] = this.#path;
+    const isBeside = this.#root === "feed" || (this.#root === "rdf" && first === "image");
+    if (!isBeside && first !== "channel") return undefined;
+    return places.get(this.#path.slice(isBeside ? 1 : 2).join("/"));
+  }
+
+  #keep([field, rank]: Place, text: string): void {
+    const known = this.#values.get(field);
+    if (known !== undefined && known.rank <= rank) return;
+    const value = cleanValue(field, text, this.#base);
+    if (value !== undefined) this.#values.set(field, { value, rank });
+  }
+
+  #declare(prefix: string, uri: string): void {
+    if (uri.length > MAX_NAME || this.#prefixes.size >= MAX_PREFIXES) return;
+    const known = NAMESPACES.find(([pattern]) => pattern.test(uri));
+    if (known !== undefined) this.#prefixes.set(prefix, known[1]);
+  }
+
+  /** The local name, with the usual prefix of its namespace. An undeclared prefix is taken as it is. */
+  #nameOf(qualified: string): string {
+    const name = qualified.slice(0, MAX_NAME).toLowerCase();
+    const colon = name.indexOf(":");
+    if (colon === -1) return name;
+    const prefix = name.slice(0, colon);
+    const usual = this.#prefixes.get(prefix) ?? prefix;
+    const local = name.slice(colon + 1);
+    return usual === "" || (usual === "atom" && this.#root === "feed") ? local : `${usual}:${local}`;
+  }
+}
+
+export function cleanValue(field: Field, text: string, base: URL): string | undefined {
+  switch (field) {
+    case "title":
+    case "author":
+      return toPlainText(text, 300);
+    case "description":
+      return toPlainText(text, 4_000);
+    case "language":
+      return toLanguage(text);
+    case "podcastGuid":
+      return toGuid(text);
+    case "homepageUrl":
+    case "artworkUrl":
+    case "newFeedUrl":
+      return toWebUrl(text, base)?.href;
+  }
+}

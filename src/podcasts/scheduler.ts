@@ -1,0 +1,337 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { NOBODY, type Store } from "../account-store.ts";
+import type { DueFeed, FeedPosition, PodcastRecord, StoredArtwork } from "../podcast-store.ts";
+import type { OnChange, UserId } from "../subscriptions.ts";
+import type { ArtworkScaler, FeedFetcher, FeedOutcome } from "./feed.ts";
+import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
+import { HostLocks } from "./host-locks.ts";
+import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
+
+/** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
+const LEASE_MS = 3 * 60 * 1_000;
+/** Feeds that were added within this time are looked up together. */
+const COLLECT_MS = 100;
+const RETRY_MS = 5_000;
+/** How often the database is asked for feeds that are due. */
+const POLL_MS = 5_000;
+const DUE_AT_ONCE = 200;
+const MAX_ADDED = 20_000;
+/** Of one host, only some are in memory, so that the others do not wait behind them. */
+const MAX_DUE = { feeds: 2_000, perHost: 50 };
+const FEEDS_PER_STEP = 1_000;
+/** Feeds that this process was not told of, such as those that a server without fetching added, are found by a walk. */
+const WALK_MS = 60 * 60 * 1_000;
+const WALK_PAUSE_MS = 50;
+/** Feeds are not fetched if none of their subscribers has been seen for this long. */
+const RESTING_MS = 90 * 24 * 60 * 60 * 1_000;
+const RESTING_CHECK_MS = 24 * 60 * 60 * 1_000;
+/** Pause between two fetches from a host. */
+const HOST_PAUSE_MS = 1_000;
+
+export interface SchedulerOptions {
+  readonly store: Store;
+  /** Called before the first fetch, so that a server that fetches nothing loads nothing. */
+  readonly createFetcher: () => Promise<FeedFetcher>;
+  /** Undefined without artwork. */
+  readonly createScaler: (() => Promise<ArtworkScaler>) | undefined;
+  readonly concurrency: number;
+  readonly intervalMs: number;
+  readonly clock: () => Date;
+  readonly onError: (error: unknown) => void;
+  /** Called with the result and duration of each fetch. */
+  readonly onFetch?: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
+  readonly hostPauseMs?: number | undefined;
+}
+
+interface WaitingFeed extends QueuedFeed {
+  readonly owner: UserId;
+}
+
+/**
+ * Fetches feeds in the background: those that were just added, then those that are due. Several processes may do so on one
+ * database: a feed and a host belong to one of them at a time.
+ */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #hostLocks: HostLocks;
+  readonly #hostPauseMs: number;
+  readonly #added = new FetchQueue<UserId, WaitingFeed>({ feeds: MAX_ADDED, perHost: MAX_ADDED });
+  readonly #due = new FetchQueue<UserId, WaitingFeed>(MAX_DUE);
+  /** Users whose lists have changed, and the sequence number up to which their feeds are known. */
+  readonly #changed = new Map<UserId, number>();
+  /** Hosts that are being fetched from, or pause. */
+  readonly #busyHosts = new Set<string>();
+  readonly #running = new Set<Promise<void>>();
+  #active = 0;
+  readonly #stop = new AbortController();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #fetcher: Promise<FeedFetcher> | undefined;
+  #scaler: Promise<ArtworkScaler> | undefined;
+  #lastDue: Pick<DueFeed, "id" | "nextAt"> | undefined;
+  #isCollecting = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#hostLocks = new HostLocks(options.store.accounts.sharedLimits, options.clock);
+    this.#hostPauseMs = options.hostPauseMs ?? HOST_PAUSE_MS;
+  }
+
+  start(): void {
+    this.#track(this.#repeat(POLL_MS, () => this.#poll()));
+    this.#track(this.#repeat(WALK_MS, () => this.#walk()));
+  }
+
+  /** To be called when a list has changed. */
+  readonly tell: OnChange = (user, { sequenceBefore }) => {
+    if (this.#stop.signal.aborted) return;
+    if (!this.#changed.has(user)) this.#changed.set(user, sequenceBefore);
+    if (!this.#isCollecting) this.#track(this.#collect());
+  };
+
+  /** Fetches the feed next, if it is due. */
+  async fetchSoon(user: UserId, id: string): Promise<void> {
+    await this.#enqueue(this.#added, user, [{ id, movedTo: null }]);
+  }
+
+  /** Aborts what is being fetched; another process, or the next start, fetches it. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#added.clear();
+    this.#due.clear();
+    await Promise.all(this.#running);
+    await Promise.all([this.#fetcher?.then((each) => each.close()), this.#scaler?.then((each) => each.close())]);
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#options.onError(error);
+      })
+      .finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+  }
+
+  /** Each time after about `ms`; a failure is reported and tried again soon. */
+  async #repeat(ms: number, work: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const isDone = await work().then(
+        () => true,
+        (error) => {
+          this.#options.onError(error);
+          return false;
+        },
+      );
+      const pause = (isDone ? ms : RETRY_MS) * (0.9 + 0.2 * Math.random());
+      await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** Finds the feeds of changed lists that are new to the server, and queues them. Users take turns. */
+  async #collect(): Promise<void> {
+    this.#isCollecting = true;
+    const { signal } = this.#stop;
+    let pause = COLLECT_MS;
+    while (this.#changed.size > 0 && !signal.aborted) {
+      await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);
+      pause = 0;
+      const [user, after] = first(this.#changed) ?? [NOBODY, 0];
+      // Whatever is told from now on is read next time.
+      this.#changed.delete(user);
+      const again = (from: number) => this.#changed.set(user, Math.min(from, this.#changed.get(user) ?? from));
+      try {
+        const last = await this.#queueChanged(user, after);
+        if (last !== undefined) again(last);
+      } catch (error) {
+        this.#options.onError(error);
+        again(after);
+        pause = RETRY_MS;
+      }
+    }
+    this.#isCollecting = false;
+  }
+
+  /** Returns where to continue, if there may be more. */
+  async #queueChanged(user: UserId, after: number): Promise<number | undefined> {
+    const { podcasts } = this.#options.store;
+    const feeds = await podcasts.changedFeeds(user, after, FEEDS_PER_STEP);
+    const created = new Set(
+      await podcasts.create(
+        feeds.map(({ id }) => id),
+        this.#now(),
+      ),
+    );
+    for (const { id, feedUrl } of feeds) if (created.has(id)) this.#push(this.#added, user, id, feedUrl);
+    this.#pump();
+    return feeds.length < FEEDS_PER_STEP ? undefined : feeds.at(-1)?.sequence;
+  }
+
+  /** Queues feeds that are due. Each poll continues where the last one ended, so that none is left out. */
+  async #poll(): Promise<void> {
+    if (this.#due.length >= MAX_DUE.feeds / 2) return;
+    const found = await this.#options.store.podcasts.due(this.#now(), this.#lastDue, DUE_AT_ONCE);
+    this.#lastDue = found.length < DUE_AT_ONCE ? undefined : found.at(-1);
+    await this.#enqueue(
+      this.#due,
+      NOBODY,
+      found.filter(({ id }) => !this.#added.has(id) && !this.#due.has(id)),
+    );
+  }
+
+  /** Creates the records of feeds that have none. */
+  async #walk(): Promise<void> {
+    const { podcasts } = this.#options.store;
+    const { signal } = this.#stop;
+    let position: FeedPosition | undefined;
+    do {
+      const step = await podcasts.feedsAfter(position, FEEDS_PER_STEP);
+      if (step !== undefined) await podcasts.create(step.ids, this.#now());
+      position = step?.last;
+      await sleep(WALK_PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    } while (position !== undefined && !signal.aborted);
+  }
+
+  async #enqueue(
+    queue: FetchQueue<UserId, WaitingFeed>,
+    owner: UserId,
+    feeds: readonly Pick<DueFeed, "id" | "movedTo">[],
+  ): Promise<void> {
+    if (feeds.length === 0) return;
+    const subscribers = await this.#options.store.podcasts.subscribers(feeds.map(({ id }) => id));
+    for (const [index, { id, movedTo }] of feeds.entries()) {
+      const urls = (subscribers[index] ?? []).map(({ feedUrl }) => feedUrl);
+      const url = urlToFetch(urls, movedTo);
+      if (url !== undefined) this.#push(queue, owner, id, url);
+    }
+    this.#pump();
+  }
+
+  #push(queue: FetchQueue<UserId, WaitingFeed>, owner: UserId, id: string, url: string): void {
+    const host = URL.parse(url)?.host;
+    if (host !== undefined) queue.push(owner, { id, host, owner });
+  }
+
+  /** Starts as many fetches as allowed. */
+  #pump(): void {
+    const isFree = (host: string) => !this.#busyHosts.has(host);
+    while (!this.#stop.signal.aborted && this.#active < this.#options.concurrency) {
+      const feed = this.#added.take(isFree) ?? this.#due.take(isFree);
+      if (feed === undefined) return;
+      this.#active += 1;
+      this.#busyHosts.add(feed.host);
+      this.#track(
+        this.#run(feed).finally(() => {
+          this.#active -= 1;
+          this.#pump();
+        }),
+      );
+    }
+  }
+
+  async #run(feed: WaitingFeed): Promise<void> {
+    let pauseMs = 0;
+    try {
+      const lock = await this.#hostLocks.acquire(feed.host);
+      if (typeof lock === "number") {
+        pauseMs = lock;
+        (feed.owner === NOBODY ? this.#due : this.#added).push(feed.owner, feed);
+        return;
+      }
+      try {
+        pauseMs = (await this.#fetch(feed.id)) ? this.#hostPauseMs : 0;
+      } finally {
+        await lock.release(pauseMs);
+      }
+    } finally {
+      this.#freeAfter(feed.host, pauseMs);
+    }
+  }
+
+  #freeAfter(host: string, ms: number): void {
+    const free = () => {
+      this.#busyHosts.delete(host);
+      this.#pump();
+    };
+    if (ms === 0) {
+      free();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      free();
+    }, ms).unref();
+    this.#timers.add(timer);
+  }
+
+  /** Whether a request was made. */
+  async #fetch(id: string): Promise<boolean> {
+    const { store, intervalMs, onFetch } = this.#options;
+    const { signal } = this.#stop;
+    const at = this.#now().getTime();
+    const until = new Date(at + LEASE_MS);
+    const record = await store.podcasts.claim(id, new Date(at), until);
+    if (record === undefined) return false;
+    const [subscribers = []] = await store.podcasts.subscribers([id]);
+    const feedUrl = urlToFetch(
+      subscribers.map((each) => each.feedUrl),
+      null,
+    );
+    // Without subscribers it will be erased.
+    if (feedUrl === undefined) return false;
+    const users = subscribers.map(({ user }) => user);
+    if (!(await store.podcasts.isAnyActive(users, new Date(at - RESTING_MS)))) {
+      await store.podcasts.record(id, until, { ...record, nextAt: at + RESTING_CHECK_MS });
+      return false;
+    }
+    this.#fetcher ??= this.#options.createFetcher();
+    const fetcher = await this.#fetcher;
+    const started = performance.now();
+    const { etag, lastModified, needsSuffix } = record;
+    const request = {
+      url: record.movedTo ?? feedUrl,
+      etag: etag ?? undefined,
+      lastModified: lastModified ?? undefined,
+      userAgentSuffix: needsSuffix === 1,
+    };
+    const outcome = await fetcher.fetchFeed(request, signal);
+    const isAborted = () => signal.aborted;
+    if (isAborted()) {
+      await store.podcasts.record(id, until, record);
+      return true;
+    }
+    onFetch?.(outcome, (performance.now() - started) / 1_000);
+    const target = needsProof(record, feedUrl, outcome, at);
+    const isProven = target === undefined || isProof(target, await fetcher.fetchFeed({ url: target }, signal));
+    const rules = { intervalMs, random: Math.random };
+    const next = applyOutcome(record, feedUrl, outcome, at, rules, isProven);
+    const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
+    const isTried = artwork !== undefined && !isAborted();
+    const tried = isTried ? { artworkAt: at, artwork: artwork.made?.hash ?? next.artwork } : {};
+    await store.podcasts.record(id, until, { ...next, ...tried }, artwork?.made);
+    return true;
+  }
+
+  /** Undefined without artwork; `made` is undefined if the image could not be used. */
+  async #fetchArtwork(
+    fetcher: FeedFetcher,
+    { artworkUrl }: PodcastRecord,
+    feedUrl: string,
+  ): Promise<{ readonly made: StoredArtwork | undefined } | undefined> {
+    const { createScaler } = this.#options;
+    if (createScaler === undefined || artworkUrl === null) return undefined;
+    const image = await fetcher.fetchImage(artworkUrl, feedUrl, this.#stop.signal);
+    if (image.kind === "failed") return { made: undefined };
+    this.#scaler ??= createScaler();
+    return { made: await (await this.#scaler).make(image.bytes) };
+  }
+
+  #now(): Date {
+    return this.#options.clock();
+  }
+}
+
+function first<Key, Value>(map: ReadonlyMap<Key, Value>): readonly [Key, Value] | undefined {
+  for (const entry of map) return entry;
+  return undefined;
+}

@@ -1,0 +1,281 @@
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { NOBODY, type Store } from "../account-store.ts";
+import { readFeedUrl } from "../feed-url.ts";
+import { newRecord, type PodcastRecord } from "../podcast-store.ts";
+import { asUser, type UserId } from "../subscriptions.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+const later = (ms: number) => new Date(NOW.getTime() + ms);
+const HASH = "0123456789abcdef0123456789abcdef";
+const ARTWORK = { hash: HASH, small: Buffer.from("small"), large: Buffer.from("large") };
+
+/** Podcasts, for every engine. `open` opens a new store. */
+export function describePodcasts(engine: string, open: () => Promise<Store>): void {
+  describe(`podcasts on ${engine}`, async () => {
+    const store = await open();
+    after(() => store.close());
+    const { podcasts } = store;
+    let [users, feeds] = [5_000_000, 0];
+    const newUser = (): UserId => ++users;
+    const newUrl = () => `https://feeds.example/suite/${++feeds}`;
+    const uuid = () => `00000000-0000-4000-8000-${(++feeds).toString(16).padStart(12, "0")}`;
+
+    const subscribe = async (user: UserId, ...urls: string[]) => {
+      const drafts = urls.map((feedUrl) => {
+        const reading = readFeedUrl(feedUrl);
+        if ("fault" in reading) throw new Error(reading.fault);
+        return { kind: "add", id: uuid(), feedUrl, feed: reading.feed } as const;
+      });
+      await store.change(asUser(user), drafts, NOW);
+      return drafts;
+    };
+    const idOf = async (url: string) => (await podcasts.find([url]))[0]?.id ?? assert.fail();
+    const isKnown = async (url: string) => (await podcasts.find([url]))[0]?.statusSince !== undefined;
+    /** Stores a record as a fetch does. */
+    const learn = async (url: string, known: Partial<PodcastRecord> = {}, at = NOW) => {
+      const id = await idOf(url);
+      await podcasts.create([id], at);
+      const record = (await podcasts.claim(id, at, later(DAY))) ?? assert.fail("not to be had");
+      const next = { ...record, checkedAt: at.getTime(), nextAt: at.getTime() + DAY, ...known };
+      assert.equal(await podcasts.record(id, later(DAY), next, ARTWORK), true);
+      return id;
+    };
+
+    test("find: known and unknown feeds in any spelling → in order; unknown ones are pending", async () => {
+      const [one, other] = [newUrl(), newUrl()];
+      const known = {
+        ...{ title: "Ärger 🎧", author: "A", description: "D\nE", homepageUrl: "https://x.example/", language: "de" },
+        ...{ podcastGuid: "g", artwork: HASH, status: "moved" as const, movedTo: "https://new.example/" },
+      };
+      const id = await learn(one, known);
+      const spelled = `${one.replace("https", "HTTP")}/#x`;
+      const [first, second, third] = await podcasts.find([other, spelled, one]);
+      assert.deepEqual(second, third);
+      assert.deepEqual(third, { id, ...known, statusSince: NOW, checkedAt: NOW });
+      assert.deepEqual(
+        [first?.status, first?.title, first?.statusSince, first?.checkedAt],
+        ["pending", undefined, undefined, undefined],
+      );
+      assert.deepEqual(await podcasts.find([]), []);
+    });
+
+    test("get and artwork: another user's podcast → undefined, known or not", async () => {
+      const [mine, theirs, unknown] = [newUrl(), newUrl(), newUrl()];
+      const [user, other] = [newUser(), newUser()];
+      await subscribe(user, mine, unknown);
+      await subscribe(other, theirs);
+      const [my, their] = [await learn(mine, { title: "mine" }), await learn(theirs)];
+      assert.equal((await podcasts.get(user, my))?.title, "mine");
+      assert.equal((await podcasts.get(user, await idOf(unknown)))?.status, "pending");
+      assert.equal(await podcasts.get(user, their), undefined);
+      assert.equal(await podcasts.get(user, await idOf(newUrl())), undefined);
+      assert.deepEqual(Buffer.from((await podcasts.artwork(user, my, HASH, "small")) ?? []), ARTWORK.small);
+      assert.deepEqual(Buffer.from((await podcasts.artwork(user, my, HASH, "large")) ?? []), ARTWORK.large);
+      assert.equal(await podcasts.artwork(user, my, "f".repeat(32), "small"), undefined);
+      assert.equal(await podcasts.artwork(user, their, HASH, "small"), undefined);
+      assert.equal(await podcasts.artwork(user, await idOf(unknown), HASH, "small"), undefined);
+    });
+
+    test("record: new artwork → the old hash is gone; every value → read as written", async () => {
+      const url = newUrl();
+      const user = newUser();
+      await subscribe(user, url);
+      const id = await learn(url);
+      const all: PodcastRecord = {
+        ...newRecord(7),
+        ...{
+          etag: '"e"',
+          lastModified: "m",
+          needsSuffix: 1,
+          nextAt: 8,
+          notBefore: 9,
+          failures: 10,
+          failure: "missing",
+        },
+        ...{ failureSince: 11, newFeedUrl: "n", moveTarget: "t", moveSince: 12, moveCount: 13, artworkUrl: "u" },
+        ...{ artworkAt: 14, artwork: "a".repeat(32) },
+      };
+      assert.ok(await podcasts.claim(id, later(2 * DAY), later(3 * DAY)));
+      assert.equal(await podcasts.record(id, later(3 * DAY), all, { ...ARTWORK, hash: "a".repeat(32) }), true);
+      assert.deepEqual(await podcasts.claim(id, later(2 * DAY), later(3 * DAY)), all);
+      assert.equal(await podcasts.artwork(user, id, HASH, "small"), undefined);
+      assert.ok(await podcasts.artwork(user, id, "a".repeat(32), "small"));
+    });
+
+    test("claim: not due, claimed, expired or erased → one at a time; a late result is not stored", async () => {
+      const url = newUrl();
+      const id = await idOf(url);
+      await subscribe(newUser(), url);
+      assert.equal(await podcasts.claim(id, NOW, later(MINUTE)), undefined, "there is no record");
+      assert.deepEqual(await podcasts.create([id, id], NOW), [id]);
+      assert.deepEqual(await podcasts.create([id], NOW), []);
+      assert.equal(await podcasts.claim(id, later(-1), later(MINUTE)), undefined, "not due yet");
+      const claims = await Promise.all([1, 2, 3].map((n) => podcasts.claim(id, NOW, later(MINUTE + n))));
+      assert.equal(claims.filter((record) => record !== undefined).length, 1);
+      const until = later(MINUTE + 1 + claims.findIndex((record) => record !== undefined));
+      assert.equal(await podcasts.claim(id, later(MINUTE), later(DAY)), undefined);
+      const record = (await podcasts.claim(id, later(2 * MINUTE), later(DAY))) ?? assert.fail("the lease has expired");
+      assert.equal(await podcasts.record(id, until, { ...record, title: "late" }), false);
+      assert.equal(await podcasts.record(id, later(DAY), { ...record, title: "in time" }), true);
+      assert.equal((await podcasts.find([url]))[0]?.title, "in time");
+    });
+
+    test("due: many → in order and in pages, without claimed ones", async () => {
+      const own = await open();
+      after(() => own.close());
+      const urls = Array.from({ length: 7 }, newUrl);
+      const ids = (await own.podcasts.find(urls)).map(({ id }) => id);
+      for (const [index, id] of ids.entries()) await own.podcasts.create([id], later(MINUTE * Math.floor(index / 3)));
+      assert.ok(await own.podcasts.claim(ids[1] ?? "", later(MINUTE), later(DAY)));
+      const seen: string[] = [];
+      for (let last: { id: string; nextAt: number } | undefined; ; ) {
+        const some = await own.podcasts.due(later(MINUTE), last, 2);
+        seen.push(...some.map(({ id }) => id));
+        last = some.at(-1);
+        if (last === undefined) break;
+      }
+      assert.deepEqual(seen.toSorted(), ids.filter((_, index) => index !== 1 && index < 6).toSorted());
+      assert.deepEqual(seen.slice(2).toSorted(), ids.slice(3, 6).toSorted());
+      assert.deepEqual(await own.podcasts.counts(later(MINUTE)), { known: 7, due: 6, failing: 0 });
+    });
+
+    test("refresh: own podcast → due, unless just fetched or the publisher asked to wait; another's → false", async () => {
+      const [url, unknown] = [newUrl(), newUrl()];
+      const [user, other] = [newUser(), newUser()];
+      await subscribe(user, url, unknown);
+      const id = await learn(url, { artworkAt: 5, notBefore: later(20 * MINUTE).getTime() });
+      const isDue = async (at: Date, wanted = id) =>
+        (await podcasts.due(at, undefined, 1_000)).some((each) => each.id === wanted);
+      assert.equal(await podcasts.refresh(other, id, later(10 * MINUTE)), false);
+      assert.equal(await podcasts.refresh(user, id, later(MINUTE)), true);
+      assert.equal(await isDue(later(30 * MINUTE)), false);
+      assert.equal(await podcasts.refresh(user, id, later(10 * MINUTE)), true);
+      assert.deepEqual([await isDue(later(19 * MINUTE)), await isDue(later(20 * MINUTE))], [false, true]);
+      assert.equal((await podcasts.claim(id, later(DAY), later(2 * DAY)))?.artworkAt, 0);
+      assert.equal(await podcasts.refresh(user, await idOf(unknown), NOW), true);
+      assert.equal(await isDue(NOW, await idOf(unknown)), true);
+    });
+
+    test("changedFeeds: additions and updates after a number → those, with URL and number", async () => {
+      const user = newUser();
+      const urls = [newUrl(), newUrl(), newUrl()];
+      const [first] = await subscribe(user, ...urls);
+      const feedUrl = newUrl();
+      const reading = readFeedUrl(feedUrl);
+      if ("fault" in reading) assert.fail();
+      await store.change(asUser(user), [{ kind: "update", id: first?.id ?? "", feedUrl, feed: reading.feed }], NOW);
+      const seen = async (after: number, limit: number) =>
+        (await podcasts.changedFeeds(user, after, limit)).map((each) => [each.feedUrl, each.sequence]);
+      assert.deepEqual(await seen(1, 10), [
+        [urls[1], 2],
+        [urls[2], 3],
+        [feedUrl, 5],
+      ]);
+      assert.deepEqual(await seen(1, 1), [[urls[1], 2]]);
+      assert.deepEqual(await seen(5, 10), []);
+      assert.equal((await podcasts.changedFeeds(user, 4, 1))[0]?.id, await idOf(feedUrl));
+    });
+
+    test("feedsAfter: all lists → every feed, in steps", async () => {
+      const own = await open();
+      after(() => own.close());
+      const urls = Array.from({ length: 5 }, newUrl);
+      const ids = (await own.podcasts.find(urls)).map(({ id }) => id);
+      for (const user of [newUser(), newUser(), newUser()]) {
+        const drafts = urls.map((feedUrl) => {
+          const reading = readFeedUrl(feedUrl);
+          return { kind: "add", id: uuid(), feedUrl, feed: "feed" in reading ? reading.feed : "" } as const;
+        });
+        await own.change(asUser(user), drafts, NOW);
+      }
+      const seen: string[] = [];
+      let steps = 0;
+      for (
+        let step = await own.podcasts.feedsAfter(undefined, 4);
+        step;
+        step = await own.podcasts.feedsAfter(step.last, 4)
+      ) {
+        seen.push(...step.ids);
+        steps += 1;
+      }
+      assert.equal(steps, 4);
+      assert.deepEqual([...new Set(seen)].toSorted(), ids.toSorted());
+    });
+
+    test("subscribers and isAnyActive: → URLs as they are spelled; users by their last use", async () => {
+      const url = newUrl();
+      const [local, idle, busy, app] = [newUser(), newUser(), newUser(), newUser()];
+      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      await store.accounts.create(newUser(), { ...account, name: "first-of-podcasts" }, NOW);
+      for (const user of [idle, busy, app]) await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
+      await subscribe(idle, url);
+      await subscribe(busy, `${url}/`);
+      const [found, none] = await podcasts.subscribers([await idOf(url), await idOf(newUrl())]);
+      assert.deepEqual(
+        found?.toSorted((a, b) => a.user - b.user),
+        [
+          { user: idle, feedUrl: url },
+          { user: busy, feedUrl: `${url}/` },
+        ],
+      );
+      assert.deepEqual(none, []);
+      const isActive = (...whose: UserId[]) => podcasts.isAnyActive(whose, later(DAY));
+      assert.equal(await isActive(idle, busy, app), false);
+      assert.equal(await podcasts.isAnyActive([idle], NOW), true, "the account is new");
+      const credential = { id: uuid(), kind: "token", user: busy, scope: "read", label: "" } as const;
+      const times = { createdAt: NOW, usedAt: later(DAY), expiresAt: undefined };
+      const added = {
+        credential: { ...credential, ...times },
+        hash: Buffer.alloc(32, 7).toString("base64url"),
+        atMost: 9,
+      };
+      assert.equal(await store.accounts.addCredential(asUser(NOBODY), added), "added");
+      await store.apps.saveDevice(asUser(app), { key: "k", device: "phone" }, {}, later(DAY));
+      assert.equal(await isActive(app), true);
+      assert.equal(await isActive(busy), true);
+      assert.equal(await isActive(idle, busy), true);
+      assert.equal(await isActive(local), true, "a user without an account");
+    });
+
+    test("eraseUnused: a feed without subscribers → its record and artwork are erased, others stay", async () => {
+      const [left, shared] = [newUrl(), newUrl()];
+      const [user, other] = [newUser(), newUser()];
+      const [draft, both] = await subscribe(user, left, shared);
+      await subscribe(other, shared);
+      const id = await learn(left, { title: "left" });
+      await learn(shared, { title: "shared" });
+      await podcasts.eraseUnused();
+      assert.equal(await isKnown(left), true);
+      await store.change(
+        asUser(user),
+        [draft, both].map((each) => ({ kind: "remove", id: each?.id ?? "" })),
+        NOW,
+      );
+      await podcasts.eraseUnused();
+      assert.deepEqual([await isKnown(left), await isKnown(shared)], [false, true]);
+      // Who subscribes again starts from nothing.
+      await subscribe(user, left);
+      assert.equal(await podcasts.artwork(user, id, HASH, "small"), undefined);
+    });
+
+    test("delete an account: podcasts that only it had → erased at once, in every step; shared ones stay", async () => {
+      const [user, other] = [newUser(), newUser()];
+      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      await store.accounts.create(newUser(), { ...account, name: "second-of-podcasts" }, NOW);
+      await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
+      const urls = Array.from({ length: 1_500 }, newUrl);
+      await subscribe(user, ...urls);
+      const [first = "", last = "", shared = ""] = [urls[0], urls.at(-1), urls[700]];
+      await subscribe(other, shared);
+      const id = await learn(first);
+      for (const url of [last, shared]) await learn(url);
+      assert.equal(await store.accounts.delete(asUser(user), NOW), true);
+      assert.deepEqual([await isKnown(first), await isKnown(last), await isKnown(shared)], [false, false, true]);
+      await subscribe(other, first);
+      assert.equal(await podcasts.artwork(other, id, HASH, "large"), undefined);
+    });
+  });
+}

@@ -1,0 +1,272 @@
+import {
+  type ArtworkSize,
+  type DueFeed,
+  type FeedPosition,
+  type FeedSubscriber,
+  MIN_REFRESH_MS,
+  newRecord,
+  type Podcast,
+  type PodcastCounts,
+  type PodcastRecord,
+  type PodcastStore,
+  type StoredArtwork,
+} from "../podcast-store.ts";
+import type { UserId } from "../subscriptions.ts";
+import {
+  countQuery,
+  keyOfUrl,
+  PodcastCache,
+  READ_SUBSCRIBERS,
+  RECORD_COLUMNS,
+  SHOWN_COLUMNS,
+  toCounts,
+  toRecord,
+  toShown,
+  toValues,
+} from "./podcast-rows.ts";
+import { type Connection, type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
+
+/** Records to check per step when those without subscribers are erased. */
+const CHECKED_AT_ONCE = 500;
+const COLUMNS = RECORD_COLUMNS.join(", ");
+const NO_FEED = "00000000-0000-0000-0000-000000000000";
+
+const VERSIONS = named("select feed, checked_at from earmark.podcasts where feed = any($1::uuid[])");
+const SHOWN = named(`select feed, ${SHOWN_COLUMNS.join(", ")} from earmark.podcasts where feed = any($1::uuid[])`);
+const SUBSCRIBED = named("select 1 from earmark.subscriptions where user_id = $1 and feed = $2");
+
+type Row = (string | Buffer | null)[];
+
+/**
+ * Podcasts in PostgreSQL. A cluster distributes them by feed and everything else by user, so no statement joins the two:
+ * a request reads the user's list, then podcasts by their keys. Only the background looks up subscriptions by feed.
+ */
+export class PostgresPodcasts implements PodcastStore {
+  readonly #postgres: Postgres;
+  readonly #cache = new PodcastCache();
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres;
+  }
+
+  async find(feedUrls: readonly string[]): Promise<Podcast[]> {
+    return this.#find(feedUrls.map((url) => keyOfUrl(url).id));
+  }
+
+  async get(user: UserId, id: string): Promise<Podcast | undefined> {
+    return (await this.#isSubscriber(user, id)) ? (await this.#find([id]))[0] : undefined;
+  }
+
+  async artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined> {
+    if (!(await this.#isSubscriber(user, id))) return undefined;
+    const sql = "select bytes from earmark.artwork where feed = $1 and size = $2 and hash = $3";
+    const [row] = await this.#read(sql, id, size, hash);
+    return row?.[0] as Buffer | undefined;
+  }
+
+  async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
+    if (!(await this.#isSubscriber(user, id))) return false;
+    if ((await this.create([id], at)).length === 0) {
+      await this.#read(
+        `update earmark.podcasts set next_at = greatest($2::bigint, not_before), artwork_at = 0
+         where feed = $1 and checked_at <= $2::bigint - ${MIN_REFRESH_MS}`,
+        id,
+        at.getTime(),
+      );
+    }
+    return true;
+  }
+
+  async changedFeeds(user: UserId, after: number, limit: number) {
+    const rows = await this.#read(
+      `select feed, feed_url, sequence from earmark.subscriptions where user_id = $1 and sequence > $2
+       union all
+       select feed, feed_url, update_sequence from earmark.subscriptions
+       where user_id = $1 and update_sequence > $2 and update_sequence > 0
+       order by 3 limit $3`,
+      user,
+      after,
+      limit,
+    );
+    return rows.map(([id, feedUrl, sequence]) => ({
+      id: String(id),
+      feedUrl: String(feedUrl),
+      sequence: Number(sequence),
+    }));
+  }
+
+  async create(ids: readonly string[], at: Date): Promise<readonly string[]> {
+    const { rows: known } = await this.#postgres.retry((connection) =>
+      connection.query<{ feed: string }>("select feed from earmark.podcasts where feed = any($1::uuid[])", [ids]),
+    );
+    const isKnown = new Set(known.map(({ feed }) => feed));
+    const missing = [...new Set(ids)].filter((id) => !isKnown.has(id));
+    if (missing.length === 0) return [];
+    // Sorted, so that two processes that create the same records do not deadlock.
+    const { status, statusSince, nextAt } = newRecord(at.getTime());
+    await this.#read(
+      `insert into earmark.podcasts (feed, status, status_since, next_at)
+       select feed, $2, $3, $4 from unnest($1::uuid[]) as given (feed) on conflict do nothing`,
+      missing.toSorted(),
+      status,
+      statusSince,
+      nextAt,
+    );
+    return missing;
+  }
+
+  async due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]> {
+    const rows = await this.#read(
+      `select feed, next_at, moved_to from earmark.podcasts
+       where next_at <= $1 and next_at >= $2 and (next_at, feed) > ($2, $3) and lease_until <= $1
+       order by next_at, feed limit $4`,
+      at.getTime(),
+      after?.nextAt ?? -1,
+      after?.id ?? NO_FEED,
+      limit,
+    );
+    return rows.map(([id, nextAt, movedTo]) => ({
+      id: String(id),
+      nextAt: Number(nextAt),
+      movedTo: movedTo as string | null,
+    }));
+  }
+
+  subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]> {
+    const text = `select user_id, feed_url from earmark.subscriptions where feed = $1 limit ${READ_SUBSCRIBERS}`;
+    return this.#postgres.retry((connection) =>
+      Promise.all(
+        ids.map(async (id) => {
+          const { rows } = await connection.query<{ user_id: string; feed_url: string }>(text, [id]);
+          return rows.map(({ user_id, feed_url }) => ({ user: Number(user_id), feedUrl: feed_url }));
+        }),
+      ),
+    );
+  }
+
+  async isAnyActive(users: readonly UserId[], since: Date): Promise<boolean> {
+    const accounts = await this.#read(
+      "select user_id, issuer <> '' or created_at >= $2 from earmark.accounts where user_id = any($1::bigint[])",
+      users,
+      since.getTime(),
+    );
+    if (users.length > accounts.length || accounts.some(([, isActive]) => Boolean(isActive))) return true;
+    for (const [table, seen] of [
+      ["credentials", "greatest(used_at, created_at)"],
+      ["devices", "synced_at"],
+      ["sync_clients", "seen_at"],
+    ]) {
+      const sql = `select 1 from earmark.${table} where user_id = any($1::bigint[]) and ${seen} >= $2 limit 1`;
+      if ((await this.#read(sql, users, since.getTime())).length > 0) return true;
+    }
+    return false;
+  }
+
+  async claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined> {
+    const [row] = await this.#read(
+      `update earmark.podcasts set lease_until = $3 where feed = $1 and lease_until <= $2 and next_at <= $2
+       returning ${COLUMNS}`,
+      id,
+      at.getTime(),
+      until.getTime(),
+    );
+    return row && toRecord(row);
+  }
+
+  record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
+    const values = toValues(record, (digits) => digits);
+    const sets = RECORD_COLUMNS.map((name, index) => `${name} = $${index + 3}`).join(", ");
+    return this.#postgres.retry((connection) =>
+      transact(connection, async () => {
+        const { rowCount } = await connection.query(
+          `update earmark.podcasts set ${sets}, lease_until = 0 where feed = $1 and lease_until = $2`,
+          [id, until.getTime(), ...values],
+        );
+        if (rowCount !== 1) return false;
+        for (const size of artwork === undefined ? [] : (["small", "large"] as const)) {
+          await connection.query(
+            `insert into earmark.artwork (feed, size, hash, bytes) values ($1, $2, $3, $4)
+             on conflict (feed, size) do update set hash = excluded.hash, bytes = excluded.bytes`,
+            [id, size, artwork?.hash, artwork?.[size]],
+          );
+        }
+        return true;
+      }),
+    );
+  }
+
+  async feedsAfter(position: FeedPosition | undefined, limit: number) {
+    const rows = await this.#read(
+      `select feed, user_id from earmark.subscriptions where (feed, user_id) > ($1, $2)
+       order by feed, user_id limit $3`,
+      position?.id ?? NO_FEED,
+      position?.user ?? -1,
+      limit,
+    );
+    const ids = rows.map(([feed]) => String(feed));
+    const [id, user] = [ids.at(-1), rows.at(-1)?.[1]];
+    return id === undefined ? undefined : { ids: [...new Set(ids)], last: { id, user: Number(user) } };
+  }
+
+  async eraseUnused(): Promise<void> {
+    const sql = `select feed from earmark.podcasts where feed > $1 order by feed limit ${CHECKED_AT_ONCE}`;
+    for (let last: string | undefined = NO_FEED; last !== undefined; ) {
+      const rows: Row[] = await this.#read(sql, last);
+      const feeds = rows.map(([feed]) => String(feed));
+      if (feeds.length > 0) await this.#postgres.retry((connection) => eraseUnusedOf(connection, feeds));
+      last = feeds.at(-1);
+    }
+  }
+
+  async counts(at: Date): Promise<PodcastCounts> {
+    return toCounts((await this.#read(countQuery("earmark.podcasts", "$1"), at.getTime()))[0]);
+  }
+
+  async #isSubscriber(user: UserId, id: string): Promise<boolean> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ ...this.#postgres.toQuery(SUBSCRIBED), values: [user, id] }),
+    );
+    return rows.length > 0;
+  }
+
+  /** Result N is the podcast with id N. */
+  async #find(ids: readonly string[]): Promise<Podcast[]> {
+    if (ids.length === 0) return [];
+    const versions = new Map((await this.#query(VERSIONS, ids)).map(([feed, at]) => [String(feed), Number(at)]));
+    const unknown = [...versions].filter(([id, at]) => this.#cache.get(id, at) === undefined).map(([id]) => id);
+    const rows = unknown.length === 0 ? [] : await this.#query(SHOWN, unknown);
+    const read = new Map(rows.map(([feed, ...row]) => [String(feed), toShown(String(feed), row)]));
+    for (const podcast of read.values()) this.#cache.add(podcast);
+    return ids.map(
+      (id) => read.get(id) ?? this.#cache.get(id, versions.get(id) ?? Number.NaN) ?? toShown(id, undefined),
+    );
+  }
+
+  async #query(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ ...this.#postgres.toQuery(statement), values: [ids], rowMode: "array" }),
+    );
+    return rows as Row[];
+  }
+
+  async #read(text: string, ...values: readonly unknown[]): Promise<Row[]> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ text, values: [...values], rowMode: "array" }),
+    );
+    return rows as Row[];
+  }
+}
+
+/** Erases the records of those feeds that have no subscriber. One lookup per feed: a popular one has many subscribers. */
+export async function eraseUnusedOf(connection: Connection, feeds: readonly string[]): Promise<void> {
+  const isUsed = await Promise.all(
+    feeds.map(async (feed) => {
+      const { rows } = await connection.query("select 1 from earmark.subscriptions where feed = $1 limit 1", [feed]);
+      return rows.length > 0;
+    }),
+  );
+  const unused = feeds.filter((_, index) => isUsed[index] === false);
+  if (unused.length === 0) return;
+  for (const table of ["podcasts", "artwork"])
+    await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
+}

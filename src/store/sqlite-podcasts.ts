@@ -1,0 +1,312 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import {
+  type ArtworkSize,
+  type DueFeed,
+  type FeedPosition,
+  type FeedSubscriber,
+  MIN_REFRESH_MS,
+  newRecord,
+  type Podcast,
+  type PodcastCounts,
+  type PodcastRecord,
+  type PodcastStore,
+  type StoredArtwork,
+} from "../podcast-store.ts";
+import type { UserId } from "../subscriptions.ts";
+import { idKey, idOfKey } from "./keys.ts";
+import {
+  countQuery,
+  keyOfUrl,
+  PodcastCache,
+  READ_SUBSCRIBERS,
+  RECORD_COLUMNS,
+  SHOWN_COLUMNS,
+  toCounts,
+  toRecord,
+  toShown,
+  toValues,
+} from "./podcast-rows.ts";
+import { reading } from "./sqlite-file.ts";
+
+/** A change to podcasts, as sent to the writer thread, which replies with the number of affected podcasts. */
+export type PodcastChange =
+  | { readonly kind: "create"; readonly feeds: readonly Uint8Array[]; readonly at: number }
+  | { readonly kind: "refresh"; readonly feed: Uint8Array; readonly at: number }
+  | { readonly kind: "claim"; readonly feed: Uint8Array; readonly at: number; readonly until: number }
+  | {
+      readonly kind: "record";
+      readonly feed: Uint8Array;
+      readonly until: number;
+      readonly record: PodcastRecord;
+      readonly artwork: StoredArtwork | undefined;
+    }
+  | { readonly kind: "erase-unused"; readonly feeds: readonly Uint8Array[] };
+
+/** Records to check per step when those without subscribers are erased. */
+const CHECKED_AT_ONCE = 1_000;
+
+const UNUSED = "not exists (select 1 from subscriptions as s where s.feed = podcasts.feed)";
+const COLUMNS = RECORD_COLUMNS.join(", ");
+const ARTWORK_OF_NONE = "not exists (select 1 from podcasts as p where p.feed = artwork.feed)";
+
+/** Applies changes to podcasts inside the transaction of the writer thread. */
+export class PodcastWriter {
+  readonly #create: StatementSync;
+  readonly #refresh: StatementSync;
+  readonly #claim: StatementSync;
+  readonly #record: StatementSync;
+  readonly #addArtwork: StatementSync;
+  readonly #erase: StatementSync;
+  readonly #eraseArtwork: StatementSync;
+  readonly #eraseOfUser: StatementSync;
+  readonly #eraseArtworkOfUser: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#create = database.prepare(
+      `insert into podcasts (feed, ${COLUMNS}) values (?, ${RECORD_COLUMNS.map(() => "?").join(", ")})
+       on conflict do nothing`,
+    );
+    this.#refresh = database.prepare(
+      `update podcasts set next_at = max(?2, not_before), artwork_at = 0
+       where feed = ?1 and checked_at <= ?2 - ${MIN_REFRESH_MS}`,
+    );
+    this.#claim = database.prepare(
+      "update podcasts set lease_until = ?3 where feed = ?1 and lease_until <= ?2 and next_at <= ?2",
+    );
+    this.#record = database.prepare(
+      `update podcasts set ${RECORD_COLUMNS.map((name) => `${name} = ?`).join(", ")}, lease_until = 0
+       where feed = ? and lease_until = ?`,
+    );
+    this.#addArtwork = database.prepare("insert or replace into artwork (feed, size, hash, bytes) values (?, ?, ?, ?)");
+    this.#erase = database.prepare(`delete from podcasts where feed = ? and ${UNUSED}`);
+    this.#eraseArtwork = database.prepare(`delete from artwork where feed = ? and ${ARTWORK_OF_NONE}`);
+    const ofUser = "feed in (select feed from subscriptions where user_id = ?1 and sequence > ?2)";
+    this.#eraseOfUser = database.prepare(
+      `delete from podcasts where ${ofUser}
+       and not exists (select 1 from subscriptions as s where s.feed = podcasts.feed and s.user_id <> ?1)`,
+    );
+    this.#eraseArtworkOfUser = database.prepare(`delete from artwork where ${ofUser} and ${ARTWORK_OF_NONE}`);
+  }
+
+  apply(change: PodcastChange): number {
+    switch (change.kind) {
+      case "create": {
+        const values = toValues(newRecord(change.at), idKey);
+        return sum(change.feeds.map((feed) => changesOf(this.#create.run(feed, ...values))));
+      }
+      case "refresh":
+        return changesOf(this.#refresh.run(change.feed, change.at));
+      case "claim":
+        return changesOf(this.#claim.run(change.feed, change.at, change.until));
+      case "record":
+        return this.#store(change);
+      case "erase-unused":
+        return sum(
+          change.feeds.map((feed) => {
+            const erased = changesOf(this.#erase.run(feed));
+            this.#eraseArtwork.run(feed);
+            return erased;
+          }),
+        );
+    }
+  }
+
+  #store({ feed, until, record, artwork }: PodcastChange & { kind: "record" }): number {
+    const stored = changesOf(this.#record.run(...toValues(record, idKey), feed, until));
+    if (stored === 0 || artwork === undefined) return stored;
+    for (const size of ["small", "large"] as const)
+      this.#addArtwork.run(feed, size, idKey(artwork.hash), artwork[size]);
+    return stored;
+  }
+
+  /** To be called before subscriptions of a deleted account are erased: erases what only they need. */
+  eraseOfUser(user: UserId, afterSequence: number): void {
+    this.#eraseOfUser.run(user, afterSequence);
+    this.#eraseArtworkOfUser.run(user, afterSequence);
+  }
+}
+
+function changesOf({ changes }: { readonly changes: number | bigint }): number {
+  return Number(changes);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+const VERSION = "select checked_at from podcasts where feed = ?";
+const SHOWN = `select ${SHOWN_COLUMNS.join(", ")} from podcasts where feed = ?`;
+
+type Row = (string | number | Uint8Array | null)[];
+
+/** Podcasts in SQLite: read here, written by the writer thread. */
+export class SqlitePodcasts implements PodcastStore {
+  readonly #database: DatabaseSync;
+  readonly #cache = new PodcastCache();
+  readonly #snapshot: <T>(read: () => T) => T;
+  readonly #write: (change: PodcastChange) => Promise<number>;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(
+    database: DatabaseSync,
+    snapshot: <T>(read: () => T) => T,
+    write: (change: PodcastChange) => Promise<number>,
+  ) {
+    this.#database = database;
+    this.#snapshot = snapshot;
+    this.#write = write;
+  }
+
+  async find(feedUrls: readonly string[]): Promise<Podcast[]> {
+    return reading(() => {
+      const [version, shown] = [this.#prepare(VERSION), this.#prepare(SHOWN)];
+      // One transaction, because each statement by itself would have to lock the file.
+      return this.#snapshot(() =>
+        feedUrls.map((url) => {
+          const { id, key } = keyOfUrl(url);
+          const [checkedAt] = (version.get(key) as unknown as [number] | undefined) ?? [];
+          const known = checkedAt === undefined ? toShown(id, undefined) : this.#cache.get(id, checkedAt);
+          if (known !== undefined) return known;
+          const podcast = toShown(id, shown.get(key) as unknown as Row | undefined);
+          this.#cache.add(podcast);
+          return podcast;
+        }),
+      );
+    });
+  }
+
+  async get(user: UserId, id: string): Promise<Podcast | undefined> {
+    return this.#isSubscriber(user, id) ? toShown(id, this.#all(SHOWN, idKey(id))[0]) : undefined;
+  }
+
+  async artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined> {
+    if (!this.#isSubscriber(user, id)) return undefined;
+    const sql = "select bytes from artwork where feed = ? and size = ? and hash = ?";
+    const [row] = this.#all(sql, idKey(id), size, idKey(hash));
+    return row?.[0] as Uint8Array | undefined;
+  }
+
+  async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
+    if (!this.#isSubscriber(user, id)) return false;
+    if ((await this.create([id], at)).length === 0)
+      await this.#write({ kind: "refresh", feed: idKey(id), at: at.getTime() });
+    return true;
+  }
+
+  async changedFeeds(user: UserId, after: number, limit: number) {
+    const rows = this.#all(
+      `select feed, feed_url, sequence from subscriptions where user_id = ?1 and sequence > ?2
+       union all
+       select feed, feed_url, update_sequence from subscriptions
+       where user_id = ?1 and update_sequence > ?2 and update_sequence > 0
+       order by 3 limit ?3`,
+      user,
+      after,
+      limit,
+    );
+    return rows.map(([feed, feedUrl, sequence]) => ({
+      id: idOfKey(feed as Uint8Array),
+      feedUrl: String(feedUrl),
+      sequence: Number(sequence),
+    }));
+  }
+
+  async create(ids: readonly string[], at: Date): Promise<readonly string[]> {
+    const missing = [...new Set(ids)].filter(
+      (id) => this.#all("select 1 from podcasts where feed = ?", idKey(id)).length === 0,
+    );
+    if (missing.length > 0) await this.#write({ kind: "create", feeds: missing.map(idKey), at: at.getTime() });
+    return missing;
+  }
+
+  async due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]> {
+    const rows = this.#all(
+      `select feed, next_at, moved_to from podcasts
+       where next_at <= ?1 and (next_at, feed) > (?2, ?3) and lease_until <= ?1 order by next_at, feed limit ?4`,
+      at.getTime(),
+      after?.nextAt ?? -1,
+      after === undefined ? Buffer.alloc(0) : idKey(after.id),
+      limit,
+    );
+    return rows.map(([feed, nextAt, movedTo]) => ({
+      id: idOfKey(feed as Uint8Array),
+      nextAt: Number(nextAt),
+      movedTo: movedTo as string | null,
+    }));
+  }
+
+  async subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]> {
+    const sql = `select user_id, feed_url from subscriptions where feed = ? limit ${READ_SUBSCRIBERS}`;
+    return ids.map((id) =>
+      this.#all(sql, idKey(id)).map(([user, feedUrl]) => ({ user: Number(user), feedUrl: String(feedUrl) })),
+    );
+  }
+
+  async isAnyActive(users: readonly UserId[], since: Date): Promise<boolean> {
+    const sql = `select 1 where not exists (select 1 from accounts where user_id = ?1)
+      or exists (select 1 from accounts where user_id = ?1 and (issuer <> '' or created_at >= ?2))
+      or exists (select 1 from credentials where user_id = ?1 and max(used_at, created_at) >= ?2)
+      or exists (select 1 from devices where user_id = ?1 and synced_at >= ?2)
+      or exists (select 1 from sync_clients where user_id = ?1 and seen_at >= ?2)`;
+    return users.some((user) => this.#all(sql, user, since.getTime()).length > 0);
+  }
+
+  async claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined> {
+    const feed = idKey(id);
+    const claimed = await this.#write({ kind: "claim", feed, at: at.getTime(), until: until.getTime() });
+    if (claimed === 0) return undefined;
+    const [row] = this.#all(`select ${COLUMNS} from podcasts where feed = ?`, feed);
+    return row && toRecord(row);
+  }
+
+  async record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
+    return (await this.#write({ kind: "record", feed: idKey(id), until: until.getTime(), record, artwork })) > 0;
+  }
+
+  async feedsAfter(position: FeedPosition | undefined, limit: number) {
+    const rows = this.#all(
+      "select feed, user_id from subscriptions where (feed, user_id) > (?, ?) order by feed, user_id limit ?",
+      position === undefined ? Buffer.alloc(0) : idKey(position.id),
+      position?.user ?? -1,
+      limit,
+    );
+    const ids = rows.map(([feed]) => idOfKey(feed as Uint8Array));
+    const [id, user] = [ids.at(-1), rows.at(-1)?.[1]];
+    return id === undefined ? undefined : { ids: [...new Set(ids)], last: { id, user: Number(user) } };
+  }
+
+  async eraseUnused(): Promise<void> {
+    let last: Uint8Array | undefined = Buffer.alloc(0);
+    while (last !== undefined) {
+      const rows = this.#all(
+        `select feed, ${UNUSED} from podcasts where feed > ? order by feed limit ${CHECKED_AT_ONCE}`,
+        last,
+      );
+      const feeds = rows.filter(([, isUnused]) => isUnused === 1).map(([feed]) => feed as Uint8Array);
+      if (feeds.length > 0) await this.#write({ kind: "erase-unused", feeds });
+      last = rows.at(-1)?.[0] as Uint8Array | undefined;
+    }
+  }
+
+  async counts(at: Date): Promise<PodcastCounts> {
+    return toCounts(this.#all(countQuery("podcasts", "?"), at.getTime())[0]);
+  }
+
+  #isSubscriber(user: UserId, id: string): boolean {
+    return this.#all("select 1 from subscriptions where user_id = ? and feed = ?", user, idKey(id)).length > 0;
+  }
+
+  #all(sql: string, ...values: SQLInputValue[]): Row[] {
+    return reading(() => this.#prepare(sql).all(...values) as unknown as Row[]);
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      statement.setReturnArrays(true);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { en } from "../web/src/words/en.ts";
+import { button, feedsOf, hosts, numberedFeeds, returnToTab, subscribe, until, visit } from "./support/page.ts";
+
+const TWO = ["https://one.example/feed", "https://two.example/feed"];
+const BOTH = ["two.example", "one.example"];
+
+async function openTab(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto("/");
+  return page;
+}
+
+/** Counts the open streams of events in each of the given tabs. */
+function watchStreams(context: BrowserContext): (...tabs: readonly Page[]) => number[] {
+  const open = new Map<object, Page>();
+  context.on("request", (request) => {
+    if (request.url().endsWith("/v1/events")) open.set(request, request.frame().page());
+  });
+  for (const event of ["requestfailed", "requestfinished"] as const)
+    context.on(event as "requestfailed", (request) => void open.delete(request));
+  return (...tabs) => tabs.map((tab) => [...open.values()].filter((page) => page === tab).length);
+}
+
+async function removeIn(page: Page, host: string): Promise<void> {
+  await button(page, en.list.remove(`${host}/feed`)).click();
+  await button(page, en.close).click();
+}
+
+describe("tabs", { concurrency: 2 }, () => {
+  test("tabs: two → agree with one stream, and one takes over when the other is closed", async () => {
+    const { page: first, context, server, finish } = await visit({ feeds: TWO });
+    await until(() => hosts(first), BOTH);
+    const streams = watchStreams(context);
+    await first.reload();
+    await until(() => hosts(first), BOTH);
+    await until(() => streams(first), [1]);
+    const second = await openTab(context);
+    await until(() => hosts(second), BOTH);
+    await removeIn(second, "one.example");
+    await until(() => hosts(first), ["two.example"]);
+    await until(() => feedsOf(server), ["https://two.example/feed"]);
+    await subscribe(server, ["https://three.example/feed"]);
+    for (const page of [first, second]) await until(() => hosts(page), ["three.example", "two.example"]);
+    assert.deepEqual(streams(first, second), [1, 0]);
+
+    await first.close();
+    await subscribe(server, ["https://four.example/feed"]);
+    await until(() => hosts(second), ["four.example", "three.example", "two.example"]);
+    await until(() => streams(second), [1]);
+    await finish();
+  });
+
+  test("tabs: eight over HTTP/1.1 → all of them load and can edit", async () => {
+    const { page, context, server, finish } = await visit({ feeds: numberedFeeds(3) });
+    const tabs = [page, ...(await Promise.all(Array.from({ length: 7 }, () => openTab(context))))];
+    for (const tab of tabs) await until(async () => (await hosts(tab)).length, 3);
+    const last = tabs.at(-1) as Page;
+    await button(last, en.list.remove("pod-1.example/feed.xml")).click();
+    await button(last, en.close).click();
+    for (const tab of tabs) await until(() => hosts(tab), ["pod-3.example", "pod-2.example"]);
+    await until(async () => (await feedsOf(server)).length, 2);
+    await finish();
+  });
+
+  test("tabs: no locks, as over http from another host → each works alone, and only visible ones have a stream", async () => {
+    const {
+      page: first,
+      context,
+      server,
+      finish,
+    } = await visit({
+      feeds: TWO,
+      prepare: (page) => page.context().addInitScript("delete Navigator.prototype.locks;"),
+    });
+    await until(() => hosts(first), BOTH);
+    const streams = watchStreams(context);
+    await first.reload();
+    const second = await openTab(context);
+    await until(() => streams(first, second), [1, 1]);
+    await removeIn(second, "one.example");
+    for (const page of [first, second]) await until(() => hosts(page), ["two.example"]);
+    await until(() => feedsOf(server), ["https://two.example/feed"]);
+
+    await first.evaluate(`Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })`);
+    await returnToTab(first);
+    await until(() => streams(first, second), [0, 1]);
+    await subscribe(server, ["https://three.example/feed"]);
+    await until(() => hosts(second), ["three.example", "two.example"]);
+    await first.evaluate("delete document.visibilityState");
+    await returnToTab(first);
+    await until(() => hosts(first), ["three.example", "two.example"]);
+    await until(() => streams(first, second), [1, 1]);
+    await finish();
+  });
+});

@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "../client/src/index.ts";
+import { LOCAL_USER } from "../src/subscriptions.ts";
+import { runHere } from "./support/commands.ts";
+import { startFeeds } from "./support/feeds.ts";
+import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
+import { newUser, start } from "./support/http-accounts.ts";
+import { start as startProcess } from "./support/process.ts";
+import { add, newId, startServer, type TestServer, temporaryFolder } from "./support/server.ts";
+
+const FETCH = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE };
+const HASH = "0123456789abcdef".repeat(2);
+
+// biome-ignore lint/suspicious/noExplicitAny: assertions check the shape of a response
+async function until(read: () => Promise<any>, isWanted: (value: any) => boolean) {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const value = await read();
+    if (isWanted(value)) return value;
+    await sleep(10);
+  }
+  throw new Error("it did not happen");
+}
+
+const included = async ({ call }: TestServer, query = "", headers = {}) =>
+  (await call("GET", `/v1/subscriptions?include=podcast${query}`, { headers })).json.included;
+
+test("include: no include → the response is as before; with it → every subscription has its podcast", async () => {
+  const server = await startServer();
+  const [one, other] = ["https://feeds.example/1", "https://feeds.example/2"];
+  await subscribeTo(server.store, [one, other], LOCAL_USER);
+  const before = await server.call("GET", "/v1/subscriptions");
+  const podcast = await learn(server.store, one, { title: 'A "title"', status: "ok", artwork: HASH });
+  const plain = await server.call("GET", "/v1/subscriptions");
+  assert.deepEqual([plain.text, plain.headers["etag"]], [before.text, before.headers["etag"]]);
+  assert.doesNotMatch(plain.text, /podcast|included/);
+  const { json } = await server.call("GET", "/v1/subscriptions?include=podcast");
+  const strip = ({ relationships: _, ...rest }: Record<string, unknown>) => rest;
+  assert.deepEqual(json.data.map(strip), plain.json.data);
+  assert.deepEqual(
+    json.data.map(
+      (item: { relationships: { podcast: { data: { id: string } } } }) => item.relationships.podcast.data.id,
+    ),
+    json.included.map(({ id }: { id: string }) => id),
+  );
+  const self = `/v1/podcasts/${podcast.id}`;
+  const at = podcast.checkedAt?.toISOString();
+  assert.deepEqual(json.included[0], {
+    type: "podcast",
+    id: podcast.id,
+    attributes: {
+      title: 'A "title"',
+      artwork: { small: `${self}/artwork/${HASH}-160.webp`, large: `${self}/artwork/${HASH}-600.webp` },
+      status: "ok",
+      status_since: podcast.statusSince?.toISOString(),
+      checked_at: at,
+    },
+    links: { self },
+  });
+  assert.deepEqual(json.included[1].attributes, { status: "pending" });
+  const { json: single } = await server.call("GET", `/v1/subscriptions/${json.data[0].id}?include=podcast`);
+  assert.deepEqual([single.data, single.included], [json.data[0], [json.included[0]]]);
+  // Sparse fields, also in the links.
+  const sparse = await server.call(
+    "GET",
+    "/v1/subscriptions?include=podcast&fields[podcast]=title&fields[subscription]=feed_url&page[size]=1",
+  );
+  assert.deepEqual(sparse.json.included[0].attributes, { title: 'A "title"' });
+  assert.equal(sparse.json.data[0].relationships, undefined);
+  const next = await server.call("GET", sparse.json.links.next);
+  assert.equal(next.json.included.length, 1);
+});
+
+test("ETag: a podcast changes → that of the podcast and of the list with podcasts change, the list's own does not", async () => {
+  const server = await startServer();
+  const url = "https://feeds.example/tag";
+  await subscribeTo(server.store, [url], LOCAL_USER);
+  const { id } = await learn(server.store, url, { title: "T", nextAt: 0 });
+  const paths = ["/v1/subscriptions", "/v1/subscriptions?include=podcast", `/v1/podcasts/${id}`];
+  const tags = () => Promise.all(paths.map(async (path) => String((await server.call("GET", path)).headers["etag"])));
+  const before = await tags();
+  const repeated = await Promise.all(
+    paths.map((path, index) => server.call("GET", path, { headers: { "If-None-Match": `W/${before[index]}` } })),
+  );
+  assert.deepEqual(
+    repeated.map(({ status }) => status),
+    [304, 304, 304],
+  );
+  const changes = (await server.call("GET", "/v1/changes")).json.meta.state;
+  await learn(server.store, url, { title: "U", checkedAt: Date.now() + 1 });
+  const after = await tags();
+  assert.deepEqual(
+    after.map((tag, index) => tag === before[index]),
+    [true, false, false],
+  );
+  const later = await server.call("GET", `/v1/changes?page[after]=${changes}`);
+  assert.deepEqual([later.json.data, later.json.meta.state], [[], changes]);
+  const stale = await server.call("GET", paths[1] ?? "", { headers: { "If-None-Match": String(after[0]) } });
+  assert.equal(stale.status, 200);
+});
+
+test("artwork: of a subscriber → an image to keep for ever; of anyone else, public or private → 404", async () => {
+  const server = await start();
+  const [ann, bob] = [await newUser(server), await newUser(server)];
+  const { store } = server;
+  const [shared, secret] = ["https://feeds.example/shared", "https://ann:pass@feeds.example/private"];
+  const bearer = ({ Authorization }: { Authorization: string }) => ({ Authorization });
+  const userOf = async (who: { name: string }) => (await store.accounts.find(who.name, ""))?.account.user ?? 0;
+  await subscribeTo(store, [shared, secret], await userOf(ann));
+  await subscribeTo(store, [shared, "https://feeds.example/private"], await userOf(bob));
+  for (const url of [shared, secret]) {
+    const { id } = await learn(store, url, { title: "T", artwork: HASH, nextAt: 0 });
+    const until = new Date(8e15);
+    const record = (await store.podcasts.claim(id, new Date(), until)) ?? assert.fail();
+    const artwork = { hash: HASH, small: Buffer.from("small"), large: Buffer.from("large") };
+    assert.ok(await store.podcasts.record(id, until, record, artwork));
+  }
+  const get = (who: { Authorization: string }, path: string) => server.call("GET", path, { headers: bearer(who) });
+  const [{ id: open } = { id: "" }, { id: hidden } = { id: "" }] = await store.podcasts.find([shared, secret]);
+  const image = await get(ann, `/v1/podcasts/${hidden}/artwork/${HASH}-600.webp`);
+  assert.deepEqual(
+    [image.status, image.text, image.headers["content-type"], image.headers["cache-control"]],
+    [200, "large", "image/webp", "private, max-age=31536000, immutable"],
+  );
+  assert.equal(image.headers["x-content-type-options"], "nosniff");
+  assert.equal((await get(bob, `/v1/podcasts/${open}/artwork/${HASH}-160.webp`)).text, "small");
+  for (const path of [
+    `/v1/podcasts/${hidden}`,
+    `/v1/podcasts/${newId()}`,
+    `/v1/podcasts/${hidden}/artwork/${HASH}-160.webp`,
+    `/v1/podcasts/${open}/artwork/${HASH}-161.webp`,
+    `/v1/podcasts/${open}/artwork/${"f".repeat(32)}-160.webp`,
+    `/v1/podcasts/${open}/artwork/x`,
+  ])
+    assert.deepEqual([(await get(bob, path)).status, path], [404, path]);
+  // The same URL without credentials is another feed.
+  const [, podcast] = await included(server, "", bearer(bob));
+  assert.deepEqual([podcast.attributes.title, podcast.id === hidden], [undefined, false]);
+});
+
+test("fetching: add, refresh, rename → names in lists, OPML and commands; own titles stay", async () => {
+  const publisher = await startFeeds();
+  const clock = { now: new Date() };
+  const server = await startServer({ ...FETCH, EARMARK_METRICS: "true" }, () => clock.now);
+  const url = publisher.feed("/feed", { title: "Feed &amp; title" });
+  const own = await startFeeds();
+  const named = own.feed("/feed", { title: "theirs" });
+  const [first] = await server.operate([add(newId(), url), add(newId(), named)]);
+  assert.ok(first.data);
+  const [, second] = (await server.call("GET", "/v1/subscriptions")).json.data;
+  const update = { op: "update", data: { type: "subscription", id: second.id, attributes: { title: "mine" } } };
+  await server.operate([update]);
+  const titles = (podcasts: { attributes: { title?: string } }[]) => podcasts.map(({ attributes }) => attributes.title);
+  const [podcast] = await until(
+    () => included(server),
+    (all) => titles(all).every((title) => title !== undefined),
+  );
+  assert.equal(podcast.attributes.title, "Feed & title");
+  // The title of the user survives refreshes, whatever the feed says.
+  const client = createClient({ url: server.url });
+  const theirs = (await client.page({ include: "podcast" })).items[1]?.podcast ?? assert.fail();
+  for (let round = 1; round <= 10; round += 1) {
+    own.feed("/feed", { title: `theirs ${round}` });
+    clock.now = new Date(clock.now.getTime() + 10 * 60_000);
+    await client.refresh(theirs.id);
+    await until(
+      () => client.podcast(theirs.id),
+      (known) => known?.title === `theirs ${round}`,
+    );
+  }
+  const items = [];
+  for await (const item of client.subscriptions({ include: "podcast" })) items.push(item);
+  assert.deepEqual(
+    items.map(({ title, podcast: known }) => [title, known?.title, known?.status]),
+    [
+      [undefined, "Feed & title", "ok"],
+      ["mine", "theirs 10", "ok"],
+    ],
+  );
+  const opml = (await server.call("GET", "/v1/subscriptions.opml")).text;
+  assert.match(opml, /text="Feed &amp; title" title="Feed &amp; title"/);
+  assert.match(opml, /text="mine"/);
+  const listed = await runHere(["list", "--server", server.url]);
+  assert.match(listed.stdout, /Feed & title\n.*mine\n/);
+  assert.equal((await runHere(["list", "--attention", "--server", server.url])).stdout, "");
+  const refreshed = await runHere(["refresh", url, "--server", server.url]);
+  assert.match(refreshed.stderr, /1 feed will be fetched soon/);
+  assert.match((await runHere(["refresh", "--server", server.url])).stderr, /2 feeds/);
+  const { text } = await server.call("GET", "/metrics");
+  assert.match(text, /earmark_podcasts\{state="known"\} 2/);
+  assert.match(text, /earmark_feed_fetches_total\{result="read"\} 1\d/);
+  assert.match(text, /earmark_feed_fetch_duration_seconds_count 1\d/);
+  assert.equal(await client.podcast(newId()), undefined);
+});
+
+test("EARMARK_FETCH_FEEDS=false: subscribe, refresh → no request; refresh says so", async () => {
+  const publisher = await startFeeds();
+  const server = await startServer({ EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+  await server.operate([add(newId(), publisher.feed("/feed", { title: "T" }))]);
+  const [podcast] = await included(server);
+  assert.deepEqual(podcast.attributes, { status: "pending" });
+  const refused = await server.call("POST", `${podcast.links.self}/refresh`);
+  assert.deepEqual([refused.status, refused.json.errors[0].code], [409, "fetching-disabled"]);
+  await sleep(500);
+  assert.deepEqual(publisher.requests, []);
+});
+
+test("EARMARK_FETCH_FEEDS: false → not one DNS query in any thread; true → one", async () => {
+  const folder = temporaryFolder();
+  // Loaded into every thread. It answers by itself that no name exists.
+  writeFileSync(
+    join(folder, "dns.cjs"),
+    `const dns = require("node:dns");
+     const refuse = (name) => {
+       if (name !== "127.0.0.1") require("node:fs").writeSync(2, "DNS query\\n");
+       return Object.assign(new Error("not found"), { code: "ENOTFOUND" });
+     };
+     const { lookup } = dns;
+     dns.lookup = (name, ...rest) =>
+       name === "127.0.0.1" ? lookup(name, ...rest) : rest.at(-1)(refuse(name));
+     dns.promises.lookup = async (name) => { throw refuse(name); };`,
+  );
+  for (const [fetches, queries] of [
+    ["true", true],
+    ["false", false],
+  ] as const) {
+    const server = await startProcess({
+      DATABASE_URL: `file:${join(folder, `${fetches}.db`)}`,
+      EARMARK_FETCH_FEEDS: fetches,
+      NODE_OPTIONS: `--require ${join(folder, "dns.cjs")}`,
+    });
+    const client = createClient({ url: server.url });
+    await client.subscribe(["https://feeds.invalid/x"]);
+    const isDone = async () => queries === /DNS query/.test(server.output());
+    if (queries) await until(isDone, Boolean);
+    else await sleep(1_000);
+    assert.equal(await isDone(), true, `EARMARK_FETCH_FEEDS=${fetches}`);
+    server.child.kill("SIGTERM");
+    assert.equal(await server.ended, 0);
+  }
+});
+
+test("no network: every feed fails → lists work, statuses say so, nothing of a URL is logged", async () => {
+  const server = await startServer({ ...FETCH, EARMARK_LOG_LEVEL: "debug" });
+  await server.operate([add(newId(), "http://ann:s3cret@127.0.0.1:9/token-x?key=s3cret")]);
+  const [podcast] = await until(
+    () => included(server),
+    ([one]) => one.attributes.status === "failing",
+  );
+  assert.ok(podcast.attributes.checked_at);
+  assert.doesNotMatch(server.log(), /s3cret|token-x/);
+});
+
+test("moved to a feed that is in the list already → the update is a conflict, and both stay", async () => {
+  const server = await startServer();
+  const [old, target] = ["https://old.example/feed", "https://new.example/feed"];
+  await subscribeTo(server.store, [old, target], LOCAL_USER);
+  await learn(server.store, old, { title: "T", status: "moved", movedTo: target });
+  const { json } = await server.call("GET", "/v1/subscriptions?include=podcast");
+  const [podcast] = json.included;
+  assert.deepEqual([podcast.attributes.status, podcast.attributes.moved_to], ["moved", target]);
+  const [result] = await server.operate([
+    { op: "update", data: { type: "subscription", id: json.data[0].id, attributes: { feed_url: target } } },
+  ]);
+  assert.deepEqual([result.errors[0].code, result.errors[0].meta.existing_id], ["already-subscribed", json.data[1].id]);
+});
+
+if (process.env["TEST_ENGINE"] !== "postgres") {
+  const filesWith = (folder: string, text: string) =>
+    readdirSync(folder).filter((name) => readFileSync(`${folder}/${name}`).includes(text));
+
+  test("erasure: the account is deleted, or the sweep runs after a removal → nothing of the podcast in the files", async () => {
+    const server = await start();
+    const { store, databaseUrl } = server;
+    const folder = databaseUrl.replace("file:", "").replace(/\/[^/]+$/, "");
+    const ann = await newUser(server);
+    const user = (await store.accounts.find(ann.name, ""))?.account.user ?? 0;
+    const urls = ["https://feeds.example/deleted", "https://feeds.example/removed"];
+    const known = { title: "a-title-to-forget", movedTo: "https://moved.example/to-forget", artworkUrl: "u-to-forget" };
+    await subscribeTo(store, [urls[0] ?? ""], user);
+    await subscribeTo(store, [urls[1] ?? ""], 4_711);
+    for (const url of urls) await learn(store, url, known);
+    assert.notDeepEqual(filesWith(folder, "to-forget"), []);
+    const { items } = await store.page(4_711, { offset: 0, size: 1 });
+    await store.change(
+      { user: 4_711, credentialHash: undefined, maxSubscriptions: 9 },
+      [{ kind: "remove", id: items[0]?.id ?? "" }],
+      new Date(),
+    );
+    await store.podcasts.eraseUnused();
+    assert.equal((await server.call("DELETE", "/v1/me", { headers: { Cookie: ann.Cookie } })).status, 204);
+    assert.deepEqual(filesWith(folder, "to-forget"), []);
+  });
+}

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { json } from "./support/browser-requests.ts";
+import { sharedPostgres } from "./support/postgres.ts";
+import { query } from "./support/postgres-cluster.ts";
+import { run, start } from "./support/process.ts";
+import type { ReleaseFixture } from "./support/release-fixture.ts";
+import { callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
+
+/** Databases that releases have written; test/support/release-fixture.ts says how. */
+const FOLDER = fileURLToPath(new URL("fixtures/releases/", import.meta.url));
+const RELEASES = ["0.1.0"];
+const postgres = await sharedPostgres();
+
+/** Runs SQL on a new or an existing database. */
+const ENGINES = {
+  sqlite: {
+    create: async () => `file:${temporaryFolder()}/earmark.db`,
+    async execute(url: string, sql: string) {
+      const database = new DatabaseSync(url.slice("file:".length));
+      database.exec(sql);
+      database.close();
+    },
+    newer: "pragma user_version = 999",
+  },
+  postgres: {
+    create: () => postgres.database(),
+    execute: async (url: string, sql: string) => void (await query(url, sql)),
+    newer: "update earmark.schema set version = 999",
+  },
+};
+
+test("upgrade: the fixtures → every release on both engines", () => {
+  const expected = RELEASES.flatMap((release) =>
+    Object.keys(ENGINES).flatMap((engine) => [`${release}-${engine}.json`, `${release}-${engine}.sql`]),
+  );
+  assert.deepEqual(globSync("*", { cwd: FOLDER }).sort(), expected.sort());
+});
+
+for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
+  for (const release of RELEASES)
+    test(`upgrade: ${engine} written by ${release} → this version serves the same lists, people and tokens`, async () => {
+      const read = (ending: string) => readFileSync(join(FOLDER, `${release}-${engine}.${ending}`), "utf8");
+      const { users, password } = JSON.parse(read("json")) as ReleaseFixture;
+      const url = await create();
+      await execute(url, read("sql"));
+      const settings = { DATABASE_URL: url, EARMARK_ACCOUNTS: "true" };
+      // The second start finds what the first one has written.
+      for (const added of [0, 1]) {
+        const server = await start(settings);
+        for (const { name, token, subscriptions } of users) {
+          const headers = { Authorization: `Bearer ${token}`, "Content-Type": PLAIN };
+          const list = await callServer(server.port, "GET", "/v1/subscriptions?page[size]=100", { headers });
+          assert.equal(list.status, 200, list.text);
+          assert.equal(list.json.data.length, subscriptions.length + added);
+          for (const [index, { id, attributes }] of subscriptions.entries()) {
+            const found = list.json.data[index];
+            // Later versions may add attributes.
+            assert.deepEqual(
+              { id: found.id, attributes: { ...found.attributes, ...attributes } },
+              { id, attributes: found.attributes },
+            );
+          }
+          const body = json("session", { name, password });
+          const session = await callServer(server.port, "POST", "/v1/sessions", {
+            headers: { "Content-Type": PLAIN },
+            body,
+          });
+          assert.equal(session.status, 201, session.text);
+          const attributes = { feed_url: `https://new.example/${newId()}` };
+          const data = { type: "subscription", id: newId(), attributes };
+          if (added === 0) {
+            const add = await callServer(server.port, "POST", "/v1/subscriptions", {
+              headers,
+              body: JSON.stringify({ data }),
+            });
+            assert.equal(add.status, 201, add.text);
+          }
+        }
+        server.child.kill();
+        assert.equal(await server.ended, 0, server.output());
+      }
+      const deleted = await run(["user", "list"], settings);
+      assert.deepEqual([...deleted.stdout.matchAll(/^(\w+)\t/gm)].map(([, name]) => name).sort(), ["ann", "bob"]);
+    });
+
+  test(`downgrade: ${engine} written by a newer version → refused with advice, and unchanged`, async () => {
+    const url = await create();
+    const settings = { DATABASE_URL: url };
+    assert.equal((await run(["add", "https://a.example/1"], settings)).code, 0);
+    await execute(url, newer);
+    for (const command of [["serve"], ["list"], ["migrate"]]) {
+      const { code, stderr } = await run(command, settings);
+      assert.equal(code, 1, command.join(" "));
+      assert.match(stderr, /by a newer Earmark \(schema version 999; this Earmark supports up to \d+\)/);
+      assert.match(stderr, /It was not changed; install that version or a later one, or restore a backup/);
+    }
+  });
+}
