@@ -52,11 +52,6 @@ export function createAccountMethods(send: Send): AccountMethods {
       }
     },
 
-    async resetPassword({ link, password, revokeTokens }, { signal } = {}) {
-      const attributes = { link, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
-    },
-
     async changePassword({ current, wanted, revokeTokens }, { signal } = {}) {
       const attributes = { current_password: current, password: wanted, revoke_tokens: revokeTokens };
       await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", once: true, signal });

@@ -41,7 +41,7 @@ export interface AuditEntry {
   readonly actedAt: Date;
 }
 
-/** What administrators can do. They must be signed in: tokens are not accepted. */
+/** What administrators can do, who must be signed in: tokens are not accepted. Also what follows from it. */
 export interface AdminClient {
   /** Oldest first. */
   accounts(options?: PageOptions): Promise<Page<Person>>;
@@ -60,6 +60,14 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<NewLink>;
   revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
+  /**
+   * Sets a password with the secret of a reset link, the part after `#`, and signs in. Ends every other session. This is
+   * for the person who got the link, who is not signed in.
+   */
+  resetPassword(
+    reset: { readonly link: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
+    options?: CallOptions,
+  ): Promise<void>;
   /** Newest first. */
   auditLog(options?: PageOptions): Promise<Page<AuditEntry>>;
 }
@@ -105,6 +113,11 @@ export function createAdminClient(options: ClientOptions): AdminClient {
 
     async revokeInvitation(id, { signal } = {}) {
       return sendDelete(send, "/v1/invitations", id, { signal });
+    },
+
+    async resetPassword({ link, password, revokeTokens }, { signal } = {}) {
+      const attributes = { link, password, revoke_tokens: revokeTokens };
+      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
     },
 
     auditLog: (wanted) => page("/v1/audit-log", readEntry, wanted),

@@ -348,11 +348,6 @@ export interface Client extends AppMethods {
     change: { readonly current: string; readonly wanted: string; readonly revokeTokens?: boolean | undefined },
     options?: CallOptions,
   ): Promise<void>;
-  /** Sets a password with the secret of a reset link, the part after `#`, and signs in. Ends every other session. */
-  resetPassword(
-    reset: { readonly link: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
-    options?: CallOptions,
-  ): Promise<void>;
   tokens(options?: CallOptions): Promise<Access[]>;
   sessions(options?: CallOptions): Promise<Access[]>;
   /** The default scope is `write`. `secret` is the token for the app; the server shows it only once. */

@@ -1,10 +1,13 @@
 import { useState } from "preact/hooks";
+import { createAdminClient } from "../../client/src/admin.ts";
 import { Field } from "./components.tsx";
 import { useSubmit } from "./confirm.tsx";
 import { showNotice } from "./notices.ts";
 import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
-import { anonymousClient, finishSignIn } from "./server.ts";
+import { fetchOnce, finishSignIn, serverUrl } from "./server.ts";
 import { useWords } from "./words/index.ts";
+
+const resets = createAdminClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
 
 /** Sets a new password with the secret of a reset link. */
 export function ResetPassword({ link, onDone }: { link: string; onDone: () => void }) {
@@ -14,7 +17,7 @@ export function ResetPassword({ link, onDone }: { link: string; onDone: () => vo
   const [revokeTokens, setRevokeTokens] = useState(false);
   const { isBusy, error, submit } = useSubmit(
     async () => {
-      await anonymousClient.resetPassword({ link, password, revokeTokens });
+      await resets.resetPassword({ link, password, revokeTokens });
       onDone();
       await finishSignIn();
       showNotice(words.newDone);

@@ -39,7 +39,7 @@ addEventListener("pageshow", ({ persisted }) => {
 export const isLeft = (): boolean => isUnloading;
 
 /** Sends one request, whatever the response. */
-async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
+export async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
   if (isStale()) {
     leave();
     throw new Error("the user of this page has signed out");
