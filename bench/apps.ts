@@ -127,19 +127,20 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
   return { name, rows: [{ name: "Earmark", comparisons }] };
 }
 
+/** A poll of an app that has everything. */
+export async function writePoll(port: number): Promise<Work["workload"]> {
+  const answer = await fetch(`http://127.0.0.1:${port}${LIST}?since=0`);
+  const { timestamp } = (await answer.json()) as { timestamp: number };
+  const request = writeRequest("GET", `${LIST}?since=${timestamp}`, "Cookie: sessionid=local.phone\r\n");
+  return { kind: "same", request, text: '"add":[]', count: 1 };
+}
+
 /** Compares a poll that finds nothing new with a page of 25. */
 export async function compareEmptyPoll(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
-  const measured = await measureRequests(bench, engine, LISTED, async (port) => {
-    const { timestamp } = (await (await fetch(`http://127.0.0.1:${port}${LIST}?since=0`)).json()) as {
-      timestamp: number;
-    };
-    const request = writeRequest("GET", `${LIST}?since=${timestamp}`, "Cookie: sessionid=local.phone\r\n");
-    const workload = { kind: "same", request, text: '"add":[]', count: 1 } as const;
-    return [
-      { name: "empty poll", parts: 1, workload },
-      { name: "page of 25", parts: 25, workload: paging(25, LISTED) },
-    ];
-  });
+  const measured = await measureRequests(bench, engine, LISTED, async (port) => [
+    { name: "empty poll", parts: 1, workload: await writePoll(port) },
+    { name: "page of 25", parts: 25, workload: paging(25, LISTED) },
+  ]);
   const [polls = [], pages = []] = measured.map(({ runs }) => runs);
   const comparisons = [compare("times the time of a page", ratesOf(pages), ratesOf(polls), target)];
   return { name, rows: [rowOf("empty poll", 1, polls, comparisons), rowOf("page of 25", 25, pages)] };

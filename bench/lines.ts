@@ -1,5 +1,6 @@
 import { type AppRequest, compareApps, compareEmptyPoll, measureActions } from "./apps.ts";
 import { adding, type Bench, paging, type Work } from "./bench.ts";
+import { compareCluster, compareClusterSizes } from "./cluster.ts";
 import { comparePagesDuringAdds, comparePagesDuringImport } from "./concurrent.ts";
 import type { Engine } from "./engines.ts";
 import { measureFetching } from "./fetching.ts";
@@ -94,6 +95,25 @@ export function postgresBenchmarks(): Benchmark[] {
     floor("pages of 25", PAGES_OF_25, { target: pages }),
     floor("pages of 100", PAGES_OF_100, { target: pages }),
     ...sharedBenchmarks("PostgreSQL", (bench) => bench.postgres),
+  ];
+}
+
+/** On the cluster at TEST_CITUS_URLS. */
+export function clusterBenchmarks(): Benchmark[] {
+  const [adds, pages, polls] = ["adds, 100 per request", "pages of 25", "app polls"] as const;
+  const cluster = (kind: Parameters<typeof compareCluster>[2], target: Target): Benchmark => ({
+    name: `Citus: ${kind}`,
+    measure: (bench, name) => compareCluster(bench, name, kind, target),
+  });
+  const sizes = (kind: Parameters<typeof compareCluster>[2]): Benchmark => ({
+    name: `Citus: ${kind}, by database size`,
+    measure: (bench, name) => compareClusterSizes(bench, name, kind, { atMost: 1.5 }),
+  });
+  return [
+    cluster(adds, { atLeast: 0.4 }),
+    cluster(pages, { atLeast: 0.5 }),
+    cluster(polls, { atLeast: 0.5 }),
+    ...[adds, pages].map(sizes),
   ];
 }
 

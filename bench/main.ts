@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
+import { NODES } from "../test/support/citus.ts";
 import { Bench, FULL, QUICK } from "./bench.ts";
-import { fetchingBenchmarks, postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
+import { clusterBenchmarks, fetchingBenchmarks, postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
 import { describeMachine, type Machine } from "./machine.ts";
 import { drawLines, isReached, type Line, targetsOf, writeMarkdown } from "./report.ts";
 
@@ -30,9 +31,12 @@ function logProgress(message: string): void {
 async function run(bench: Bench): Promise<void> {
   const machine = describeMachine(bench.folder);
   const wanted = options.only.toLowerCase();
-  const chosen = [...sqliteBenchmarks(), ...postgresBenchmarks(), ...fetchingBenchmarks()].filter(({ name }) =>
-    name.toLowerCase().includes(wanted),
-  );
+  const chosen = [
+    ...sqliteBenchmarks(),
+    ...postgresBenchmarks(),
+    ...fetchingBenchmarks(),
+    ...(NODES.length > 0 ? clusterBenchmarks() : []),
+  ].filter(({ name }) => name.toLowerCase().includes(wanted));
   if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);
   // Started first so that a missing PostgreSQL fails now and not after minutes of SQLite.
   if (chosen.some(({ name }) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();

@@ -1,8 +1,10 @@
 import { type Answer, ATOMIC, callServer } from "../test/support/server.ts";
 
+type Headers = Readonly<Record<string, string>>;
+
 /** Posts operations; undefined without a complete response. */
-export function post(port: number, operations: readonly object[]): Promise<Answer | undefined> {
-  return call(port, "POST", "/v1/operations", JSON.stringify({ "atomic:operations": operations }), ATOMIC);
+export function post(port: number, operations: readonly object[], headers?: Headers): Promise<Answer | undefined> {
+  return call(port, "POST", "/v1/operations", JSON.stringify({ "atomic:operations": operations }), ATOMIC, headers);
 }
 
 /** Undefined without a complete response, because the connection was lost. */
@@ -12,9 +14,12 @@ export async function call(
   path: string,
   body?: string,
   contentType?: string,
+  headers: Headers = {},
 ): Promise<Answer | undefined> {
   const sent =
-    body === undefined || contentType === undefined ? {} : { body, headers: { "Content-Type": contentType } };
+    body === undefined || contentType === undefined
+      ? { headers }
+      : { body, headers: { "Content-Type": contentType, ...headers } };
   for (;;) {
     const answer = await callServer(port, method, path, sent).catch(() => undefined);
     // On a busy machine this client may be too slow. Nothing was changed, so send it again.
@@ -23,10 +28,13 @@ export async function call(
 }
 
 /** The ids of the whole list in order, or the first response that is not a page. */
-export async function walkList(port: number): Promise<readonly string[] | { readonly refused: Answer | undefined }> {
+export async function walkList(
+  port: number,
+  headers?: Headers,
+): Promise<readonly string[] | { readonly refused: Answer | undefined }> {
   const ids: string[] = [];
   for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
-    const answer: Answer | undefined = await call(port, "GET", next);
+    const answer: Answer | undefined = await call(port, "GET", next, undefined, undefined, headers);
     if (answer?.status !== 200) return { refused: answer };
     for (const { id } of answer.json.data) ids.push(id);
     next = answer.json.links.next;
@@ -34,8 +42,8 @@ export async function walkList(port: number): Promise<readonly string[] | { read
   return ids;
 }
 
-export async function readList(port: number): Promise<readonly string[]> {
-  const list = await walkList(port);
+export async function readList(port: number, headers?: Headers): Promise<readonly string[]> {
+  const list = await walkList(port, headers);
   if ("refused" in list) throw new Error(`GET of the list returned ${list.refused?.status}: ${list.refused?.text}`);
   return list;
 }

@@ -28,12 +28,17 @@ export class Ledger {
   }
 
   /** Undefined without a response; no ids after a refusal. */
-  async sendBatch(port: number, size = BATCH): Promise<readonly string[] | undefined> {
+  async sendBatch(
+    port: number,
+    size = BATCH,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<readonly string[] | undefined> {
     const ids = Array.from({ length: size }, newId);
     this.noteBatch(ids, "unknown");
     const answer = await post(
       port,
       ids.map((id) => add(id, `https://feeds.example/${id}`)),
+      headers,
     );
     if (answer?.status === 200) {
       const results: readonly { data?: { id: string } }[] = answer.json["atomic:results"];

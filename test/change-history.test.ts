@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { findChangeViolations, type Read, type Write, type WrittenChange } from "./support/change-history.ts";
 import { openEvents } from "./support/events.ts";
-import { startPostgres } from "./support/postgres.ts";
+import { sharedPostgres } from "./support/postgres.ts";
 import { start } from "./support/process.ts";
 import { ATOMIC, callServer, temporaryFolder } from "./support/server.ts";
 
@@ -198,7 +198,7 @@ test("8 writers and 8 readers, one process on SQLite → no change missed or tol
 
 for (const processes of [1, 3])
   test(`8 writers and 8 readers, ${processes} processes on PostgreSQL → no change missed or told twice`, async () => {
-    const postgres = await startPostgres();
+    const postgres = await sharedPostgres();
     const settings = { DATABASE_URL: await postgres.database() };
     const servers = await Promise.all(Array.from({ length: processes }, () => start(settings)));
     await race(
@@ -208,7 +208,7 @@ for (const processes of [1, 3])
   });
 
 test("events: two processes on PostgreSQL, a write on one → told on a stream of the other within 3 s", async () => {
-  const postgres = await startPostgres();
+  const postgres = await sharedPostgres();
   const settings = { DATABASE_URL: await postgres.database() };
   const [one, other] = await Promise.all([start(settings), start(settings)]);
   const stream = await openEvents(other.port);

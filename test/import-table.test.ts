@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "src/store": [
     "domain",
     "pg",
-    ...node("crypto", "events", "fs", "os", "path", "sqlite", "timers/promises", "url", "worker_threads"),
+    ...node("crypto", "events", "fs", "net", "os", "path", "sqlite", "timers/promises", "url", "worker_threads"),
   ],
   "src/http": [
     "domain",

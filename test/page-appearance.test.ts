@@ -5,6 +5,8 @@ import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
 import { fr } from "../web/src/words/fr.ts";
+import { de as podcastsDe } from "../web/src/words/podcasts.de.ts";
+import { en as podcastsEn } from "../web/src/words/podcasts.en.ts";
 import { zh } from "../web/src/words/zh.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
@@ -86,8 +88,10 @@ describe("appearance", { concurrency: 3 }, () => {
     const look = { size: "desktop", theme: "light", locale: "de-AT" } as const;
     const { page, allow, finish } = await visit({ ...look, words: de, feeds: FEEDS });
     allow(...EXPECTED);
-    const german = patterns(de);
-    const english = patterns(en).filter((pattern) => !german.some(({ source }) => source === pattern.source));
+    const german = patterns({ ...de, podcastsDe });
+    const english = patterns({ ...en, podcastsEn }).filter(
+      (pattern) => !german.some(({ source }) => source === pattern.source),
+    );
     await walk(page, de, async (state) => {
       await assertAccessible(page);
       const texts = await page.evaluate<string[]>(`(() => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
+import { en as podcasts } from "../web/src/words/podcasts.en.ts";
 import { button, focused, hosts, numberedFeeds, rows, until, visit } from "./support/page.ts";
 
 const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
@@ -81,17 +82,18 @@ describe("keyboard", { concurrency: 3 }, () => {
   test("keyboard: ↓ in the search → the first control of the first row, also after scrolling", async () => {
     const { page, finish } = await visit({ feeds: numberedFeeds(200) });
     await rows(page).first().waitFor();
+    const focusedText = () => page.evaluate<string>("document.activeElement.textContent");
     await page.keyboard.press("/");
     await page.keyboard.press("ArrowDown");
-    await until(() => focused(page), en.list.copyUrl(nameOf("pod-200.example")));
+    await until(focusedText, "pod-200.example");
     await page.keyboard.press("ArrowDown");
-    await until(() => focused(page), en.list.copyUrl(nameOf("pod-199.example")));
+    await until(focusedText, "pod-199.example");
     await page.mouse.move(600, 400);
     await page.mouse.wheel(0, 6_000);
     await until(async () => (await hosts(page)).includes("pod-110.example"), true);
     await search(page).fill("pod-1");
     await page.keyboard.press("ArrowDown");
-    await until(() => focused(page), en.list.copyUrl(nameOf("pod-199.example")));
+    await until(focusedText, "pod-199.example");
     await until(() => isFocusVisible(page), true);
     await finish();
   });
@@ -191,7 +193,7 @@ describe("keyboard", { concurrency: 3 }, () => {
     await rows(page).first().waitFor();
     const order: string[] = [];
     const name = `((element) => element.ariaLabel || element.textContent.trim() || element.id)(document.activeElement)`;
-    for (let presses = 0; presses < 14; presses += 1) {
+    for (let presses = 0; presses < 16; presses += 1) {
       await page.keyboard.press("Tab");
       order.push(await page.evaluate<string>(name));
       assert.ok(await isFocusVisible(page), `${order.at(-1)} has the focus and is hidden`);
@@ -206,7 +208,9 @@ describe("keyboard", { concurrency: 3 }, () => {
       en.settings.title,
       en.list.export,
       "search",
-      `${en.list.newest}${en.list.oldest}`,
+      `${en.list.newest}${en.list.oldest}${podcasts.byTitle}${podcasts.byFolder}`,
+      podcasts.select,
+      "one.example",
       en.list.copyUrl(nameOf("one.example")),
       en.list.open(nameOf("one.example")),
       removeLabel("one.example"),

@@ -154,7 +154,8 @@ describe("connection", { concurrency: 3 }, () => {
     const first = await startServer(environment);
     await subscribe(first, THREE);
     const { page, allow, finish } = await visit({ server: first, prepare: installClock, size: "phone" });
-    allow(/^failed: /);
+    // While the server stops, it refuses new streams.
+    allow(/^failed: /, /^response: 503 GET .*\/v1\/events$/);
     await until(() => hosts(page), NEWEST_FIRST);
     await link(page, en.views.add).click();
     await page.getByLabel(en.add.label).fill("https://four.example/feed");
@@ -231,8 +232,10 @@ describe("connection", { concurrency: 3 }, () => {
     });
     allow(/./);
     await status(page, en.connection.blocked).waitFor();
-    await page.unroute("**/v1/**");
+    const reloaded = page.waitForEvent("framenavigated");
     await button(page, en.connection.reload).click();
+    await reloaded;
+    await page.unroute("**/v1/**");
     await until(() => hosts(page), NEWEST_FIRST);
     await finish();
   });

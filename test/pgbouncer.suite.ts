@@ -7,21 +7,23 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { describeAccounts } from "../src/store/accounts.suite.ts";
+import { describeApps } from "../src/store/apps.suite.ts";
 import { describeStore } from "../src/store/contract.suite.ts";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { openEvents } from "./support/events.ts";
 import { addTo } from "./support/lists.ts";
-import { startPostgres } from "./support/postgres.ts";
+import { sharedPostgres } from "./support/postgres.ts";
 import { start } from "./support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
 
 /**
  * The store through PgBouncer in transaction mode, where each transaction may be on another connection of the server.
- * Run by `npm run test:pgbouncer`, since PgBouncer does not come through npm: its program must be on the PATH.
+ * Run by `npm run test:pgbouncer`, since PgBouncer does not come through npm: its program must be on the PATH. With
+ * TEST_CITUS_URLS it is in front of the coordinator of a cluster.
  */
-const postgres = await startPostgres();
-const direct = new URL(await postgres.database());
+const postgres = await sharedPostgres();
 const folder = temporaryFolder();
 chmodSync(folder, 0o755);
 
@@ -57,7 +59,12 @@ bouncer.on("error", (error) => {
 });
 after(() => bouncer.kill());
 
-const pooled = `postgres://earmark@127.0.0.1:${port}${direct.pathname}`;
+/** The URL of a new database through PgBouncer. */
+async function newDatabase(): Promise<string> {
+  return `postgres://earmark@127.0.0.1:${port}${new URL(await postgres.database()).pathname}`;
+}
+
+const pooled = await newDatabase();
 for (let tries = 0; ; tries += 1) {
   const client = new pg.Client({ connectionString: pooled });
   try {
@@ -72,7 +79,13 @@ for (let tries = 0; ; tries += 1) {
 
 const store = await openStore(pooled, { connections: 10 });
 after(() => store.close());
-describeStore("PostgreSQL through PgBouncer in transaction mode", store);
+const name = "PostgreSQL through PgBouncer in transaction mode";
+describeStore(name, store);
+describeApps(name, store);
+await describeAccounts(name, async () => {
+  const own = await openStore(await newDatabase(), { connections: 10 });
+  return { accounts: own.accounts, people: own.people, subscriptions: own };
+});
 
 test("PgBouncer: 100 concurrent users on few connections → all writes succeed", async () => {
   const outcomes = await Promise.all(

@@ -22,6 +22,8 @@ const SAME: Readonly<Record<string, readonly string[]>> = {
   Token: ["de", "es"],
   Import: ["de"],
   System: ["de"],
+  Name: ["de"],
+  Website: ["de"],
 };
 
 /** Punctuation that belongs to other languages. */
@@ -44,14 +46,18 @@ function flatten(words: object, path = ""): [string, string | TextFunction][] {
 const FORMS = ["thousands", "months", "day"];
 
 const languages = readdirSync(FOLDER)
-  .map((file) => file.replace(/\.ts$/, ""))
-  .filter((name) => name !== "index");
+  .filter((file) => /^[a-z]{2}\.ts$/.test(file))
+  .map((file) => file.replace(".ts", ""));
 const known: ReadonlyMap<string, Texts> = new Map(
   await Promise.all(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
+      const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
       const { [language]: people } = await import(new URL(`people-${language}.ts`, PEOPLE_FOLDER).href);
-      return [language, new Map(flatten({ ...words, people }).filter(([path]) => !FORMS.includes(path)))] as const;
+      return [
+        language,
+        new Map(flatten({ ...words, podcasts, people }).filter(([path]) => !FORMS.includes(path))),
+      ] as const;
     }),
   ),
 );

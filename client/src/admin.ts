@@ -1,7 +1,7 @@
 import { readDate, readDocument } from "./documents.ts";
-import { fetchPage } from "./lists.ts";
+import { fetchPart, writePage } from "./lists.ts";
 import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
-import type { CallOptions, ClientOptions, Page, PageOptions } from "./types.ts";
+import type { CallOptions, ClientOptions, PageOptions } from "./types.ts";
 
 /** An account, as administrators see it. */
 export interface Person {
@@ -41,10 +41,16 @@ export interface AuditEntry {
   readonly actedAt: Date;
 }
 
+export interface AdminPage<Item> {
+  readonly items: readonly Item[];
+  /** Number of items on all pages. */
+  readonly total: number;
+}
+
 /** What administrators can do, who must be signed in: tokens are not accepted. Also what follows from it. */
 export interface AdminClient {
   /** Oldest first. */
-  accounts(options?: PageOptions): Promise<Page<Person>>;
+  accounts(options?: PageOptions): Promise<AdminPage<Person>>;
   changeAccount(
     id: string,
     change: { readonly disabled: boolean } | { readonly role: Person["role"] },
@@ -54,7 +60,7 @@ export interface AdminClient {
   deleteAccount(id: string, options?: CallOptions): Promise<boolean>;
   createResetLink(id: string, options?: CallOptions): Promise<NewLink>;
   /** Invitations that nobody has used, oldest first. */
-  invitations(options?: PageOptions): Promise<Page<Invitation>>;
+  invitations(options?: PageOptions): Promise<AdminPage<Invitation>>;
   invite(
     wish: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },
     options?: CallOptions,
@@ -69,7 +75,7 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<void>;
   /** Newest first. */
-  auditLog(options?: PageOptions): Promise<Page<AuditEntry>>;
+  auditLog(options?: PageOptions): Promise<AdminPage<AuditEntry>>;
 }
 
 interface Resource {
@@ -79,8 +85,14 @@ interface Resource {
 
 export function createAdminClient(options: ClientOptions): AdminClient {
   const send = createSend(createRequest(options), options);
-  const page = async <Item>(path: string, reader: (data: Resource) => Item, options: PageOptions = {}) =>
-    fetchPage(send, path, "", reader, { size: 25, ...options });
+  const page = async <Item>(
+    path: string,
+    reader: (data: Resource) => Item,
+    { number = 1, size = 25, signal }: PageOptions = {},
+  ): Promise<AdminPage<Item>> => {
+    const { items, total } = await fetchPart(send, path + writePage(number, size), reader, signal);
+    return { items, total };
+  };
   const readLink = (text: string) =>
     readDocument(text, ({ data }: { readonly data: Resource }) => {
       const { url, expires_at } = data.attributes;

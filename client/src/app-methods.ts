@@ -1,5 +1,5 @@
 import { readAccess, readDocument, readResource } from "./documents.ts";
-import { fetchAll, fetchOne, fetchPage } from "./lists.ts";
+import { fetchAll, fetchOne, fetchPart, MAX_PAGE_SIZE, writePage } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
 import type { AppLogin, AppMethods, Device, EpisodeAction } from "./types.ts";
 
@@ -25,9 +25,11 @@ export function createAppMethods(send: Send): AppMethods {
       return sendDelete(send, "/v1/devices", id, { signal });
     },
 
-    async episodeActions({ feedUrl, ...options } = {}) {
+    async episodeActions({ number = 1, size = MAX_PAGE_SIZE, feedUrl, signal } = {}) {
       const filter = feedUrl === undefined ? "" : `&filter[feed_url]=${encodeURIComponent(feedUrl)}`;
-      return fetchPage(send, "/v1/episode-actions", filter, readResource<EpisodeAction>, options);
+      const path = `/v1/episode-actions${writePage(number, size)}${filter}`;
+      const { items, total, next } = await fetchPart(send, path, readResource<EpisodeAction>, signal);
+      return { items, total, number, size, hasNext: next !== undefined };
     },
 
     async appLogin(id, options) {

@@ -2,7 +2,7 @@ import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
 import { type Resource, readChanges, readDocument, readImport, readResource, readSubscription } from "./documents.ts";
 import { watchState } from "./events.ts";
-import { fetchOne, fetchPage, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writeInclude } from "./lists.ts";
+import { fetchOne, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
@@ -43,8 +43,10 @@ export function createClient(options: ClientOptions): Client {
       return iterateSubscriptions(send, pageSize, include, signal);
     },
 
-    async page({ include, ...options } = {}) {
-      return fetchPage(send, "/v1/subscriptions", writeInclude(include), readSubscription, options);
+    async page({ number = 1, size = MAX_PAGE_SIZE, include, signal } = {}) {
+      const path = `/v1/subscriptions${writePage(number, size, include)}`;
+      const { items, total, next } = await fetchPart(send, path, readSubscription, signal);
+      return { items, total, number, size, hasNext: !!next };
     },
 
     async get(id, options) {

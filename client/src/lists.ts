@@ -1,15 +1,14 @@
 import { type Part, readDocument, readPart, readSubscription } from "./documents.ts";
 import { invalidResponse } from "./errors.ts";
 import type { Send } from "./requests.ts";
-import type { CallOptions, Page, PageOptions, Podcast, Subscription } from "./types.ts";
+import type { CallOptions, Podcast, Subscription } from "./types.ts";
 
 export const MAX_PAGE_SIZE = 100;
 /** A list with more items than this is taken for endless. */
 const MAX_ITEMS = 1_000_000;
 
-const writePage = (number: number, size: number) => `?page[number]=${number}&page[size]=${size}`;
-
-export const writeInclude = (include: string | undefined) => (include ? "&include=podcast" : "");
+export const writePage = (number: number, size: number, include?: string) =>
+  `?page[number]=${number}&page[size]=${size}${include ? "&include=podcast" : ""}`;
 
 /** Resolves to undefined if there is nothing with this id. */
 export async function fetchOne<Data, Item>(
@@ -31,18 +30,6 @@ export async function fetchPart<Data, Item>(
 ): Promise<Part<Item>> {
   const { text } = await send(path, { signal });
   return readDocument(text, (document: Parameters<typeof readPart<Data, Item>>[0]) => readPart(document, reader));
-}
-
-/** One page, with `query` for more than its number and size. */
-export async function fetchPage<Data, Item>(
-  send: Send,
-  path: string,
-  query: string,
-  reader: (data: Data, podcast?: Podcast) => Item,
-  { number = 1, size = MAX_PAGE_SIZE, signal }: PageOptions,
-): Promise<Page<Item>> {
-  const { items, total, next } = await fetchPart(send, path + writePage(number, size) + query, reader, signal);
-  return { items, total, number, size, hasNext: !!next };
 }
 
 /** All items after the first `skip`, by id. Fails if a page has nothing new or the list never ends. */
@@ -75,7 +62,7 @@ export async function* iterateSubscriptions(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Subscription, void, undefined> {
   const seen = new Set<string>();
-  let query: string | undefined = writePage(1, pageSize) + writeInclude(include);
+  let query: string | undefined = writePage(1, pageSize, include);
   let lastTotal = 0;
   let isBehind = false;
   let maxSeen = MAX_ITEMS;

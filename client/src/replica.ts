@@ -124,7 +124,7 @@ class StoredReplica implements Replica {
   }
 
   get isLoaded() {
-    return Boolean(this.#base.state);
+    return this.#base.state !== undefined;
   }
 
   async add(feeds: Iterable<Feed>) {

@@ -140,9 +140,9 @@ export interface SubscribeOptions extends CallOptions {
   readonly batchSize?: number | undefined;
 }
 
-export interface Page<Item = Subscription> {
-  readonly items: readonly Item[];
-  /** Number of items in the whole list. */
+export interface Page {
+  readonly items: readonly Subscription[];
+  /** Number of subscriptions in the whole list. */
   readonly total: number;
   readonly number: number;
   readonly size: number;
@@ -279,7 +279,9 @@ export interface AppMethods {
   /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
   forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
   /** One page, in the order of upload; of one feed, if `feedUrl` is given. */
-  episodeActions(options?: PageOptions & { readonly feedUrl?: string | undefined }): Promise<Page<EpisodeAction>>;
+  episodeActions(
+    options?: PageOptions & { readonly feedUrl?: string | undefined },
+  ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;
   /** `id` is what follows `#app-login=` in the link. Resolves to undefined if it is invalid or has expired. */
   appLogin(id: string, options?: CallOptions): Promise<AppLogin | undefined>;
   /** Gives the app a token with this label. */

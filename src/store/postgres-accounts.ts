@@ -15,6 +15,7 @@ import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts"
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import {
+  deleteCredentials,
   hasActiveAdmin,
   lockPeople,
   requireAdmin,
@@ -28,6 +29,8 @@ import { tablesDeleted } from "./tables.ts";
 
 /** Stored when a credential never expires, or was never used. */
 const NEVER = 0;
+/** How many names and secrets a process remembers the user of. */
+const MAX_USERS = 50_000;
 
 const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.is_admin, a.disabled_at, a.password";
 const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
@@ -68,6 +71,11 @@ export class PostgresAccounts implements AccountStore {
     },
   };
   readonly #postgres: Postgres;
+  /**
+   * Users by name or secret, as they were last found. Whoever uses one checks it against the user's own rows, so an entry
+   * may be outdated. It saves a query, and the user's requests do not need the node that has the name or the secret.
+   */
+  readonly #users = new Map<string, UserId>();
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
@@ -86,13 +94,35 @@ export class PostgresAccounts implements AccountStore {
     });
   }
 
-  async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    // Two statements, because a cluster distributes the two tables by different keys.
-    const [identity] = await this.#read<{ user_id: string }>(
+  find(name: string, issuer: string): Promise<StoredAccount | undefined> {
+    const key = identityKey(name, issuer).toString("hex");
+    return this.#findByUser(
+      `name ${key}`,
       "select user_id from earmark.identities where key = $1",
-      identityKey(name, issuer).toString("hex"),
+      key,
+      async (user) => {
+        const found = await this.get(user);
+        return found?.account.name === name && found.account.issuer === issuer ? found : undefined;
+      },
     );
-    return identity && this.get(Number(identity.user_id));
+  }
+
+  /** Looks up the user of a name or secret, and then what `read` finds in that user's rows. */
+  async #findByUser<T>(
+    name: string,
+    sql: string,
+    key: unknown,
+    read: (user: UserId) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const remembered = this.#users.get(name);
+    const found = remembered === undefined ? undefined : await read(remembered);
+    if (found !== undefined) return found;
+    const [row] = await this.#read<{ user_id: string }>(sql, key);
+    if (row === undefined) return undefined;
+    const user = Number(row.user_id);
+    if (this.#users.size >= MAX_USERS) this.#users.clear();
+    this.#users.set(name, user);
+    return read(user);
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
@@ -111,10 +141,8 @@ export class PostgresAccounts implements AccountStore {
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
-      await connection.query(
-        "delete from earmark.credentials where user_id = $1 and kind = any($2) and id is distinct from $3::uuid",
-        [user, kinds, keepSession ?? null],
-      );
+      const others = "kind = any($2) and id is distinct from $3::uuid";
+      await deleteCredentials(connection, user, others, kinds, keepSession ?? null);
       if (resetBy !== undefined) await log(connection, "password-reset", await nameOf(connection, user), resetBy, at);
       return true;
     });
@@ -154,6 +182,7 @@ export class PostgresAccounts implements AccountStore {
       }
       await connection.query("insert into earmark.erasures values ($1, $2)", [user, Math.max(...numbers)]);
       await connection.query(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, [user]);
+      await deleteCredentials(connection, user);
       for (const table of tablesDeleted("at-once"))
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
@@ -224,8 +253,13 @@ export class PostgresAccounts implements AccountStore {
       if (password !== undefined && current?.password !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       const { rowCount } = await connection.query(
+        "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing",
+        [bytesOf(hash), user],
+      );
+      if (rowCount !== 1) return "gone";
+      await connection.query(
         `insert into earmark.credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
         [
           bytesOf(hash),
           user,
@@ -238,18 +272,18 @@ export class PostgresAccounts implements AccountStore {
           expiresAt?.getTime() ?? NEVER,
         ],
       );
-      if (rowCount !== 1) return "gone";
       await logCredential(connection, "created", credential, caller.actor, createdAt);
       return "added";
     });
   }
 
-  async findCredential(hash: string): Promise<Credential | undefined> {
-    const [row] = await this.#read<CredentialRow>(
-      `select ${CREDENTIAL} from earmark.credentials where hash = $1`,
-      bytesOf(hash),
-    );
-    return row && toCredential(row);
+  findCredential(hash: string): Promise<Credential | undefined> {
+    const key = bytesOf(hash);
+    return this.#findByUser(hash, "select user_id from earmark.credential_users where hash = $1", key, async (user) => {
+      const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
+      const [row] = await this.#read<CredentialRow>(sql, user, key);
+      return row && toCredential(row);
+    });
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -263,7 +297,6 @@ export class PostgresAccounts implements AccountStore {
 
   removeCredential(caller: Caller, kind: Credential["kind"], id: string, at: Date): Promise<boolean> {
     const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
-    const values = [owner, kind, id];
     let wasThere = false;
     return this.#transact(async (connection) => {
       if (caller.requiresAdmin === true) await lockPeople(connection);
@@ -271,27 +304,27 @@ export class PostgresAccounts implements AccountStore {
       await lockAccount(connection, caller.user);
       const { rows } = await connection.query<{ label: string }>(
         "select label from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        values,
+        [owner, kind, id],
       );
       // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
       await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
       await requireAdmin(connection, caller);
-      const { rowCount } = await connection.query(
-        "delete from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        values,
-      );
-      wasThere ||= rowCount === 1;
+      const isDeleted = (await deleteCredentials(connection, owner, "kind = $2 and id = $3", kind, id)) === 1;
+      wasThere ||= isDeleted;
       const revoked = { kind, user: owner, label: rows[0]?.label ?? "" };
-      if (rowCount === 1) await logCredential(connection, "revoked", revoked, caller.actor, at);
+      if (isDeleted) await logCredential(connection, "revoked", revoked, caller.actor, at);
       return wasThere;
     });
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
+    const credential = await this.findCredential(hash);
+    if (credential === undefined) return;
     await this.#read(
-      "update earmark.credentials set used_at = greatest(used_at, $2) where hash = $1",
+      "update earmark.credentials set used_at = greatest(used_at, $3) where user_id = $1 and hash = $2",
+      credential.user,
       bytesOf(hash),
       at.getTime(),
     );
@@ -299,11 +332,15 @@ export class PostgresAccounts implements AccountStore {
 
   async sweep(at: Date): Promise<void> {
     const now = at.getTime();
-    await this.#read(
-      `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
-       or (kind = 'session' and greatest(used_at, created_at) <= $1 - ${SESSION_IDLE_MS})`,
-      now,
-    );
+    await this.#transact(async (connection) => {
+      const { rows } = await connection.query<{ hash: Buffer }>(
+        `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
+         or (kind = 'session' and greatest(used_at, created_at) <= $1 - ${SESSION_IDLE_MS}) returning hash`,
+        [now],
+      );
+      const hashes = rows.map(({ hash }) => hash);
+      await connection.query("delete from earmark.credential_users where hash = any($1)", [hashes]);
+    });
     await this.#read("delete from earmark.limits where moment < $1", now);
     await this.#read("delete from earmark.audit_log where acted_at <= $1", now - AUDIT_MS);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");

@@ -110,6 +110,16 @@ function fillTables(
          select *${marked ? ", 0" : ""} from unnest(${arrays})`,
         table.columns.map((_, index) => rows.map((row) => row[index])),
       );
+      if (table.name === "credentials") {
+        const valuesOf = (name: string) => {
+          const index = table.columns.findIndex(([column]) => column === name);
+          return rows.map((row) => row[index]);
+        };
+        await connection.query(
+          "insert into earmark.credential_users (hash, user_id) select * from unnest($1::bytea[], $2::bigint[])",
+          [valuesOf("hash"), valuesOf("user_id")],
+        );
+      }
     },
     async finish() {
       await renewEpoch(connection);

@@ -25,6 +25,21 @@ test("database URL: sslmode → same meaning as in libpq", () => {
   ]);
 });
 
+test("database URL: load_balance_hosts → connections to all servers in turn, dead ones skipped", async () => {
+  const database = new URL(await server.database());
+  const hosts = [`127.0.0.1:${server.port}`, "127.0.0.1:1", `localhost:${server.port}`];
+  const url = `postgres://earmark@${hosts.join(",")}${database.pathname}?load_balance_hosts=random&application_name=turns`;
+  assert.equal(readServers(url)[1], `postgres://earmark@127.0.0.1:1${database.pathname}?application_name=turns`);
+  const postgres = new Postgres(url, 4);
+  const addressOf = () =>
+    postgres.retry(
+      async (connection) => (await connection.query("select pg_sleep(0.1), pg_backend_pid() as pid")).rows[0]?.pid,
+    );
+  const pids = await Promise.all(Array.from({ length: 4 }, addressOf));
+  assert.equal(new Set(pids).size, 4);
+  await postgres.close();
+});
+
 test("commit error: code → failed only if the server itself says so", () => {
   for (const code of ["23505", "40001", "40P01"]) assert.equal(isRefusedCommit({ code }), true, code);
   for (const code of ["57P01", "08006", "00230", "ECONNRESET", 23505, undefined])

@@ -1,18 +1,31 @@
 import { hash } from "node:crypto";
+import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
+import { ServerWatch } from "./postgres-servers.ts";
 
 /** Transient failures are retried for this long; then the client gets 503. */
 const RETRY_MS = 1_500;
+/** Longer where connections are spread: it takes up to a second to notice that a server is frozen. */
+const SPREAD_RETRY_MS = 3_000;
 const CONNECT_MS = 1_000;
 /** Timeout of one statement. */
 const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
+/** Work that takes longer while a server is failing is probably waiting for it. */
+const WAITING_MS = 250;
+/** So that a server that was down gets its share of connections again. */
+const SPREAD_LIFETIME_S = 60;
 /** How long a write waits for another process that is writing for the same user. */
 export const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
+
+interface Link {
+  readonly server: string;
+  readonly socket: Socket;
+}
 
 /** A named prepared statement: planning it each time would be most of its cost. */
 export interface NamedStatement {
@@ -36,22 +49,36 @@ class NotWritable extends Error {
 }
 
 /**
- * Connections to the writable server among those of the URL. Queries that are sent in one turn of the event loop are
- * pipelined and executed in order. A pooler may assign each transaction to another connection.
+ * Connections to the servers of the URL: to the one that is writable, or spread over all of them (`load_balance_hosts`).
+ * Queries that are sent in one turn of the event loop are pipelined and executed in order. A pooler may assign each
+ * transaction to another connection.
  */
 export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
-  #current = 0;
+  /** Undefined unless connections are spread. */
+  readonly #watch: ServerWatch | undefined;
+  /** What each connection in use is connected to, and since when it is in use. */
+  readonly #inUse = new Map<Connection, Link & { readonly since: number }>();
+  readonly #links = new WeakMap<pg.ClientBase, Link>();
+  #current: number;
   #canName = true;
 
   /** With `hasNoTimeout`, a statement may take any time. */
   constructor(url: string, connections: number, options: { readonly hasNoTimeout?: boolean } = {}) {
     this.#servers = readServers(url);
-    const currentServer = () => this.#servers[this.#current];
+    const hasNoTimeout = options.hasNoTimeout === true;
+    const isSpread = isBalanced(url);
+    if (isSpread && !hasNoTimeout) this.#watch = new ServerWatch(this.#servers, () => this.#onFailing(connections));
+    // The first connection goes to the first server, in a cluster the coordinator.
+    this.#current = isSpread ? -1 : 0;
+    const nextServer = () => this.#nextServer(isSpread);
+    const links = this.#links;
     class ServerClient extends pg.Client {
       constructor(options: pg.ClientConfig = {}) {
-        super({ ...options, connectionString: currentServer() ?? "" });
+        const link = { server: nextServer(), socket: new Socket() };
+        super({ ...options, connectionString: link.server, stream: () => link.socket });
+        links.set(this, link);
       }
     }
     this.#pool = new pg.Pool({
@@ -59,7 +86,8 @@ export class Postgres {
       max: connections,
       connectionTimeoutMillis: CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
-      query_timeout: options.hasNoTimeout === true ? 0 : STATEMENT_MS,
+      ...(isSpread ? { maxLifetimeSeconds: SPREAD_LIFETIME_S } : {}),
+      query_timeout: hasNoTimeout ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,
@@ -72,11 +100,15 @@ export class Postgres {
   /** Runs `work` on one connection, without retries. After an error the connection is discarded. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.take();
+    const link = this.#links.get(connection);
+    if (link !== undefined) this.#inUse.set(connection, { ...link, since: performance.now() });
     try {
       const result = await work(connection);
+      this.#inUse.delete(connection);
       connection.release();
       return result;
     } catch (error) {
+      this.#inUse.delete(connection);
       connection.release(true);
       const code = codeOf(error);
       if (code !== undefined && STATEMENT_LOST.test(code)) this.#canName = false;
@@ -87,7 +119,7 @@ export class Postgres {
 
   /** Retries transient failures for a limited time. `work` must be safe to repeat after any error it throws. */
   async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = performance.now() + RETRY_MS;
+    const deadline = performance.now() + (this.#watch === undefined ? RETRY_MS : SPREAD_RETRY_MS);
     for (let pause = 20; ; pause = Math.min(2 * pause, 250)) {
       try {
         return await this.use(work);
@@ -112,17 +144,47 @@ export class Postgres {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    await Promise.all([this.#pool.end(), this.#watch?.close()]);
   }
 
   /** The caller must release the connection. */
   async take(): Promise<Connection> {
     try {
-      return await this.#pool.connect();
+      for (;;) {
+        const connection = await this.#pool.connect();
+        if (this.#watch?.isFailing(this.#links.get(connection)?.server ?? "") !== true) return connection;
+        connection.release(true);
+      }
     } catch (error) {
       this.#tryNextServer();
       throw error;
     }
+  }
+
+  /**
+   * While a server is failing, ends the work that uses it, which is then retried elsewhere, and other work that takes so
+   * long that it probably waits for that server. Work that may be waiting does not count as a connection in use, so that
+   * the users of other servers get one.
+   */
+  #onFailing(connections: number): void {
+    let waiting = 0;
+    for (const { server, socket, since } of this.#inUse.values()) {
+      const ms = performance.now() - since;
+      if (this.#watch?.isFailing(server) === true || ms > RETRY_MS) socket.destroy();
+      else if (ms > WAITING_MS) waiting += 1;
+    }
+    this.#pool.options.max = connections + Math.min(waiting, connections);
+  }
+
+  /** The server for a new connection. */
+  #nextServer(isSpread: boolean): string {
+    const at = () => this.#servers[this.#current] ?? "";
+    if (isSpread) {
+      this.#tryNextServer();
+      for (let tries = 1; tries < this.#servers.length && this.#watch?.isFailing(at()) === true; tries += 1)
+        this.#tryNextServer();
+    }
+    return at();
   }
 
   #tryNextServer(): void {
@@ -148,10 +210,16 @@ export function readServers(url: string): string[] {
   const [, start = "", hosts = "", rest = ""] = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
   const [path = "", query = ""] = rest.split("?", 2);
   const parameters = new URLSearchParams(query);
-  parameters.delete("target_session_attrs");
+  for (const name of ["target_session_attrs", BALANCE]) parameters.delete(name);
   if (parameters.has("sslmode") && !parameters.has("uselibpqcompat")) parameters.set("uselibpqcompat", "true");
   if (!parameters.has("application_name")) parameters.set("application_name", "earmark");
   return hosts.split(",").map((host) => `${start}${host}${path}?${parameters}`);
+}
+
+const BALANCE = "load_balance_hosts";
+
+function isBalanced(url: string): boolean {
+  return new URLSearchParams(url.split("?", 2)[1]).get(BALANCE) === "random";
 }
 
 async function requireWritable(connection: pg.ClientBase): Promise<void> {

@@ -2,14 +2,31 @@ import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import { bytesOf } from "./keys.ts";
 import type { Connection } from "./postgres-connection.ts";
 
+/** Deletes the user's credentials that match a condition, whose first value is `$2`. Returns their number. */
+export async function deleteCredentials(
+  connection: Connection,
+  user: UserId,
+  condition = "true",
+  ...values: readonly unknown[]
+): Promise<number> {
+  const { rows } = await connection.query<{ hash: Buffer }>(
+    `delete from earmark.credentials where user_id = $1 and ${condition} returning hash`,
+    [user, ...values],
+  );
+  const forget = "delete from earmark.credential_users where hash = $1";
+  await Promise.all(rows.map(({ hash }) => connection.query(forget, [hash])));
+  return rows.length;
+}
+
 /**
  * Returns when a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a revocation is either
- * seen here or waits for this transaction. A separate statement, because a cluster may store it on another node.
+ * seen here or waits for this transaction.
  */
-async function lockCredential(connection: Connection, hash: string): Promise<number> {
+async function lockCredential(connection: Connection, user: UserId, hash: string): Promise<number> {
   const { rows } = await connection.query<{ expires_at: string }>(
-    "select expires_at from earmark.credentials where hash = $1 and kind <> 'disabled-token' for key share",
-    [bytesOf(hash)],
+    `select expires_at from earmark.credentials
+     where user_id = $1 and hash = $2 and kind <> 'disabled-token' for key share`,
+    [user, bytesOf(hash)],
   );
   const [row] = rows;
   return row === undefined ? 0 : Number(row.expires_at) || Number.POSITIVE_INFINITY;
@@ -21,10 +38,11 @@ async function lockCredential(connection: Connection, hash: string): Promise<num
  */
 export async function lockCredentials(
   connection: Connection,
+  user: UserId,
   jobs: readonly Pick<Caller, "credentialHash">[],
 ): Promise<(credentialHash: string, at: number) => boolean> {
   const hashes = [...new Set(jobs.flatMap(({ credentialHash }) => credentialHash ?? []))].sort();
-  const expiries = await Promise.all(hashes.map((hash) => lockCredential(connection, hash)));
+  const expiries = await Promise.all(hashes.map((hash) => lockCredential(connection, user, hash)));
   return (hash, at) => (expiries[hashes.indexOf(hash)] ?? 0) <= at;
 }
 
@@ -50,13 +68,13 @@ export async function requirePassword(connection: Connection, caller: Caller): P
 }
 
 export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {
-  const isRevoked = await lockCredentials(connection, [caller]);
+  const isRevoked = await lockCredentials(connection, caller.user, [caller]);
   if (caller.credentialHash !== undefined && isRevoked(caller.credentialHash, at.getTime())) throw new AccessRevoked();
 }
 
 /**
  * Serializes administrators' changes and deletions of accounts, so that one administrator always remains and a demoted
- * one changes nothing. Take it before any other lock. A row of a table that no cluster distributes.
+ * one changes nothing. Take it before any other lock. Every node of a cluster has a copy of this row.
  */
 export async function lockPeople(connection: Connection): Promise<void> {
   await connection.query("select 1 from earmark.schema where one for update");

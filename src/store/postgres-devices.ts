@@ -39,7 +39,7 @@ export async function touchDevice(
   await connection.query(
     `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at) values ($1, $2, $3, 'other', $4, $5)
      on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at),
-       app = case excluded.app when '' then d.app else excluded.app end`,
+       app = case when excluded.app = '' then d.app else excluded.app end`,
     [user, id, caption, app, at.getTime()],
   );
   await connection.query(

@@ -2,7 +2,8 @@
  * Append-only: a released migration never changes, and their number is the schema version. sqlite-schema.ts describes the
  * tables. Every key begins with the user, so that a cluster can distribute users over its nodes, or with a value that must
  * be unique among all users. `limits` has the rate limits that all processes share. `written_by` identifies the
- * transaction, to find out whether a commit succeeded if its reply was lost.
+ * transaction, to find out whether a commit succeeded if its reply was lost. `credential_users` has the user of each
+ * credential, whose row is with the user's other rows.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -203,18 +204,23 @@ export const MIGRATIONS: readonly string[] = [
 
   create index subscriptions_of_feed on earmark.subscriptions (feed, user_id);
   `,
-  // The first administrator is found by a statement of its own, because a cluster supports no subquery in the update.
+  `
+  create table earmark.credential_users (
+    hash bytea primary key,
+    user_id bigint not null
+  );
+  insert into earmark.credential_users select hash, user_id from earmark.credentials;
+  alter table earmark.credentials drop constraint credentials_pkey;
+  alter table earmark.credentials add constraint credentials_pkey primary key (user_id, hash);
+  create index credentials_by_hash on earmark.credentials (hash);
+  `,
   `
   alter table earmark.accounts add column is_admin smallint not null default 0;
   alter table earmark.accounts add column disabled_at bigint not null default 0;
   alter table earmark.accounts add column seen_at bigint not null default 0;
   create index accounts_by_creation on earmark.accounts (created_at, user_id);
-  do $$
-  declare first bigint;
-  begin
-    select user_id into first from earmark.accounts order by user_id <> 1, created_at, user_id limit 1;
-    update earmark.accounts set is_admin = 1 where user_id = first;
-  end $$;
+  update earmark.accounts set is_admin = 1
+    where user_id = (select user_id from earmark.accounts order by user_id <> 1, created_at, user_id limit 1);
 
   create table earmark.audit_log (
     acted_at bigint not null,

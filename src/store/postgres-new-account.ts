@@ -1,9 +1,10 @@
 import { referenceOf } from "../account-names.ts";
-import { type Credential, decideNewAccount, type NewAccount, type NewAccountState } from "../account-store.ts";
+import { type Credential, decideNewAccount, type NewAccount, type NewAccountState, NOBODY } from "../account-store.ts";
 import { creationAction } from "../people-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
 import { type Connection, LOCK_MS } from "./postgres-connection.ts";
+import { deleteCredentials } from "./postgres-credentials.ts";
 import { log } from "./postgres-people.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
@@ -34,14 +35,11 @@ async function createInTransaction(
   const existing = await findIdentity(connection, key);
   // Hashes are unique: the same one means that an earlier attempt, whose reply was lost, created this account.
   if (existing !== undefined && password !== "" && existing.password === password) return existing.user;
-  const state = await readState(connection, invitation);
+  const state = await readState(connection, account);
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
   if (typeof decision === "string") return decision;
   if (state.invitationKind === "invitation" && invitation !== undefined) {
-    const { rowCount } = await connection.query("delete from earmark.credentials where hash = $1", [
-      bytesOf(invitation),
-    ]);
-    if (rowCount !== 1) return "not-invited";
+    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitation))) !== 1) return "not-invited";
   }
   const user = decision.becomesLocalUser ? LOCAL_USER : requested;
   if (!decision.becomesLocalUser) {
@@ -65,7 +63,7 @@ async function createInTransaction(
   }
   await log(connection, creationAction(account), referenceOf(account), account.actor, at);
   // Last, because two concurrent setups would otherwise deadlock.
-  if (decision.endsSetup) await connection.query("delete from earmark.credentials where kind = 'setup'");
+  if (decision.endsSetup) await deleteCredentials(connection, NOBODY, "kind = 'setup'");
   return user;
 }
 
@@ -86,29 +84,30 @@ async function findIdentity(
   return { user, password: accounts[0]?.password };
 }
 
-async function readState(
-  connection: Connection,
-  invitation: string | undefined,
-): Promise<Omit<NewAccountState, "isNameTaken">> {
-  // One statement, so that both see a concurrent first account or neither does.
-  const { rows: accounts } = await connection.query<{ any: boolean; admin: boolean; local: boolean }>(
-    `select exists (select 1 from earmark.accounts) as any,
-       exists (select 1 from earmark.accounts where is_admin = 1) as admin,
-       exists (select 1 from earmark.accounts where user_id = $1) as local`,
-    [LOCAL_USER],
+async function readState(connection: Connection, account: NewAccount): Promise<Omit<NewAccountState, "isNameTaken">> {
+  const { invitation } = account;
+  const { rows: links } = await connection.query<{ kind: Credential["kind"]; given: boolean }>(
+    `select kind, hash = $2 as given from earmark.credentials
+     where user_id = $1 and (hash = $2 or kind = 'setup') order by hash = $2 desc limit 2`,
+    [NOBODY, invitation === undefined ? null : bytesOf(invitation)],
   );
+  const { rows: local } = await connection.query("select 1 from earmark.accounts where user_id = $1", [LOCAL_USER]);
   const { rows: deleted } = await connection.query("select 1 from earmark.lists where user_id = $1 and sequence = $2", [
     LOCAL_USER,
     DELETED,
   ]);
-  const { rows: invitations } = await connection.query<Pick<Credential, "kind">>(
-    "select kind from earmark.credentials where hash = $1",
-    [invitation === undefined ? null : bytesOf(invitation)],
-  );
+  // After the account of the local user, so that whoever finds that one finds an account here. A cluster has to ask all
+  // its nodes, so ask only while there is a setup link.
+  const isSettingUp = links.some(({ kind }) => kind === "setup");
+  const { rows: any } = isSettingUp ? await connection.query("select 1 from earmark.accounts limit 1") : { rows: [1] };
+  // Only the operator's account can become an administrator.
+  const { rows: admins } = account.isOwner
+    ? await connection.query("select 1 from earmark.accounts where is_admin = 1 limit 1")
+    : { rows: [1] };
   return {
-    hasAccounts: accounts[0]?.any === true,
-    hasAdmins: accounts[0]?.admin === true,
-    isLocalUserTaken: accounts[0]?.local === true || deleted.length > 0,
-    invitationKind: invitations[0]?.kind,
+    hasAccounts: any.length > 0,
+    hasAdmins: admins.length > 0,
+    isLocalUserTaken: local.length > 0 || deleted.length > 0,
+    invitationKind: links.find(({ given }) => given)?.kind,
   };
 }

@@ -19,6 +19,7 @@ import {
 import { type Actor, type Caller, COMMAND_LINE, type UserId } from "../subscriptions.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import {
+  deleteCredentials,
   hasActiveAdmin,
   lockPeople,
   requireAdmin,
@@ -180,10 +181,7 @@ export class PostgresPeople implements PeopleStore {
 async function switchCredentials(connection: Connection, user: UserId, kind: "disable" | "enable"): Promise<void> {
   const columns = "hash, user_id, id, scope, label, created_at, used_at, expires_at";
   const [from, to] = kind === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
-  if (kind === "disable") {
-    const ended = ["session", "password-reset"];
-    await connection.query("delete from earmark.credentials where user_id = $1 and kind = any($2)", [user, ended]);
-  }
+  if (kind === "disable") await deleteCredentials(connection, user, "kind in ('session', 'password-reset')");
   const { rows } = await connection.query<Readonly<Record<string, unknown>>>(
     `delete from earmark.credentials where user_id = $1 and kind = $2 returning ${columns}`,
     [user, from],

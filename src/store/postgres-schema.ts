@@ -1,31 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../user-error.ts";
 import { countQuery, describeCounts, toCounts } from "./podcast-rows.ts";
+import { distributeNewTables, inspectCluster, requireCoordinator } from "./postgres-cluster.ts";
 import { type Connection, codeOf, Postgres } from "./postgres-connection.ts";
 import { MIGRATIONS } from "./postgres-migrations.ts";
 import type { Finding } from "./store-options.ts";
 
 export const NEWEST_VERSION = MIGRATIONS.length;
-
-/** The tables that a cluster distributes, and their distribution columns. The rows of one user share a node. */
-const DISTRIBUTED = {
-  lists: "user_id",
-  subscriptions: "user_id",
-  removals: "user_id",
-  gaps: "user_id",
-  erasures: "user_id",
-  accounts: "user_id",
-  identities: "key",
-  credentials: "hash",
-  limits: "key",
-  devices: "user_id",
-  sync_marks: "user_id",
-  sync_clients: "user_id",
-  feed_spellings: "user_id",
-  episode_actions: "user_id",
-  podcasts: "feed",
-  artwork: "feed",
-} as const;
 
 /** How long to wait for a server that is still starting. */
 const STARTING_MS = 10_000;
@@ -85,7 +66,7 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
   try {
     return await postgres.use(async (connection) => {
       const { rows } = await connection.query<{ version: string; now: Date; free: number }>(
-        `select current_setting('server_version') as version, clock_timestamp() as now,
+        `select split_part(current_setting('server_version'), ' ', 1) as version, clock_timestamp() as now,
            current_setting('max_connections')::int - (select count(*)::int from pg_stat_activity) as free`,
       );
       const [{ version, now, free } = { version: "?", now: new Date(Number.NaN), free: 0 }] = rows;
@@ -112,6 +93,7 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
               advice: "Raise max_connections, or use PgBouncer.",
             },
         ...podcasts,
+        ...(await inspectCluster(connection)),
       ];
     });
   } finally {
@@ -141,20 +123,26 @@ function describeVersion(schema: number): Finding {
 
 async function migrate(connection: Connection): Promise<void> {
   if ((await readVersion(connection)) === NEWEST_VERSION) return;
+  await requireCoordinator(connection);
   await connection.query("create schema if not exists earmark");
   await connection.query(
     "create table if not exists earmark.schema (one boolean primary key, version integer not null)",
   );
   await connection.query("insert into earmark.schema values (true, 0) on conflict do nothing");
   await connection.query("begin");
-  const { rows } = await connection.query("select version from earmark.schema where one for update");
+  // Not a lock on the row: others would hold one on the table while they wait, and distributing it would deadlock.
+  await connection.query("lock table earmark.schema in exclusive mode");
+  const { rows } = await connection.query("select version from earmark.schema where one");
   const version = Number(rows[0]?.version);
   if (version > NEWEST_VERSION) {
     throw new UserError(
       `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to an empty database.`,
     );
   }
-  for (const step of MIGRATIONS.slice(version)) await connection.query(step);
+  // One by one, because Citus sends the whole text of a change to each shard.
+  const statements = MIGRATIONS.slice(version).flatMap((step) => step.split(";"));
+  for (const statement of statements) if (statement.trim() !== "") await connection.query(statement);
+  await distributeNewTables(connection);
   await connection.query("update earmark.schema set version = $1 where one", [NEWEST_VERSION]);
   await connection.query("commit");
 }
@@ -193,25 +181,4 @@ export async function renewEpoch(connection: Connection): Promise<void> {
 /** Whether the schema is current. */
 export async function isNewest(connection: Connection): Promise<boolean> {
   return (await readVersion(connection)) === NEWEST_VERSION;
-}
-
-/** Distributes the tables over the nodes of a Citus cluster, the rows of one user together. Safe to repeat. */
-export async function distribute(connection: Connection): Promise<readonly string[]> {
-  const { rows } = await connection.query("select 1 from pg_extension where extname = 'citus'");
-  if (rows.length === 0) {
-    throw new UserError(
-      "This database has no Citus extension, so its tables stay on one server. To distribute them, add it on every node (create extension citus) and try again.",
-    );
-  }
-  const { rows: spread } = await connection.query(
-    "select logicalrelid::text as name from pg_dist_partition where logicalrelid::text like 'earmark.%'",
-  );
-  const missing = Object.entries(DISTRIBUTED).filter(
-    ([table]) => !spread.some(({ name }) => name === `earmark.${table}`),
-  );
-  for (const [table, column] of missing) {
-    const colocation = column === "user_id" && table !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
-    await connection.query(`select create_distributed_table('earmark.${table}', '${column}'${colocation})`);
-  }
-  return missing.map(([table]) => table);
 }

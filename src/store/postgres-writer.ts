@@ -201,7 +201,7 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
     begin(connection),
     lockPassword(connection, group.user, jobs),
     run(connection, group, LOCK),
-    lockCredentials(connection, jobs),
+    lockCredentials(connection, group.user, jobs),
     run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
   ]);
   const before = Number(lists.rows[0]?.sequence);
@@ -262,7 +262,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
         [user, ids, feeds],
       ),
       connection.query("select counts from earmark.gaps where user_id = $1", [user]),
-      lockCredentials(connection, jobs),
+      lockCredentials(connection, user, jobs),
     ]);
     const [row] = lists.rows;
     if (row !== undefined) {

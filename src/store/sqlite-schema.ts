@@ -224,6 +224,7 @@ const MIGRATIONS: readonly string[] = [
 
   create index subscriptions_of_feed on subscriptions (feed);
   `,
+  "", // For PostgreSQL only.
   `
   alter table accounts add column is_admin integer not null default 0;
   alter table accounts add column disabled_at integer not null default 0;

@@ -9,6 +9,8 @@ export interface Table {
   readonly keyColumns: number;
   /** How an account's rows are deleted: all at once, in steps, or by a special rule. */
   readonly deletion: "at-once" | "in-steps" | "own-rule";
+  /** The column by which a cluster distributes the rows. Tables with `user_id` have all rows of one user on one node. */
+  readonly distributedBy: string;
 }
 
 /** The names of the tables whose rows are deleted in this way. */
@@ -28,6 +30,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "own-rule",
+    distributedBy: "user_id",
   },
   {
     name: "subscriptions",
@@ -44,6 +47,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+    distributedBy: "user_id",
   },
   {
     name: "removals",
@@ -57,6 +61,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+    distributedBy: "user_id",
   },
   {
     name: "gaps",
@@ -66,6 +71,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "erasures",
@@ -75,6 +81,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "own-rule",
+    distributedBy: "user_id",
   },
   {
     name: "accounts",
@@ -90,6 +97,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "identities",
@@ -99,6 +107,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "own-rule",
+    distributedBy: "key",
   },
   {
     name: "credentials",
@@ -115,6 +124,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "devices",
@@ -128,6 +138,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "sync_marks",
@@ -139,6 +150,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 3,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "sync_clients",
@@ -153,6 +165,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 3,
     deletion: "at-once",
+    distributedBy: "user_id",
   },
   {
     name: "feed_spellings",
@@ -166,6 +179,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+    distributedBy: "user_id",
   },
   {
     name: "episode_actions",
@@ -188,6 +202,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "in-steps",
+    distributedBy: "user_id",
   },
   // Without artwork, and without what refers to it or to the last response: after a restore, all feeds are due.
   {
@@ -214,6 +229,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 1,
     deletion: "own-rule",
+    distributedBy: "feed",
   },
   {
     name: "audit_log",
@@ -227,6 +243,7 @@ export const TABLES: readonly Table[] = [
     ],
     keyColumns: 2,
     deletion: "own-rule",
+    distributedBy: "id",
   },
 ];
 

@@ -129,11 +129,14 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
   });
   context.on("requestfailed", (request) => {
     // No failure: a response whose body is not read is cancelled, and so is a request that the page repeats by itself
-    // when the test opens another page or turns interception on.
+    // or makes in advance when the test opens another page or turns interception on.
     const isCancelled = request.failure()?.errorText === "net::ERR_ABORTED";
     if (
       isCancelled &&
-      (responded.has(request) || /\/v1\/(changes|devices|events|me)$/.test(new URL(request.url()).pathname))
+      (responded.has(request) ||
+        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\/(add|outcomes|podcast)/.test(
+          new URL(request.url()).pathname,
+        ))
     )
       return;
     reported.push(request.url());

@@ -11,7 +11,7 @@ import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
 const { account } = en;
 export const PASSWORD = "correct horse battery";
 /** Responses to requests that the page sends before anyone has signed in. */
-export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(changes|events|me)\b/;
+export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(changes|events|me|subscriptions)\b/;
 
 const browser = await launch();
 /** Anyone may sign up here. */

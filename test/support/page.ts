@@ -154,7 +154,7 @@ export function opml(feeds: readonly string[], titles: readonly string[] = []): 
   const escapeXml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
   const lines = feeds.map(
     (feed, index) =>
-      `<outline type="rss" text="${escapeXml(titles[index] ?? "A podcast")}" xmlUrl="${escapeXml(feed)}"/>`,
+      `<outline type="rss" text="${escapeXml(titles[index] ?? (URL.canParse(feed) ? new URL(feed).host : feed))}" xmlUrl="${escapeXml(feed)}"/>`,
   );
   return `<?xml version="1.0" encoding="UTF-8"?><opml version="2.0"><head/><body>${lines.join("\n")}</body></opml>`;
 }
@@ -174,6 +174,19 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
 
   await rows(page, words).first().waitFor();
   await check("list");
+  const select = page.getByRole("search").getByRole("button");
+  await select.click();
+  await rows(page, words).first().getByRole("checkbox").click();
+  await check("selecting");
+  await select.first().click();
+  await rows(page, words).first().getByRole("button").first().click();
+  await page.getByRole("dialog").getByRole("heading").waitFor();
+  await check("panel");
+  await page.getByRole("dialog").getByRole("button").nth(1).click();
+  await page.getByRole("dialog").getByRole("textbox").waitFor();
+  await check("rename");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.getByRole("searchbox", { name: words.list.search }).fill("not there");
   await page.getByText(words.list.noMatches("not there")).waitFor();
   await check("no matches");

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
+import { createDistributedDatabase, NODES } from "./citus.ts";
 import { type Cluster, freePort, giveToServer, launch, makeCluster, query, urlOf } from "./postgres-cluster.ts";
 
 /** A server that other tests may use at the same time. */
@@ -26,13 +27,17 @@ export interface PostgresServer extends SharedPostgres {
 /** Registers what runs at the end, in reverse order. */
 export type Later = (cleanup: () => unknown) => void;
 
-/** The server at TEST_POSTGRES_URL, which `npm test` starts once for all files; without it, one for this file. */
+/**
+ * The cluster at TEST_CITUS_URLS, with distributed tables in every database; else the server at TEST_POSTGRES_URL, which
+ * `npm test` starts once for all files; else one for this file.
+ */
 export async function sharedPostgres(): Promise<SharedPostgres> {
-  const given = process.env["TEST_POSTGRES_URL"];
+  const [coordinator] = NODES;
+  const given = coordinator ?? process.env["TEST_POSTGRES_URL"];
   if (given === undefined) return startPostgres(["max_connections=300"]);
   return {
     port: Number(new URL(given).port || 5_432),
-    database: () => createDatabase(given),
+    database: () => (coordinator === undefined ? createDatabase(given) : createDistributedDatabase()),
     query: (sql, database = "postgres") => query(Object.assign(new URL(given), { pathname: `/${database}` }).href, sql),
   };
 }

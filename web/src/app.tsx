@@ -1,6 +1,5 @@
 import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { AddView } from "./add.tsx";
 import { appLoginId } from "./app-login-link.ts";
 import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
@@ -26,10 +25,11 @@ import { formatNumber, translation, useWords } from "./words/index.ts";
 
 type View = () => ComponentChild;
 
+const loadAdd = () => import("./add.tsx");
 const loadImport = () => import("./import.tsx");
 const MENU = {
   list: ListView,
-  add: AddView,
+  add: lazyView(async () => (await loadAdd()).AddView),
   import: lazyView(async () => (await loadImport()).ImportView),
   apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
   account: lazyView(async () => (await import("./account.tsx")).AccountView),
@@ -135,6 +135,10 @@ export function App() {
     document.title = `${title} – Earmark`;
   }, [title]);
   useRestoreFocus(isSignedIn);
+  useEffect(() => {
+    // Feeds can be added without a connection too, so the view must be there by then.
+    if (isSignedIn) void loadAdd().catch(() => {});
+  }, [isSignedIn]);
   useEffect(() => {
     if (user !== undefined) explainUnusedInvitation(user.name);
   }, [user?.name]);

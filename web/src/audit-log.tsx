@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { AdminClient, AuditEntry } from "../../client/src/admin.ts";
-import type { Page } from "../../client/src/index.ts";
+import type { AdminClient, AdminPage, AuditEntry } from "../../client/src/admin.ts";
 import { isolate } from "./control-characters.ts";
 import { Pager } from "./pager.tsx";
 import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
@@ -11,7 +10,7 @@ const COMMAND_LINE = "command line";
 export function AuditLog({ admin, version }: { admin: AdminClient; version: number }) {
   const words = usePeopleWords();
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<Page<AuditEntry> | undefined>(undefined);
+  const [page, setPage] = useState<AdminPage<AuditEntry> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
   useEffect(() => {
     setFailure(undefined);

@@ -1,6 +1,5 @@
 import { useEffect, useId, useState } from "preact/hooks";
-import type { AdminClient, Invitation, NewLink } from "../../client/src/admin.ts";
-import type { Page } from "../../client/src/index.ts";
+import type { AdminClient, AdminPage, Invitation, NewLink } from "../../client/src/admin.ts";
 import { Field, useRestoreFocus } from "./components.tsx";
 import { Confirm, useSubmit } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
@@ -22,7 +21,7 @@ interface InvitationsProps {
 export function Invitations({ admin, version, onChange }: InvitationsProps) {
   const words = usePeopleWords();
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<Page<Invitation> | undefined>(undefined);
+  const [page, setPage] = useState<AdminPage<Invitation> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
   const [revoked, setRevoked] = useState<Invitation | undefined>(undefined);
   useEffect(() => {

@@ -1,23 +1,45 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../client/src/index.ts";
-import { CopyButton, Icon, IconButton, MiddleEllipsis, useRestoreFocus } from "./components.tsx";
+import { Icon, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
-import { displayUrl, shortName } from "./feed-url.ts";
-import { announce } from "./notices.ts";
+import {
+  arrange,
+  collapsed,
+  filter,
+  filterList,
+  type Group,
+  isGroup,
+  type Order,
+  order,
+  search,
+  selection,
+  toggleSelected,
+} from "./list-options.ts";
+import { announce, showNotice } from "./notices.ts";
+import { openedPanel, tools } from "./podcast-tools.ts";
+import { podcastsVersion } from "./podcasts.ts";
+import { Row } from "./row.tsx";
 import { serverUrl } from "./server.ts";
-import { createState, useValue } from "./state.ts";
-import { isNewestFirst, reconnect, remove, subscriptionList } from "./subscription-list.ts";
+import { useValue } from "./state.ts";
+import { reconnect, subscriptionList } from "./subscription-list.ts";
 import { useNarrow, VirtualList } from "./virtual-list.tsx";
-import { formatDay, formatNumber, useWords } from "./words/index.ts";
+import { formatNumber, translation, useWords } from "./words/index.ts";
 
-/** Kept while another view is shown. */
-const search = createState("");
 const ANNOUNCE_AFTER_MS = 500;
 
 export function ListView() {
   const words = useWords();
   const { items, hidden, status } = useValue(subscriptionList);
   const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
+  const loaded = useValue(tools);
+  const openedId = useValue(openedPanel);
+  const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
+  useEffect(() => {
+    if (total > 0) void loadTools();
+  }, [total > 0]);
+  useEffect(() => {
+    if (openedId !== undefined) void openTools();
+  }, [openedId]);
 
   return (
     <>
@@ -48,50 +70,80 @@ export function ListView() {
       {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
       {status === "ready" && total === 0 && <EmptyList />}
       {total > 0 && <SearchableList items={items} hidden={hidden} />}
+      {loaded && opened && <loaded.Panel key={opened.id} subscription={opened} />}
     </>
   );
+}
+
+/** Without them the list is complete, but has no artwork. Returns false if they cannot be loaded. */
+async function loadTools(): Promise<boolean> {
+  try {
+    const { start, ...loaded } = await import("./podcast-views.tsx");
+    await start();
+    if (tools.value === undefined) tools.set(loaded);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function openTools(): Promise<void> {
+  if (await loadTools()) return;
+  openedPanel.set(undefined);
+  showNotice(translation.value.words.failure.unreachable);
 }
 
 type ListState = typeof subscriptionList.value;
 
 function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
   const words = useWords();
-  const isReversed = useValue(isNewestFirst);
+  const loaded = useValue(tools);
+  const version = useValue(podcastsVersion);
+  const shown = useValue(filter);
+  const by = useValue(order);
+  const closed = useValue(collapsed);
+  const selected = useValue(selection);
   const isNarrow = useNarrow();
   const text = useValue(search);
   const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
   const focusFirst = useRef<(() => void) | undefined>(undefined);
 
   const query = text.trim().toLowerCase();
-  const visible = useMemo(() => {
-    const matches = items.filter(({ id, feedUrl }) => !hidden.has(id) && feedUrl.toLowerCase().includes(query));
-    return isReversed ? matches.reverse() : matches;
-  }, [items, hidden, query, isReversed]);
+  const matches = useMemo(() => filterList(items, hidden, shown, query), [items, hidden, shown, query, version]);
+  const visible = useMemo(() => arrange(matches, by, closed), [matches, by, closed]);
 
-  const found = words.list.found(visible.length, formatNumber(visible.length));
+  const found = words.list.found(matches.length, formatNumber(matches.length));
+  const isFiltered = query !== "" || shown !== "all";
   useEffect(() => {
-    if (query === "") return;
+    if (!isFiltered) return;
     const timer = setTimeout(() => announce(found), ANNOUNCE_AFTER_MS);
     return () => clearTimeout(timer);
-  }, [query, found]);
-  useRestoreFocus(query !== "" && visible.length === 0);
+  }, [query, shown, found]);
+  useRestoreFocus(matches.length === 0);
 
   const toggle = (id: string) => {
     const next = new Set(revealed);
     if (!next.delete(id)) next.add(id);
     setRevealed(next);
   };
+  const showAll = () => {
+    search.set("");
+    filter.set("all");
+  };
 
   return (
     <>
-      <Toolbar
-        found={query === "" ? undefined : found}
-        onArrowDown={() => visible.length > 0 && focusFirst.current?.()}
-      />
-      {visible.length === 0 ? (
+      <search class="toolbar">
+        <SearchField onArrowDown={() => visible.length > 0 && focusFirst.current?.()} />
+        {query !== "" && <span class="muted">{found}</span>}
+        {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
+        <OrderSelect />
+        {loaded && <loaded.Selecting items={matches} />}
+      </search>
+      {matches.length === 0 ? (
         <div class="message">
-          <p>{words.list.noMatches(isolate(text.trim()))}</p>
-          <button type="button" class="button" onClick={() => search.set("")}>
+          <p>{query === "" ? found : words.list.noMatches(isolate(text.trim()))}</p>
+          <button type="button" class="button" onClick={showAll}>
             {words.list.showAll}
           </button>
         </div>
@@ -102,9 +154,18 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
           height={isNarrow ? 6.5 : 4.25}
           focusFirst={focusFirst}
           row={(index) => {
-            const subscription = visible[index] as Subscription;
-            const { id } = subscription;
-            return <Row subscription={subscription} isRevealed={revealed.has(id)} onToggle={() => toggle(id)} />;
+            const entry = visible[index] as Group | Subscription;
+            if (isGroup(entry)) return loaded && <loaded.GroupHead group={entry} />;
+            const { id } = entry;
+            return (
+              <Row
+                subscription={entry}
+                isRevealed={revealed.has(id)}
+                onToggle={() => toggle(id)}
+                isSelected={selected?.has(id)}
+                onSelect={(isRange) => toggleSelected(id, visible, isRange)}
+              />
+            );
           }}
         />
       )}
@@ -112,106 +173,43 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   );
 }
 
-function Toolbar({ found, onArrowDown }: { found: string | undefined; onArrowDown: () => void }) {
+function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
   const { list } = useWords();
   const text = useValue(search);
-  const order = useValue(isNewestFirst) ? "newest" : "oldest";
   return (
-    <search class="toolbar">
-      <label class="search">
-        <Icon name="search" />
-        <span class="visually-hidden">{list.search}</span>
-        <input
-          id="search"
-          type="search"
-          placeholder={list.search}
-          autocomplete="off"
-          spellcheck={false}
-          value={text}
-          onInput={({ currentTarget }) => search.set(currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key !== "ArrowDown" || event.isComposing) return;
-            event.preventDefault();
-            onArrowDown();
-          }}
-        />
-      </label>
-      {found && <span class="muted">{found}</span>}
-      <label class="order">
-        <span class="visually-hidden">{list.order}</span>
-        <select value={order} onChange={({ currentTarget }) => isNewestFirst.set(currentTarget.value === "newest")}>
-          <option value="newest">{list.newest}</option>
-          <option value="oldest">{list.oldest}</option>
-        </select>
-      </label>
-    </search>
+    <label class="search">
+      <Icon name="search" />
+      <span class="visually-hidden">{list.search}</span>
+      <input
+        id="search"
+        type="search"
+        placeholder={list.search}
+        autocomplete="off"
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => search.set(currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "ArrowDown" || event.isComposing) return;
+          event.preventDefault();
+          onArrowDown();
+        }}
+      />
+    </label>
   );
 }
 
-function Row(props: { subscription: Subscription; isRevealed: boolean; onToggle: () => void }) {
-  const { subscription, isRevealed, onToggle } = props;
+function OrderSelect() {
   const { list } = useWords();
-  const { feedUrl, subscribedAt } = subscription;
-  const { host, isLink, masked, full } = displayUrl(feedUrl);
-  const hasSecret = masked !== full;
-  const day = formatDay(subscribedAt);
-  const name = shortName(feedUrl);
+  const loaded = useValue(tools);
   return (
-    <div class="subscription">
-      <Avatar host={host} />
-      <div class="details">
-        <strong class="host">
-          <MiddleEllipsis text={host} tail={20} />
-        </strong>
-        <span class="url" title={hasSecret && !isRevealed ? undefined : isolate(feedUrl)}>
-          <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
-        </span>
-      </div>
-      <time
-        class="muted"
-        dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
-        title={list.since(day)}
-      >
-        {day}
-      </time>
-      <div class="actions">
-        {hasSecret && (
-          <IconButton
-            key="show"
-            icon={isRevealed ? "hide" : "show"}
-            label={isRevealed ? list.hideSecrets : list.showSecrets}
-            onClick={onToggle}
-          />
-        )}
-        <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
-        {isLink && (
-          <a
-            key="open"
-            class="icon-button"
-            href={feedUrl}
-            target="_blank"
-            rel="noreferrer"
-            aria-label={list.open(name)}
-            title={list.open(name)}
-          >
-            <Icon name="open" />
-          </a>
-        )}
-        <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove(subscription)} />
-      </div>
-    </div>
-  );
-}
-
-/** A letter in a color that depends on the host only. */
-function Avatar({ host }: { host: string }) {
-  let hue = 0;
-  for (const letter of host) hue = (hue * 31 + (letter.codePointAt(0) ?? 0)) % 360;
-  const [letter = ""] = host.replace(/^(feeds?|rss|podcasts?|media)\./, "");
-  return (
-    <span class="avatar" aria-hidden="true" style={{ "--hue": String(hue) }}>
-      {letter.toUpperCase()}
-    </span>
+    <label class="order">
+      <span class="visually-hidden">{list.order}</span>
+      <select value={useValue(order)} onChange={({ currentTarget }) => order.set(currentTarget.value as Order)}>
+        <option value="newest">{list.newest}</option>
+        <option value="oldest">{list.oldest}</option>
+        {loaded && <loaded.MoreOrders />}
+      </select>
+    </label>
   );
 }
 

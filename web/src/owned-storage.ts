@@ -6,7 +6,7 @@ export interface OwnedStorage extends ReplicaStorage {
   clear(): Promise<void>;
 }
 
-const KEYS = ["base", "queue"];
+const KEYS = ["base", "queue", "podcasts"];
 
 /**
  * Opens a storage for one account. What another account has saved is deleted, and from then on its tabs can no longer
@@ -24,7 +24,8 @@ export async function claimStorage(storage: ReplicaStorage, owner: string): Prom
   };
   return {
     ...(lock && { lock }),
-    ...(watch && { watch }),
+    // The replica knows the other keys only.
+    ...(watch && { watch: (listener) => watch((key) => key !== "podcasts" && listener(key)) }),
     async read(key) {
       const saved = (await storage.read(key)) ?? "";
       assertOwned(saved.startsWith(prefix));

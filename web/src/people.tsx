@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { createAdminClient, type Person } from "../../client/src/admin.ts";
-import type { Page } from "../../client/src/index.ts";
+import { type AdminPage, createAdminClient, type Person } from "../../client/src/admin.ts";
 import { AuditLog } from "./audit-log.tsx";
 import { useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
@@ -40,7 +39,7 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
   const words = usePeopleWords();
   const me = useValue(currentUser);
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<Page<Person> | undefined>(undefined);
+  const [page, setPage] = useState<AdminPage<Person> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
   const [chosen, setChosen] = useState<Person | undefined>(undefined);
   const load = async () => {

@@ -7,10 +7,11 @@ import {
   type Replica,
   type ReplicaOptions,
   type Subscription,
+  type Update,
 } from "../../client/src/index.ts";
-import { shortName } from "./feed-url.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
+import { nameOf, readLearned, writeLearned } from "./podcasts.ts";
 import {
   accountMode,
   anonymousClient,
@@ -46,7 +47,6 @@ export const subscriptionList = createState<SubscriptionList>({
 });
 /** Edits that the server refused, until the user dismisses them. */
 export const refusals = createState<readonly Refusal[]>([]);
-export const isNewestFirst = createState(true);
 
 const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
 
@@ -75,6 +75,7 @@ async function openStored(owner: string) {
 
 async function openWith(storage: OwnedStorage) {
   let replica: Replica | undefined;
+  readLearned((await storage.read("podcasts")) ?? "");
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
     const { pending, isLoaded } = replica;
@@ -143,6 +144,16 @@ export async function addLater(feeds: readonly Feed[]): Promise<void> {
   await (await copy)?.replica.add(feeds);
 }
 
+/** Edits subscriptions in the copy in this browser. The server gets the new values as soon as possible. */
+export async function edit(updates: readonly Update[]): Promise<void> {
+  await (await copy)?.replica.update(updates);
+}
+
+/** Keeps what is known about podcasts with the copy of the list. */
+export async function savePodcasts(): Promise<void> {
+  await (await copy)?.storage.update("podcasts", () => writeLearned(subscriptionList.value.items));
+}
+
 /** Deletes the copy of the list from this browser; called after signing out. */
 export async function deleteCopy(): Promise<void> {
   run?.abort();
@@ -153,14 +164,16 @@ export async function deleteCopy(): Promise<void> {
 let undoable: Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
 
-/** Hides a subscription at once. It is removed once that can no longer be undone. */
-export function remove(subscription: Subscription): void {
+/** Hides subscriptions at once. They are removed once that can no longer be undone. */
+export function remove(subscriptions: readonly Subscription[]): void {
+  const [first] = subscriptions;
+  if (first === undefined) return;
   const { list } = translation.value.words;
-  const all = [...undoable, subscription];
+  const all = [...undoable, ...subscriptions];
   // The new notice replaces the previous one and takes over its subscriptions.
   undoable = [];
-  update({ hidden: new Set([...subscriptionList.value.hidden, subscription.id]) });
-  showNotice(list.removed(all.length, shortName(subscription.feedUrl)), {
+  update({ hidden: new Set([...subscriptionList.value.hidden, ...subscriptions.map(({ id }) => id)]) });
+  showNotice(list.removed(all.length, nameOf(first)), {
     label: list.undo,
     onClick: undo,
     onDismiss: removeUndoable,
@@ -176,7 +189,8 @@ export function undo(): void {
 }
 
 function unhide(ids: readonly string[]): void {
-  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !ids.includes(id))) });
+  const shown = new Set(ids);
+  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !shown.has(id))) });
 }
 
 function removeUndoable(): void {

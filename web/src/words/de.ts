@@ -33,7 +33,7 @@ export const de: Words = {
     export: "Exportieren",
     exportHint: "Deine Abonnements als OPML-Datei herunterladen",
     found: (_n, text) => `${text} gefunden`,
-    noMatches: (query) => `Keine Feed-URL in deiner Liste enthält „${query}“.`,
+    noMatches: (query) => `Nichts in deiner Liste passt zu „${query}“.`,
     showAll: "Alle anzeigen",
     emptyTitle: "Noch keine Abonnements",
     empty: "Importiere eine OPML-Datei aus deiner Podcast-App oder füge Feed-URLs ein.",

@@ -33,7 +33,7 @@ export const en = {
     export: "Export",
     exportHint: "Download your subscriptions as an OPML file",
     found: (n: number, text: string) => (n === 1 ? "1 match" : `${text} matches`),
-    noMatches: (query: string) => `No feed URL in your list contains “${query}”.`,
+    noMatches: (query: string) => `Nothing in your list matches “${query}”.`,
     showAll: "Show all",
     emptyTitle: "No subscriptions yet",
     empty: "Import an OPML file from your podcast app, or paste feed URLs.",

@@ -33,7 +33,7 @@ export const es: Words = {
     export: "Exportar",
     exportHint: "Descargar tus suscripciones como archivo OPML",
     found: (n, text) => `${text} ${n === 1 ? "coincidencia" : "coincidencias"}`,
-    noMatches: (query) => `Ninguna URL de feed de tu lista contiene «${query}».`,
+    noMatches: (query) => `Nada en tu lista coincide con «${query}».`,
     showAll: "Mostrar todas",
     emptyTitle: "Aún no hay suscripciones",
     empty: "Importa un archivo OPML de tu app de pódcast o pega URL de feeds.",

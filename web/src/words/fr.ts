@@ -34,7 +34,7 @@ export const fr: Words = {
     export: "Exporter",
     exportHint: "Télécharger vos abonnements dans un fichier OPML",
     found: (n, text) => `${text} ${n < 2 ? "résultat" : "résultats"}`,
-    noMatches: (query) => `Aucune URL de flux de votre liste ne contient «\u202f${query}\u202f».`,
+    noMatches: (query) => `Rien dans votre liste ne correspond à «\u202f${query}\u202f».`,
     showAll: "Tout afficher",
     emptyTitle: "Aucun abonnement pour l’instant",
     empty: "Importez un fichier OPML depuis votre appli de podcasts, ou collez des URL de flux.",

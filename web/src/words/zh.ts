@@ -33,7 +33,7 @@ export const zh: Words = {
     export: "导出",
     exportHint: "将订阅下载为 OPML 文件",
     found: (_n, text) => `找到 ${text} 个`,
-    noMatches: (query) => `列表中没有订阅源 URL 包含“${query}”。`,
+    noMatches: (query) => `列表中没有与“${query}”匹配的内容。`,
     showAll: "显示全部",
     emptyTitle: "还没有订阅",
     empty: "从播客应用导入 OPML 文件，或粘贴订阅源 URL。",

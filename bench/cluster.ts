@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import { createDistributedDatabase, databaseOn, NODES } from "../test/support/citus.ts";
+import { query } from "../test/support/postgres-cluster.ts";
+import { writePoll } from "./apps.ts";
+import { adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
+import type { Measurement } from "./load.ts";
+import { fillPostgres, settlePostgres } from "./prefill.ts";
+import type { Server } from "./processes.ts";
+import { compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+
+const LISTED = 10_000;
+const CONNECTIONS = 16;
+/** Subscriptions of other users in the small and the large database. */
+const SIZES = [10_000, 1_000_000] as const;
+const LIST_LENGTH = 1_000;
+
+type Kind = "adds, 100 per request" | "pages of 25" | "app polls";
+
+interface Contender {
+  readonly name: string;
+  readonly url: string;
+  readonly server: Server;
+  readonly work: Work;
+  readonly runs: Measurement[];
+}
+
+/** Compares a cluster with one server of the same version, which has an undistributed database. */
+export async function compareCluster(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
+  const places = { cluster: await createDistributedDatabase(), "one server": await createDatabase() };
+  const contenders = await Promise.all(
+    Object.entries(places).map(([name, url]) => contend(bench, name, url, kind, LISTED)),
+  );
+  return measure(bench, name, contenders, (ours, others) => [compare("of one server's rate", ours, others, target)]);
+}
+
+/** Compares a large with a small database on the cluster. */
+export async function compareClusterSizes(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
+  const contenders: Contender[] = [];
+  for (const rows of SIZES.toReversed()) {
+    const url = await createDistributedDatabase();
+    await fillOthers(url, rows / LIST_LENGTH);
+    contenders.push(await contend(bench, `${rows.toLocaleString("en")} rows`, url, kind, LIST_LENGTH));
+  }
+  const timesOf = (rates: readonly number[]) => rates.map((rate) => 1 / rate);
+  return measure(bench, name, contenders, (ours, others) => [
+    compare("times the time with few rows", timesOf(ours), timesOf(others), target),
+  ]);
+}
+
+async function measure(
+  bench: Bench,
+  name: string,
+  contenders: readonly Contender[],
+  compareWith: (ours: number[], others: number[]) => ReturnType<typeof compare>[],
+): Promise<Line> {
+  const { warmUpRounds, rounds } = bench.plan;
+  for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
+    for (const { server, work, runs } of inTurns(contenders, round)) {
+      const run = await bench.measure([server], work);
+      if (round > 0) runs.push(run);
+    }
+  }
+  await stopServers(contenders.map(({ server }) => server));
+  for (const { url } of contenders) await drop(url);
+  const [ours = [], others = []] = contenders.map(({ runs }) => ratesOf(runs));
+  const rows = contenders.map(({ name: row, runs }, index) =>
+    rowOf(row, 1, runs, index === 0 ? compareWith(ours, others) : []),
+  );
+  return { name, rows };
+}
+
+async function contend(bench: Bench, name: string, url: string, kind: Kind, length: number): Promise<Contender> {
+  await (await bench.earmark(url)).stop();
+  await fillPostgres(url, length);
+  const server = await bench.earmark(url);
+  const workload =
+    kind === "app polls" ? await writePoll(server.port) : kind === "pages of 25" ? paging(25, length) : adding(100);
+  return { name, url, server, work: { connections: CONNECTIONS, workload }, runs: [] };
+}
+
+/** Lists of other users. */
+async function fillOthers(url: string, lists: number): Promise<void> {
+  await query(
+    url,
+    `insert into earmark.lists select 100 + n, ${LIST_LENGTH}, ${LIST_LENGTH} from generate_series(1, ${lists}) as n`,
+  );
+  await query(
+    url,
+    `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+     select 100 + list, number, gen_random_uuid(), gen_random_uuid(), 1750000000000, 0,
+       'https://feeds.example.com/shows/' || substr(md5(number::text), 1, 8) || '/episodes.xml'
+     from generate_series(1, ${lists}) as list cross join generate_series(1, ${LIST_LENGTH}) as number`,
+  );
+  await settlePostgres(url);
+}
+
+async function createDatabase(): Promise<string> {
+  const [node = ""] = NODES;
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  await query(node, `create database ${name}`);
+  return databaseOn(node, name);
+}
+
+async function drop(url: string): Promise<void> {
+  for (const node of NODES) await query(node, `drop database if exists ${new URL(url).pathname.slice(1)} with (force)`);
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import pg from "pg";
+import { createDistributedDatabase } from "../support/citus.ts";
+import type { Statement } from "../support/record-statements.ts";
+
+/** Not the work of one shard by their nature. */
+const ELSEWHERE = {
+  "the state of all users with open event streams, every two seconds":
+    /select user_id, sequence from earmark.lists where user_id = any/,
+  "the podcasts of a page, by their keys, which are on several shards": /earmark.podcasts where feed = any/,
+};
+
+const folder = process.env["TEST_STATEMENTS"] ?? assert.fail("npm run test:cluster records the statements");
+const recorded = new Map<string, Statement>();
+for (const file of readdirSync(folder))
+  for (const statement of JSON.parse(readFileSync(join(folder, file), "utf8")) as Statement[])
+    recorded.set(statement.text, statement);
+
+const client = new pg.Client({ connectionString: await createDistributedDatabase() });
+await client.connect();
+after(() => client.end());
+
+/** Buffers become objects in JSON. */
+function revive(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(revive);
+  const { type, data } = (value ?? {}) as { type?: unknown; data?: number[] };
+  return type === "Buffer" && data !== undefined ? Buffer.from(data) : value;
+}
+
+async function explain({ text, values }: Statement): Promise<string> {
+  const { rows } = await client.query(`explain (costs off) ${text}`, values.map(revive));
+  return rows.map((row) => row["QUERY PLAN"]).join("\n");
+}
+
+/** Why a plan is not the work of one shard; undefined if it is. */
+function faultOf(plan: string): string | undefined {
+  if (/pull to coordinator|Distributed Subplan|repartition/i.test(plan)) return "pulls rows to the coordinator";
+  const tasks = [...plan.matchAll(/Task Count: (\d+)/g)].map(([, count]) => Number(count));
+  // A plan without tables has no tasks.
+  return plan === "Result" || (tasks.length === 1 && tasks[0] === 1)
+    ? undefined
+    : `has ${tasks.join(" + ") || "no"} tasks`;
+}
+
+test("statements of requests: plans → one task on one shard", async () => {
+  const faults: string[] = [];
+  let count = 0;
+  for (const statement of recorded.values()) {
+    if (Object.values(ELSEWHERE).some((pattern) => pattern.test(statement.text))) continue;
+    const plan = await explain(statement);
+    count += 1;
+    const fault = faultOf(plan);
+    if (fault !== undefined) faults.push(`${fault}: ${statement.text}\n${plan}`);
+  }
+  assert.deepEqual(faults, []);
+  assert.ok(count > 30, `only ${count} statements`);
+  process.stdout.write(`measured: ${count} statements, each the work of one shard\n`);
+});
+
+test("checker: plans of several shards → faults", async () => {
+  const cases = {
+    "select count(*) from earmark.lists": /has 4 tasks/,
+    "select user_id from earmark.lists order by 1 limit 1": /has 4 tasks/,
+    "insert into earmark.gaps select n, '' from generate_series(1, 9) as n": /pulls rows/,
+    "select (select count(*) from earmark.lists), user_id from earmark.gaps where user_id = 1": /pulls rows/,
+  };
+  for (const [text, fault] of Object.entries(cases))
+    assert.match(faultOf(await explain({ text, values: [] })) ?? "", fault);
+  assert.equal(
+    faultOf(await explain({ text: "select * from earmark.lists where user_id = $1", values: [1] })),
+    undefined,
+  );
+});

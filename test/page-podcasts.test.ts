@@ -1,0 +1,286 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import sharp from "sharp";
+import type { PodcastRecord } from "../src/podcast-store.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as words } from "../web/src/words/podcasts.en.ts";
+import { assertAccessible } from "./support/browser.ts";
+import { startFeeds } from "./support/feeds.ts";
+import { learn, THIS_MACHINE } from "./support/fetching.ts";
+import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
+import { startServer, type TestServer } from "./support/server.ts";
+
+const FEED = "https://feeds.example/";
+const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
+const orderBy = (page: Page, label: string) => page.getByLabel(en.list.order).selectOption(label);
+const show = (page: Page, label: string) =>
+  page.getByRole("combobox", { name: en.filter, exact: true }).selectOption(label);
+const panel = (page: Page) => page.getByRole("dialog");
+const open = (page: Page, title: string) => rows(page).getByRole("button", { name: title, exact: true }).click();
+
+async function subscriptionsOf({ call }: TestServer) {
+  const { json } = await call("GET", "/v1/subscriptions");
+  return json.data.map(({ id, attributes: { feed_url: url, title, folders } }: Json) => ({ id, url, title, folders }));
+}
+type Json = { readonly id: string; readonly attributes: Readonly<Record<string, unknown>> };
+
+/** A server that knows these podcasts, subscribed to in this order. */
+async function serverWith(podcasts: Readonly<Record<string, Partial<PodcastRecord>>>): Promise<TestServer> {
+  const server = await startServer();
+  const urls = Object.keys(podcasts).map((name) => FEED + name);
+  for (const url of urls) await subscribe(server, [url]);
+  for (const [name, known] of Object.entries(podcasts))
+    await learn(server.store, FEED + name, { status: "ok", ...known });
+  return server;
+}
+
+const THREE = {
+  one: { title: "Über Katzen", author: "Ann" },
+  two: { title: "Äpfel", author: "Björn" },
+  three: { title: "Zoo", author: "Carla" },
+};
+
+describe("podcasts", { concurrency: 2 }, () => {
+  test("podcasts: a feed is added → its title, author and artwork appear without a reload", async () => {
+    const feeds = await startFeeds();
+    const image = await sharp({ create: { width: 700, height: 700, channels: 3, background: "teal" } })
+      .png()
+      .toBuffer();
+    feeds.pages.set("/cover.png", (_request, response) =>
+      response.writeHead(200, { "content-type": "image/png" }).end(image),
+    );
+    const values = {
+      title: "Teal Talk",
+      author: "Tia",
+      description: "All about teal.",
+      image: `${feeds.url}/cover.png`,
+    };
+    const url = feeds.feed("/teal.xml", values);
+    const server = await startServer({ EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+    // The browser would report a request to the publisher as a problem.
+    const { page, finish } = await visit({ server, at: "add" });
+    await page.getByLabel(en.add.label).fill(url);
+    await button(page, en.add.submit(1, "1")).click();
+    await status(page, en.add.done("1", "0", "0")).waitFor();
+    await link(page, en.views.list).click();
+    await until(() => hosts(page), ["Teal Talk"]);
+    await rows(page).getByText("Tia", { exact: true }).waitFor();
+    const widths = `[...document.querySelectorAll(".avatar img")].map(({ naturalWidth, clientWidth }) => [naturalWidth, clientWidth])`;
+    await until(() => page.evaluate(widths), [[160, 48]]);
+    await search(page).fill("tia");
+    await until(() => hosts(page), ["Teal Talk"]);
+    await open(page, "Teal Talk");
+    await panel(page).getByText("All about teal.").waitFor();
+    await button(page, words.fetchAgain).click();
+    await panel(page).getByText(words.notFetched).waitFor();
+    await finish();
+  });
+
+  test("podcasts: rename and move → shown at once, stored, and cleared again", async () => {
+    const server = await serverWith(THREE);
+    const { page, finish } = await visit({ server });
+    await until(() => hosts(page), ["Zoo", "Äpfel", "Über Katzen"]);
+    await open(page, "Zoo");
+    await button(page, en.apps.rename).click();
+    await page.getByLabel(words.name, { exact: true }).fill("Animals");
+    await button(page, en.apps.save).click();
+    await panel(page).getByRole("heading", { name: "Animals" }).waitFor();
+    await button(page, words.move).click();
+    await page.getByLabel(words.folder, { exact: true }).fill(" Nature / Wild ");
+    await page.keyboard.press("Enter");
+    await panel(page).getByText("Nature/Wild").waitFor();
+    await page.keyboard.press("Escape");
+    await until(() => hosts(page), ["Animals", "Äpfel", "Über Katzen"]);
+    const third = async () => (await subscriptionsOf(server))[2];
+    await until(async () => [(await third()).title, (await third()).folders], ["Animals", ["Nature/Wild"]]);
+    await open(page, "Animals");
+    await button(page, en.apps.rename).click();
+    await page.getByLabel(words.name, { exact: true }).fill("");
+    await button(page, en.apps.save).click();
+    await panel(page).getByRole("heading", { name: "Zoo" }).waitFor();
+    await until(async () => (await third()).title, undefined);
+    await finish();
+  });
+
+  test("podcasts: order, folders and search → the matching rows in order", async () => {
+    const server = await serverWith(THREE);
+    const [one, two] = await subscriptionsOf(server);
+    await server.operate([
+      { op: "update", data: { type: "subscription", id: one.id, attributes: { folders: ["Pets", "Nature/Home"] } } },
+      { op: "update", data: { type: "subscription", id: two.id, attributes: { folders: ["Nature"] } } },
+    ]);
+    const { page, finish } = await visit({ server, size: "phone" });
+    await until(() => hosts(page), ["Zoo", "Äpfel", "Über Katzen"]);
+    await orderBy(page, words.byTitle);
+    await until(() => hosts(page), ["Äpfel", "Über Katzen", "Zoo"]);
+    await show(page, "Nature");
+    await until(() => hosts(page), ["Äpfel", "Über Katzen"]);
+    await show(page, words.noFolder);
+    await until(() => hosts(page), ["Zoo"]);
+    await show(page, en.outcome.all);
+    await orderBy(page, words.byFolder);
+    const lines = () => rows(page).locator("h2, strong").allTextContents();
+    const home = ["Nature/Home 1", "Über Katzen"];
+    await until(lines, ["Nature 1", "Äpfel", ...home, "Pets 1", "Über Katzen", `${words.noFolder} 1`, "Zoo"]);
+    await rows(page).getByRole("button", { name: "Nature 1" }).click();
+    await until(lines, ["Nature 1", ...home, "Pets 1", "Über Katzen", `${words.noFolder} 1`, "Zoo"]);
+    await orderBy(page, en.list.oldest);
+    for (const query of ["ÜBER", "björn", "feeds.example/three"]) {
+      await search(page).fill(query);
+      await until(async () => (await hosts(page)).length, 1);
+    }
+    await finish();
+  });
+
+  test("podcasts: several selected → moved, exported and removed together", async () => {
+    const server = await serverWith({ ...THREE, four: { title: "Four" } });
+    const { page, finish } = await visit({ server });
+    await until(async () => (await hosts(page)).length, 4);
+    await button(page, words.select).click();
+    const box = (name: string) => page.getByRole("checkbox", { name, exact: true });
+    await box("Four").focus();
+    await page.keyboard.press("Space");
+    await box("Äpfel").click({ modifiers: ["Shift"] });
+    await status(page, words.selected(3, "3")).waitFor();
+    await box("Zoo").click();
+    await assertAccessible(page);
+    await button(page, words.move).click();
+    await page.getByLabel(words.folder, { exact: true }).fill("Best");
+    await panel(page).getByRole("button", { name: en.apps.save }).click();
+    const folders = async () => (await subscriptionsOf(server)).map((item: Json["attributes"]) => item["folders"]);
+    await until(folders, [undefined, ["Best"], undefined, ["Best"]]);
+    await button(page, words.select).click();
+    await box("Four").click();
+    const selecting = page.getByRole("group", { name: words.select });
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      selecting.getByRole("button", { name: en.list.export }).click(),
+    ]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+    const opml = Buffer.concat(chunks).toString();
+    assert.match(opml, /<outline type="rss" text="Four" title="Four" xmlUrl="[^"]*\/four" category="\/Best"\/>/);
+    assert.equal(opml.match(/<outline/g)?.length, 1);
+    await button(page, words.selectAll).click();
+    await selecting.getByRole("button", { name: words.remove }).click();
+    await status(page, en.list.removed(4, "")).waitFor();
+    await button(page, en.list.undo).click();
+    await until(async () => (await hosts(page)).length, 4);
+    assert.equal((await feedsOf(server)).length, 4);
+    await finish();
+  });
+
+  test("podcasts: moved, gone and failing feeds → under “Needs attention” until the user decides", async () => {
+    const since = Date.parse("2026-01-02T12:00:00Z");
+    const server = await serverWith({
+      ok: { title: "Fine" },
+      old: { title: "Mover", status: "moved", movedTo: `${FEED}new`, statusSince: since },
+      gone: { title: "Farewell", status: "gone", statusSince: since },
+      failing: { title: "Broken", status: "failing", statusSince: since },
+    });
+    const { page, finish } = await visit({ server, theme: "dark" });
+    await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+    await show(page, words.attention(3, "3"));
+    await until(() => hosts(page), ["Broken", "Farewell", "Mover"]);
+    await assertAccessible(page);
+    await open(page, "Broken");
+    await panel(page).getByText(words.explanation.failing).waitFor();
+    await panel(page).getByText(words.since("Jan 2, 2026")).waitFor();
+    await assertAccessible(page);
+    await button(page, words.remove).click();
+    await until(() => hosts(page), ["Farewell", "Mover"]);
+    const [, before] = await subscriptionsOf(server);
+    assert.equal(before.url, `${FEED}old`, "nothing changes by itself");
+    await open(page, "Mover");
+    await panel(page).getByText(`${FEED}new`).waitFor();
+    await button(page, words.takeUrl).click();
+    await until(async () => (await subscriptionsOf(server))[1], { ...before, url: `${FEED}new` });
+    await page.keyboard.press("Escape");
+    await until(() => hosts(page), ["Farewell"]);
+    await finish();
+  });
+
+  for (const host of ["feeds.example", "FEEDS.example"]) {
+    test(`podcasts: moved to a feed that is in the list with host ${host} → merged into it`, async () => {
+      const server = await startServer();
+      const [old, kept] = [`${FEED}old`, `https://${host}/new`];
+      await subscribe(server, [old, kept]);
+      await learn(server.store, old, { title: "Old", status: "moved", movedTo: `${FEED}new` });
+      await learn(server.store, kept, { title: "New", status: "ok" });
+      const [first, second] = await subscriptionsOf(server);
+      const update = { type: "subscription", id: first.id, attributes: { title: "Mine", folders: ["A"] } };
+      await server.operate([{ op: "update", data: update }]);
+      const { page, finish } = await visit({ server, size: "phone" });
+      await until(async () => (await hosts(page)).toSorted(), ["Mine", "New"]);
+      await open(page, "Mine");
+      await button(page, words.takeUrl).click();
+      await panel(page).getByText(words.conflict("New")).waitFor();
+      assert.deepEqual(await feedsOf(server), [old, kept]);
+      await button(page, words.merge).click();
+      await until(() => hosts(page), ["Mine"]);
+      await button(page, en.close).click();
+      await until(() => subscriptionsOf(server), [{ ...second, title: "Mine", folders: ["A"] }]);
+      await finish();
+    });
+  }
+
+  test("podcasts: the server does not return them → titles and status of the last visit", async () => {
+    const server = await serverWith({ ...THREE, gone: { title: "Farewell", status: "gone" } });
+    const { page, allow, finish } = await visit({ server });
+    await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+    allow(/^failed: /);
+    const isStored = `(async () => {
+      const [{ name }] = await indexedDB.databases();
+      const database = await new Promise((resolve) => {
+        const opening = indexedDB.open(name);
+        opening.onsuccess = () => resolve(opening.result);
+      });
+      const text = await new Promise((resolve) => {
+        const reading = database.transaction("texts").objectStore("texts").get("podcasts");
+        reading.onsuccess = () => resolve(reading.result);
+      });
+      database.close();
+      return text.includes("Farewell");
+    })()`;
+    await until(() => page.evaluate(isStored), true);
+    await page.route("**/v1/subscriptions?*", (route) => route.abort());
+    await page.reload();
+    await until(() => hosts(page), ["Farewell", "Zoo", "Äpfel", "Über Katzen"]);
+    await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+    await finish();
+  });
+
+  test("podcasts: hostile titles and descriptions → text in its place, no markup", async () => {
+    const markup = `<script>document.title='hacked'</script><img src=x onerror=alert(1)>`;
+    const server = await serverWith({
+      markup: { title: markup, author: markup, description: markup, homepageUrl: "javascript:alert(1)" },
+      right: { title: "\u202eאבג", author: "د. علي" },
+      long: {
+        title: "W".repeat(300),
+        author: "M".repeat(300),
+        homepageUrl: "https://show.example/",
+        status: "moved",
+        movedTo: `${FEED}${"path/".repeat(50)}feed.xml`,
+      },
+    });
+    const { page, finish } = await visit({ server, size: "phone" });
+    await until(() => hosts(page), ["W".repeat(300), "�אבג", markup]);
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
+    assert.doesNotMatch(await allTexts(page), /[\u202a-\u202e]/);
+    await open(page, markup);
+    await panel(page).getByRole("heading", { name: markup }).waitFor();
+    assert.equal(await panel(page).getByRole("link").count(), 0);
+    assert.equal(await page.locator("body script, img[onerror]").count(), 0);
+    assert.equal(await page.title(), `${en.views.list} – Earmark`);
+    await page.keyboard.press("Escape");
+    await rows(page).first().getByRole("button").first().click();
+    const homepage = panel(page).getByRole("link", { name: words.website });
+    await homepage.waitFor();
+    assert.equal(await homepage.getAttribute("rel"), "noopener noreferrer");
+    await button(page, words.takeUrl).waitFor();
+    const overflow = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('dialog'))";
+    assert.equal(await page.evaluate(overflow), 0);
+    await finish();
+  });
+});

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { engineFor } from "../src/store/engines.ts";
+import { startPostgres } from "./support/postgres.ts";
+import { query } from "./support/postgres-cluster.ts";
+
+/** Checks the arithmetic of docs/scaling.md, and its row sizes against measured ones. */
+const text = readFileSync(new URL("../docs/scaling.md", import.meta.url), "utf8");
+
+/** The rows of the table that follows a line, as cells. */
+function tableAfter(marker: string): string[][] {
+  const [, after = ""] = text.split(marker, 2);
+  const lines = after.slice(after.indexOf("|")).split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("|"));
+  return lines.slice(2, end).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+/** "10 million" → 10,000,000; "0.2 TB" → 200,000,000,000. */
+function numberOf(cell: string): number {
+  const units = { thousand: 1e3, million: 1e6, billion: 1e9, GB: 1e9, TB: 1e12 };
+  const [digits = "", unit = ""] = cell.replaceAll(",", "").split(" ");
+  return Number(digits) * (units[unit as keyof typeof units] ?? 1);
+}
+
+const rows = tableAfter("Measured row sizes").map(([table = "", perUser = "", bytes = ""]) => ({
+  table,
+  perUser: numberOf(perUser),
+  bytes: numberOf(bytes),
+}));
+const bytesPerUser = rows.reduce((sum, { perUser, bytes }) => sum + perUser * bytes, 0);
+const isClose = (one: number, other: number, tolerance: number) => Math.abs(one - other) <= tolerance * other;
+
+const ROWS = 10_000;
+/** Random but stable, so that index pages are as full as with real users. */
+const HASH = (of: string) => `md5(${of} || 'x')`;
+const USER = `('x' || substr(${HASH("(n / 50)::text")}, 1, 12))::bit(48)::bigint`;
+const LONE_USER = `('x' || substr(${HASH("n::text")}, 1, 12))::bit(48)::bigint`;
+const FEED_URL = `'https://feeds.example.com/shows/' || substr(${HASH("n::text")}, 1, 8) || '/episodes.xml'`;
+const TIME = "1750000000000 + n";
+const VALUES: Readonly<Record<string, string>> = {
+  lists: `${LONE_USER}, 50, 50, 0`,
+  accounts: `${LONE_USER}, ${TIME}, 'name-' || n, '', repeat('p', 96)`,
+  identities: `gen_random_uuid(), ${LONE_USER}`,
+  credentials: `sha256(n::text::bytea), ${USER}, gen_random_uuid(), ${TIME}, ${TIME}, 0, 'token', 'write', 'AntennaPod'`,
+  credential_users: `sha256(n::text::bytea), ${USER}`,
+  subscriptions: `${USER}, n % 50, gen_random_uuid(), gen_random_uuid(), ${TIME}, 4711, ${FEED_URL}, 0, null, null`,
+  removals: `${USER}, n % 50, gen_random_uuid(), ${TIME}, 4711, 1, ${FEED_URL}`,
+  gaps: `${LONE_USER}, '\\x0102'`,
+  devices: `${USER}, 'phone-' || n % 50, 'My phone', 'mobile', 'AntennaPod/3.9.0', ${TIME}`,
+  sync_marks: `${USER}, 'feeds', ${TIME}, n % 50`,
+  sync_clients: `${USER}, 'feeds', 'client-' || n % 50, 10, 1750000000, 0, ${TIME}`,
+  feed_spellings: `${USER}, n % 50, gen_random_uuid(), ${TIME}, 'phone', ${FEED_URL}`,
+  episode_actions: `${USER}, n % 50, gen_random_uuid(), gen_random_uuid(), 60, 0, 3600, ${TIME}, -1, -1, 'play', ${FEED_URL},
+    'https://media.example.com/shows/' || ${HASH("n::text")} || '/audio.mp3', 'guid-' || ${HASH("n::text")}, 'phone'`,
+};
+
+test("sizing: bytes per row → as measured", async () => {
+  const server = await startPostgres();
+  const url = await server.database();
+  await engineFor(url).migrate(url, { distribute: false });
+  assert.deepEqual(rows.map(({ table }) => table).sort(), Object.keys(VALUES).sort());
+  const measured: Record<string, number> = {};
+  for (const { table } of rows) {
+    await query(
+      url,
+      `insert into earmark.${table} select ${VALUES[table]} from generate_series(1, ${ROWS}) as n order by random()`,
+    );
+    const [size] = await query(url, `select pg_total_relation_size('earmark.${table}')::int as bytes`);
+    measured[table] = Math.round(Number(size?.["bytes"]) / ROWS);
+  }
+  for (const { table, bytes } of rows)
+    assert.ok(isClose(bytes, measured[table] ?? 0, 0.15), `${table}: ${bytes}, measured ${JSON.stringify(measured)}`);
+});
+
+test("sizing: every row of the table → follows from the row sizes", () => {
+  const sizes = tableAfter("Sizes by number of users");
+  assert.ok(sizes.length >= 4);
+  for (const [users = "", subscriptions = "", actions = "", bytes = ""] of sizes) {
+    const count = numberOf(users);
+    const perUser = (name: string) => rows.find(({ table }) => table === name)?.perUser ?? 0;
+    assert.ok(isClose(numberOf(subscriptions), count * perUser("subscriptions"), 0.05), users);
+    assert.ok(isClose(numberOf(actions), count * perUser("episode_actions"), 0.05), users);
+    assert.ok(
+      isClose(numberOf(bytes), count * bytesPerUser, 0.1),
+      `${users}: ${bytes}, computed ${count * bytesPerUser}`,
+    );
+  }
+});

@@ -1,0 +1,103 @@
+import type { Subscription } from "../../client/src/index.ts";
+import { learn, podcastOf, showLearned } from "./podcasts.ts";
+import { connectionProblem, noRetryClient } from "./server.ts";
+import { savePodcasts, subscriptionList } from "./subscription-list.ts";
+
+// Podcasts are not part of the changes of the list, and cause no events. The whole list is read once; then only pages
+// with subscriptions of which nothing is known yet, at longer and longer intervals.
+const PAGE_SIZE = 100;
+/** Pages read at a time. */
+const MAX_PAGES = 10;
+const FIRST_DELAY_MS = 1_000;
+const MAX_DELAY_MS = 5 * 60_000;
+/** Showing everything after each page would take more time than reading it. */
+const SHOW_EVERY_MS = 400;
+
+let items: readonly Subscription[] = [];
+let delayMs = FIRST_DELAY_MS;
+let timer: ReturnType<typeof setTimeout> | undefined;
+let isReading = false;
+let needsAll = true;
+
+const isUnknown = (item: Subscription) => podcastOf(item) === undefined;
+const isPending = (item: Subscription) => isUnknown(item) || podcastOf(item)?.status === "pending";
+
+async function readAll(): Promise<void> {
+  let shownAt = 0;
+  for await (const subscription of noRetryClient.subscriptions({ include: "podcast" })) {
+    learn(subscription);
+    if (Date.now() - shownAt < SHOW_EVERY_MS) continue;
+    showLearned();
+    shownAt = Date.now();
+  }
+}
+
+async function readPending(): Promise<void> {
+  const numbers = new Set(items.flatMap((item, index) => (isPending(item) ? Math.floor(index / PAGE_SIZE) + 1 : [])));
+  for (const number of [...numbers].slice(-MAX_PAGES)) {
+    const page = await noRetryClient.page({ number, size: PAGE_SIZE, include: "podcast" });
+    page.items.forEach(learn);
+  }
+}
+
+async function read(): Promise<void> {
+  const { status, pending } = subscriptionList.value;
+  // What the server does not have yet, it cannot know. After the next change this is called again.
+  if (isReading || status !== "ready" || pending > 0 || document.visibilityState !== "visible") return;
+  // The list itself tries to reconnect.
+  if (connectionProblem.value !== undefined) return;
+  if (!needsAll && !items.some(isPending)) return;
+  isReading = true;
+  const before = items;
+  try {
+    await (needsAll ? readAll() : readPending());
+    // The order of subscriptions that were added at the same time is not known, so they may be on another page.
+    needsAll = !needsAll && items === before && items.some(isUnknown);
+    showLearned();
+    await savePodcasts();
+  } catch {
+    // The page says elsewhere that the server is unreachable, or that nothing can be stored.
+  }
+  isReading = false;
+  readLater();
+}
+
+function readLater(): void {
+  clearTimeout(timer);
+  timer = setTimeout(read, delayMs);
+  delayMs = Math.min(2 * delayMs, MAX_DELAY_MS);
+}
+
+function onListChange(): void {
+  const { items: current, pending } = subscriptionList.value;
+  if (pending > 0 || (current === items && !needsAll)) return;
+  items = current;
+  delayMs = FIRST_DELAY_MS;
+  clearTimeout(timer);
+  void read();
+}
+
+/** Reads the podcasts of the list, and what the server learns about them later. */
+export function startLoading(): void {
+  subscriptionList.subscribe(onListChange);
+  connectionProblem.subscribe(read);
+  document.addEventListener("visibilitychange", read);
+  onListChange();
+}
+
+/** Asks the server to fetch a feed, and waits a while for the result. */
+export async function fetchAgain(subscription: Subscription): Promise<boolean> {
+  const podcast = podcastOf(subscription);
+  if (podcast === undefined) return false;
+  const { id, checkedAt } = podcast;
+  await noRetryClient.refresh(id);
+  for (let waitMs = 500; waitMs < 10_000; waitMs *= 2) {
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    const now = await noRetryClient.podcast(id);
+    if (now === undefined || now.checkedAt?.getTime() === checkedAt?.getTime()) continue;
+    learn({ ...subscription, podcast: now });
+    showLearned();
+    return true;
+  }
+  return false;
+}

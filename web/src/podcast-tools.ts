@@ -1,0 +1,22 @@
+import type { ComponentType } from "preact";
+import type { Podcast, Subscription } from "../../client/src/index.ts";
+import type { Group } from "./list-options.ts";
+import { createState } from "./state.ts";
+
+/** What the list shows about podcasts, and can do with them; see `podcast-views.tsx`. */
+export interface PodcastTools {
+  readonly MoreOrders: ComponentType;
+  readonly FilterSelect: ComponentType<{
+    readonly items: readonly Subscription[];
+    readonly hidden: ReadonlySet<string>;
+  }>;
+  readonly Selecting: ComponentType<{ readonly items: readonly Subscription[] }>;
+  readonly GroupHead: ComponentType<{ readonly group: Group }>;
+  readonly StatusMark: ComponentType<{ readonly status: Podcast["status"] }>;
+  readonly Panel: ComponentType<{ readonly subscription: Subscription }>;
+}
+
+/** Undefined until the code is loaded, which is soon after the list is shown. */
+export const tools = createState<PodcastTools | undefined>(undefined);
+/** Id of the subscription whose panel is open. */
+export const openedPanel = createState<string | undefined>(undefined);

@@ -1,0 +1,122 @@
+import type { Podcast, Subscription } from "../../client/src/index.ts";
+import { CopyButton, Icon, IconButton, MiddleEllipsis } from "./components.tsx";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { displayUrl } from "./feed-url.ts";
+import { openedPanel, tools } from "./podcast-tools.ts";
+import { nameOf, podcastOf, titleOf } from "./podcasts.ts";
+import { useValue } from "./state.ts";
+import { remove } from "./subscription-list.ts";
+import { formatDay, useWords } from "./words/index.ts";
+
+interface RowProps {
+  readonly subscription: Subscription;
+  readonly isRevealed: boolean;
+  readonly onToggle: () => void;
+  /** Undefined while nothing can be selected. */
+  readonly isSelected: boolean | undefined;
+  readonly onSelect: (isRange: boolean) => void;
+}
+
+export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }: RowProps) {
+  const { list } = useWords();
+  const loaded = useValue(tools);
+  const { feedUrl, subscribedAt } = subscription;
+  const { host, isLink, masked, full } = displayUrl(feedUrl);
+  const podcast = podcastOf(subscription);
+  const title = titleOf(subscription);
+  const author = title === undefined ? undefined : podcast?.author;
+  const hasSecret = masked !== full && author === undefined;
+  const day = formatDay(subscribedAt);
+  const name = nameOf(subscription);
+  return (
+    <div class={`subscription ${isSelected === undefined ? "" : "selectable"}`}>
+      {isSelected !== undefined && (
+        <label class="select">
+          <input
+            type="checkbox"
+            aria-label={name}
+            checked={isSelected}
+            onClick={({ shiftKey }) => onSelect(shiftKey)}
+          />
+        </label>
+      )}
+      <Cover name={title ?? host} artwork={podcast?.artwork?.small} />
+      <div class="details">
+        <strong class="host">
+          <button type="button" class="title" aria-haspopup="dialog" onClick={() => openedPanel.set(subscription.id)}>
+            {title === undefined ? (
+              <MiddleEllipsis text={host} tail={20} />
+            ) : (
+              <bdi class="truncate">{revealControlCharacters(title)}</bdi>
+            )}
+          </button>
+        </strong>
+        {author === undefined ? (
+          <span class="url" title={hasSecret && !isRevealed ? undefined : isolate(feedUrl)}>
+            <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
+          </span>
+        ) : (
+          <bdi class="url truncate">{revealControlCharacters(author)}</bdi>
+        )}
+      </div>
+      {loaded && podcast && <loaded.StatusMark status={podcast.status} />}
+      <time
+        class="muted"
+        dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
+        title={list.since(day)}
+      >
+        {day}
+      </time>
+      <div class="actions">
+        {hasSecret && (
+          <IconButton
+            key="show"
+            icon={isRevealed ? "hide" : "show"}
+            label={isRevealed ? list.hideSecrets : list.showSecrets}
+            onClick={onToggle}
+          />
+        )}
+        <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
+        {isLink && (
+          <a
+            key="open"
+            class="icon-button"
+            href={feedUrl}
+            target="_blank"
+            rel="noreferrer"
+            aria-label={list.open(name)}
+            title={list.open(name)}
+          >
+            <Icon name="open" />
+          </a>
+        )}
+        <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove([subscription])} />
+      </div>
+    </div>
+  );
+}
+
+type Artwork = NonNullable<Podcast["artwork"]>["small"];
+
+/** The artwork, else initials in a color that depends on the name only. */
+export function Cover({ name, artwork }: { name: string; artwork: Artwork | undefined }) {
+  let hue = 0;
+  for (const letter of name.slice(0, 100)) hue = (hue * 31 + (letter.codePointAt(0) ?? 0)) % 360;
+  return (
+    <span class="avatar" aria-hidden="true" style={{ "--hue": String(hue) }}>
+      {artwork === undefined ? (
+        initialsOf(name)
+      ) : (
+        // Another image is another element, so that the last one is not shown until it is loaded.
+        <img key={artwork} src={artwork} alt="" loading="lazy" decoding="async" />
+      )}
+    </span>
+  );
+}
+
+/** The first letters of the first two words. */
+function initialsOf(name: string): string {
+  const start = name.slice(0, 100).replace(/^(feeds?|rss|podcasts?|media)\./, "");
+  const [one = "", other = ""] = start.match(/(?<![\p{L}\p{N}.'’-])[\p{L}\p{N}]/gu) ?? [];
+  return (one + other).toUpperCase();
+}
