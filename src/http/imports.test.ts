@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC, add, newId, PLAIN, startServer, temporaryFolder } from "../../test/support/server.ts";
 import { ERRORS } from "../errors.ts";
 
@@ -100,6 +102,17 @@ test("import: titles and folders → previewed, imported and exported as they ar
 test("import: an empty body, repeatedly → 422 each time", async () => {
   const { send } = await start();
   for (let time = 0; time < 3; time += 1) assert.equal((await send("", "?dryRun=true")).status, 422);
+});
+
+test("import: an empty body after an aborted one → 422", async () => {
+  const { port, send } = await start();
+  const head = "POST /v1/imports HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/x-opml\r\nContent-Length: 5\r\n\r\n";
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.write(head);
+  await sleep(50);
+  socket.destroy();
+  await sleep(50);
+  assert.equal((await send("", "?dryRun=true")).status, 422);
 });
 
 test("import: repeated → adds nothing twice and removes nothing", async () => {
