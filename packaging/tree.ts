@@ -78,7 +78,7 @@ export function writeTree(folder: string, architecture: Architecture): void {
   normalize(folder, ["earmark", "bin/earmark", `node_modules/${node}/bin/node`]);
 }
 
-/** Gives all files the same owner, modes and time, whoever builds the package. */
+/** Gives all files the same owner, modes and time, so that every build is the same. */
 export function normalize(folder: string, programs: readonly string[]): void {
   const seconds = sourceDate();
   for (const name of ["", ...readdirSync(folder, { recursive: true }).map(String)]) {

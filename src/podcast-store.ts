@@ -153,7 +153,7 @@ export interface PodcastCounts {
 export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 
 /**
- * Stores what the server learns about feeds. There is one record per feed, whoever subscribes to it, and none contains the
+ * Stores what the server learns about feeds. There is one record per feed, shared by all subscribers, and none contains the
  * feed's URL: that is read from a subscription. When a feed has no subscribers, its record is erased: with the account if
  * the last subscriber's account is deleted, else by `eraseUnused`.
  */

@@ -28,7 +28,7 @@ async function startBoth(metadata: object = {}) {
     EARMARK_OIDC_SIGN_UP: "true",
   });
 
-  /** Starts a login. Its provider authenticates whomever `respond` says. Returns the result and the session. */
+  /** Starts a login. Its provider authenticates the user that `respond` names. Returns the result and the session. */
   const logIn = async (
     respond: (nonce: string) => Promise<Respond> | Respond,
     Cookie = "",

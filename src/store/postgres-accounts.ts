@@ -68,7 +68,7 @@ export class PostgresAccounts implements AccountStore {
   };
   readonly #postgres: Postgres;
   /**
-   * Users by name or secret, as they were last found. Whoever uses one checks it against the user's own rows, so an entry
+   * Users by name or secret, as they were last found. Every use checks it against the user's own rows, so an entry
    * may be outdated. It saves a query, and the user's requests do not need the node that has the name or the secret.
    */
   readonly #users = new Map<string, UserId>();

@@ -94,12 +94,14 @@ async function readState(
     LOCAL_USER,
     DELETED,
   ]);
-  // After the account of the local user, so that whoever finds that one finds an account here. A cluster has to ask all
+  // After the account of the local user, so that a caller that finds that one also finds an account here. A cluster has to ask all
   // its nodes, so ask only while there is a setup link.
   const isSettingUp = links.some(({ kind }) => kind === "setup");
-  const { rows: any } = isSettingUp ? await connection.query("select 1 from earmark.accounts limit 1") : { rows: [1] };
+  const { rows: accounts } = isSettingUp
+    ? await connection.query("select 1 from earmark.accounts limit 1")
+    : { rows: [1] };
   return {
-    hasAccounts: any.length > 0,
+    hasAccounts: accounts.length > 0,
     isLocalUserTaken: local.length > 0 || deleted.length > 0,
     invitationKind: links.find(({ given }) => given)?.kind,
   };

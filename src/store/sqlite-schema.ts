@@ -24,7 +24,7 @@ export const APPLICATION_ID = 0x4541524d;
  * `epoch` identifies the history of the database. It is not copied with the rows: a client's state from before a restore
  * must not be taken for one of the restored history.
  *
- * `podcasts` and `artwork` have what was learned about feeds, whoever subscribes to them. They do not contain the feeds'
+ * `podcasts` and `artwork` have what was learned about feeds, shared by all subscribers. They do not contain the feeds'
  * URLs, and are erased when a feed has no subscriber. Artwork is not part of backups: it can be fetched again.
  *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
