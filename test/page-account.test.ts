@@ -315,10 +315,10 @@ describe("account", { concurrency: 3 }, () => {
       await dialog(page).waitFor({ state: "detached" });
 
       await endSessions(ann);
-      await showView(page, "apps");
       await heading(page, account.signInAgain).waitFor();
       await check(page);
       await signInAgain(page, ann);
+      await showView(page, "apps");
       await button(page, apps.revokeOf("My phone")).waitFor();
       await finish();
     });
