@@ -36,7 +36,9 @@ const LARGE_SIZE = 8 * MIB - KIB;
 const FILE_SIZE = 16 * MIB - KIB;
 const ACTIONS_SIZE = 32 * MIB - KIB;
 const MAX_ACTIONS = 100_000;
+const MAX_FEEDS = 50_000;
 const FEEDS_OF_APPS = "/index.php/apps/gpoddersync/subscriptions";
+const FEED_CHANGES = "/index.php/apps/gpoddersync/subscription_change/create";
 export const ACTIONS_OF_APPS = "/index.php/apps/gpoddersync/episode_action";
 
 type Shape = (bytes: number) => string;
@@ -60,11 +62,23 @@ const DOCUMENTS = {
   },
 } as const satisfies Record<string, Shape>;
 
-/** Uploads of an app of about a given length. */
+/** Uploads of episode actions of about a given length. */
 const UPLOADS = {
   actions: (bytes) => actions(MAX_ACTIONS, Math.floor(bytes / MAX_ACTIONS) - 220),
+  "actions of many podcasts": (bytes) => actions(MAX_ACTIONS, Math.floor(bytes / MAX_ACTIONS) - 250, feedUrl),
+  "actions with blanks": (bytes) => actions(MAX_ACTIONS, Math.floor(bytes / MAX_ACTIONS) - 250, () => ` ${feedUrl()}`),
+  "one long podcast": (bytes) => actions(1, 0, () => `x${" ".repeat(bytes)}x`),
   "empty actions": (bytes) => `[${fill("{},", bytes)}{}]`,
 } as const satisfies Record<string, Shape>;
+
+/** Feed URLs that an app adds or removes, of about a given length in all. */
+const FEED_LISTS = {
+  feeds: () => repeat(MAX_FEEDS, feedUrl),
+  "feeds with blanks": () => repeat(MAX_FEEDS, () => ` ${feedUrl()}`),
+  "URLs of slashes": (bytes) => repeat(bytes / 2_030, () => `https://a.example/${"/.".repeat(URL_LENGTH / 2)}`),
+  "encoded URLs": (bytes) => repeat(bytes / 2_030, () => feedUrl() + "%41".repeat(640)),
+  "one long URL": (bytes) => [`x${" ".repeat(bytes - 100)}x`],
+} as const satisfies Record<string, (bytes: number) => readonly string[]>;
 
 /** OPML files of about a given length. */
 const FILES = {
@@ -145,6 +159,16 @@ export const ATTACKS: readonly Attack[] = [
       requests: ({ token }) => [
         post(`${ACTIONS_OF_APPS}/create`, "application/json", token, build(UPLOADS[shape], ACTIONS_SIZE)),
       ],
+    }),
+  ),
+  ...names(FEED_LISTS).flatMap((list) =>
+    ["add", "remove"].map((member): Attack => {
+      const document: Shape = (bytes) => JSON.stringify({ [member]: FEED_LISTS[list](bytes) });
+      return {
+        name: `${member} ${list}, 8 MiB`,
+        ...(list === "one long URL" ? { isQuick: true } : {}),
+        requests: ({ token }) => [post(FEED_CHANGES, "application/json", token, build(document, LARGE_SIZE))],
+      };
     }),
   ),
   {
@@ -263,11 +287,11 @@ export function operations(count: number, url: () => string, padding = ""): stri
 }
 
 /** A document of plays of different episodes, each with a GUID of the given length. */
-export function actions(count: number, guidLength: number): string {
+export function actions(count: number, guidLength: number, url = () => "https://feeds.example/a"): string {
   const all = Array.from({ length: count }, (_, index) => {
     const id = newId();
     const times = { timestamp: "2026-01-01T10:00:00", started: 0, position: index, total: 100_000 };
-    const [podcast, episode] = ["https://feeds.example/a", `https://media.example/${id}`];
+    const [podcast, episode] = [url(), `https://media.example/${id}`];
     return JSON.stringify({ podcast, episode, action: "play", guid: "g".repeat(Math.max(0, guidLength)), ...times });
   });
   return `[${all.join()}]`;
@@ -297,6 +321,10 @@ export function feedUrl(): string {
 /** XML needs five bytes for each `&`; one character beyond Latin-1 makes the string use two bytes per character. */
 export function longFeedUrl(): string {
   return `${feedUrl()}?\u6f22`.padEnd(URL_LENGTH, "&");
+}
+
+function repeat(count: number, create: () => string): string[] {
+  return Array.from({ length: Math.floor(count) }, create);
 }
 
 function fill(unit: string, bytes: number): string {

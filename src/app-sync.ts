@@ -19,7 +19,7 @@ import {
   type UploadedAction,
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import { type FeedUpload, readDraft, readUpload } from "./imports.ts";
+import { type FeedUpload, readDraft, readUploads } from "./imports.ts";
 import {
   type Caller,
   type Change,
@@ -34,6 +34,7 @@ import {
   type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
+import { forEachInTurns } from "./turns.ts";
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
@@ -162,7 +163,7 @@ export class AppSync {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, 0);
     const rewritten = new Map<string, string>();
-    const uploads = add.filter((sent) => sent.trim() !== "").map(readUpload);
+    const uploads = await readUploads(add);
     for (const { sent, url, feed } of uploads) {
       if (feed === undefined) rewritten.set(sent, "");
       else if (url !== sent) rewritten.set(sent, url);
@@ -170,12 +171,11 @@ export class AppSync {
     const wanted = new Map(uploads.toReversed().flatMap(({ feed, url }) => (feed === undefined ? [] : [[feed, url]])));
     const listed = await this.#find(user, [...wanted.keys()]);
     const removed = await this.#feedsToRemove(user, remove, uploads, rewritten);
-    const changes = [
-      ...uploads.flatMap(({ feed, url }) =>
-        feed !== undefined && !listed.has(feed) && wanted.get(feed) === url ? [readDraft(url) as Draft] : [],
-      ),
-      ...removed.map((feed) => ({ kind: "remove", feed }) as const),
-    ];
+    const changes: Change[] = [];
+    await forEachInTurns(uploads, ({ feed, url }) => {
+      if (feed !== undefined && !listed.has(feed) && wanted.get(feed) === url) changes.push(readDraft(url) as Draft);
+    });
+    for (const feed of removed) changes.push({ kind: "remove", feed });
     const { refused, progress } = await this.#change(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
     for (const { sent, url, feed } of uploads) {
@@ -189,10 +189,11 @@ export class AppSync {
 
   /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
   async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<Uploaded> {
-    const kept = new Set(urls.flatMap((url) => looseFeed(url) ?? []));
+    const kept = new Set<string>();
+    await forEachInTurns(urls, (url) => kept.add(looseFeed(url) ?? ""));
     const remove: string[] = [];
     for await (const items of everySubscription(this.#store, caller.user)) {
-      for (const { feedUrl } of items) if (!kept.has(looseFeed(feedUrl) ?? "")) remove.push(feedUrl);
+      await forEachInTurns(items, ({ feedUrl }) => kept.has(looseFeed(feedUrl) ?? "") || remove.push(feedUrl));
     }
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
   }
@@ -205,7 +206,7 @@ export class AppSync {
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
     const added = new Map(uploads.flatMap(({ sent, feed }) => (feed === undefined ? [] : [[feed, sent]])));
-    const requested = remove.filter((sent) => sent.trim() !== "").map(readUpload);
+    const requested = await readUploads(remove);
     const listed = await this.#find(
       user,
       requested.flatMap(({ feed }) => feed ?? []),
@@ -213,23 +214,27 @@ export class AppSync {
     const isListed = (feed: string | undefined) => feed !== undefined && (listed.has(feed) || added.has(feed));
     const unknown = requested.filter(({ feed }) => !isListed(feed));
     const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
-    const feeds = requested.flatMap(({ sent, feed }) => {
-      if (feed !== undefined && isListed(feed)) return (added.get(feed) ?? sent) === sent ? [feed] : [];
+    const feeds = new Set<string>();
+    await forEachInTurns(requested, ({ sent, feed }) => {
+      if (feed !== undefined && isListed(feed)) {
+        if ((added.get(feed) ?? sent) === sent) feeds.add(feed);
+        return;
+      }
       const found = decoded.get(looseFeed(sent) ?? "");
       if (found === undefined && feed === undefined) rewritten.set(sent, "");
-      return found === undefined || added.has(found) ? [] : [found];
+      if (found !== undefined && !added.has(found)) feeds.add(found);
     });
-    return [...new Set(feeds)];
+    return [...feeds];
   }
 
   /** The feeds of the list whose URL contains percent-encoding, by the percent-decoded URL. */
   async #decodedFeeds(user: UserId): Promise<Map<string, string>> {
     const feeds = new Map<string, string>();
     for await (const items of everySubscription(this.#store, user)) {
-      for (const { feedUrl } of items) {
+      await forEachInTurns(items, ({ feedUrl }) => {
         const [reading, loose] = [readFeedUrl(feedUrl), looseFeed(feedUrl)];
         if (feedUrl.includes("%") && "feed" in reading && loose !== undefined) feeds.set(loose, reading.feed);
-      }
+      });
     }
     return feeds;
   }
@@ -314,18 +319,19 @@ export class AppSync {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
     const feedOf = cacheFeeds();
-    for (const upload of uploads) {
+    const found = new Set<string>();
+    await forEachInTurns(uploads, (upload) => {
       const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
         const sent = upload[member];
         if (action !== undefined && action[member] !== sent) rewritten.set(sent, action[member]);
         else if (action === undefined && !isWebUrl(sent)) rewritten.set(sent, "");
       }
-      if (action !== undefined) actions.push(action);
-    }
-    const devices = [...new Set(actions.flatMap(({ device }) => device ?? []))]
-      .filter(isDeviceId)
-      .slice(0, MAX_DEVICES);
+      if (action === undefined) return;
+      actions.push(action);
+      if (action.device !== undefined && isDeviceId(action.device)) found.add(action.device);
+    });
+    const devices = [...found].slice(0, MAX_DEVICES);
     const state = await this.#store.apps.state(caller.user, "actions", client, 0);
     const progress = { before: state.sequence, after: state.sequence };
     let timestamp: number | undefined;

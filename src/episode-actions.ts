@@ -1,4 +1,4 @@
-import { readFeedUrl } from "./feed-url.ts";
+import { isTooLong, readFeedUrl } from "./feed-url.ts";
 
 export const ACTION_KINDS = ["play", "download", "delete", "new", "flattr"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
@@ -139,7 +139,10 @@ const COMPARED_MEMBERS = ["position", "started", "total", "device", "guid", "pod
  * feeds, never to add them.
  */
 export function looseFeed(url: string): string | undefined {
-  const reading = readFeedUrl(url.trim().replaceAll(/\s/g, encodeURIComponent));
+  const trimmed = url.trim();
+  // Encoding megabytes of white space would take seconds.
+  if (isTooLong(trimmed)) return undefined;
+  const reading = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
   return "feed" in reading ? percentDecode(reading.feed) : undefined;
 }
 

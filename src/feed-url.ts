@@ -90,7 +90,7 @@ function withoutTrailingSlashes(text: string): string {
   return text.slice(0, end);
 }
 
-function isTooLong(text: string): boolean {
+export function isTooLong(text: string): boolean {
   if (text.length <= MAX_FEED_URL) return false;
   return text.length > 2 * MAX_FEED_URL || [...text].length > MAX_FEED_URL;
 }

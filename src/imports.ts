@@ -12,6 +12,7 @@ import {
   type SequenceRange,
   type SubscriptionStore,
 } from "./subscriptions.ts";
+import { forEachInTurns } from "./turns.ts";
 
 /** A feed to subscribe to, as a file or a person names it. */
 export interface FeedToImport extends Details {
@@ -97,10 +98,16 @@ export interface FeedUpload {
   readonly feed: string | undefined;
 }
 
-export function readUpload(sent: string): FeedUpload {
-  const url = sent.trim();
-  const reading = readFeedUrl(url);
-  return { sent, url, feed: "feed" in reading ? reading.feed : undefined };
+/** Ignores blank URLs. */
+export async function readUploads(urls: readonly string[]): Promise<readonly FeedUpload[]> {
+  const uploads: FeedUpload[] = [];
+  await forEachInTurns(urls, (sent) => {
+    const url = sent.trim();
+    if (url === "") return;
+    const reading = readFeedUrl(url);
+    uploads.push({ sent, url, feed: "feed" in reading ? reading.feed : undefined });
+  });
+  return uploads;
 }
 
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {

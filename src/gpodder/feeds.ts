@@ -51,9 +51,18 @@ export async function* writeFeedChanges(
   yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
 }
 
-/** `rewritten` has pairs of a URL as sent and as stored; the latter is empty if it was rejected. */
-export function writeUploaded(timestamp: number, rewritten: readonly (readonly [string, string])[]): string {
-  return JSON.stringify({ timestamp, update_urls: rewritten });
+/** The pieces of a response to an upload. `rewritten` has pairs of a URL as sent and as stored; the latter is empty if it was rejected. */
+export function* writeUploaded(
+  timestamp: number,
+  rewritten: readonly (readonly [string, string])[],
+): Generator<string> {
+  yield `{"timestamp":${timestamp},"update_urls":[`;
+  let separator = "";
+  for (const pair of rewritten) {
+    yield separator + JSON.stringify(pair);
+    separator = ",";
+  }
+  yield "]}";
 }
 
 /** Reads a whole list of feeds: a JSON array of URLs or of objects with a `url`. */
@@ -77,7 +86,7 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast as the gPodder API describes it. The server does not read feeds, so it knows only what the user gave. */
+/** A podcast as the gPodder API describes it, with only what the user gave. */
 export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,

@@ -1,4 +1,5 @@
 import type { Client } from "../app-store.ts";
+import type { Uploaded } from "../app-sync.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
 import {
@@ -104,7 +105,7 @@ function sendClientConfig({ config, readClient }: Services): (call: Call) => Pro
   };
 }
 
-/** Features of gpodder.net that this server does not have. It does not read feeds, so there is no directory. */
+/** Features of gpodder.net that this server does not have, such as a directory of podcasts. */
 function emptyRoutes(): Route[] {
   const answer = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
   const own = { ...OPEN, access: "read" } as const;
@@ -122,6 +123,12 @@ function emptyRoutes(): Route[] {
 
 /** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
+  /** Apps that send thousands of URLs with white space get all of them back. */
+  const sendUploaded = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
+    const pieces = writeUploaded(timestamp, rewritten);
+    if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));
+    else await respondInPieces(request, response, pieces, JSON_TYPE);
+  };
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
@@ -137,14 +144,14 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
     },
 
     async changeFeeds(call: Call): Promise<void> {
-      const { response, caller } = call;
-      const { timestamp, rewritten } = await readAppDocument(call, parser, "feed-changes", async (documents) => {
+      const { caller } = call;
+      const uploaded = await readAppDocument(call, parser, "feed-changes", async (documents) => {
         const [changes = { add: [], remove: [] }] = documents;
         if (dialect === GPODDER) requireNoContradiction(changes);
         await caller.spend(changes.add.length + changes.remove.length);
         return apps.changeFeeds(caller, appOf(caller), changes, clock());
       });
-      respond(response, 200, dialect, writeUploaded(timestamp, rewritten));
+      await sendUploaded(call, uploaded);
     },
 
     async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
@@ -158,11 +165,11 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
     },
 
     async addActions(call: Call): Promise<void> {
-      const { response, caller } = call;
-      const { timestamp, rewritten } = await readAppDocument(call, parser, "actions", (actions) =>
+      const { caller } = call;
+      const uploaded = await readAppDocument(call, parser, "actions", (actions) =>
         apps.addActions(caller, appOf(caller), actions, clock()),
       );
-      respond(response, 200, dialect, writeUploaded(timestamp, rewritten));
+      await sendUploaded(call, uploaded);
     },
   };
 }

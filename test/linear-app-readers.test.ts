@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto";
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import { readConfig } from "../src/config.ts";
+import { looseFeed, readAction } from "../src/episode-actions.ts";
+import { readActions, readActionsQuery } from "../src/gpodder/actions.ts";
+import { readDevice } from "../src/gpodder/devices.ts";
+import { readFeedLines } from "../src/gpodder/feeds.ts";
+import { readSince, readTimestamp, readWholeNumber } from "../src/gpodder/values.ts";
+import { createProxyUserReader } from "../src/http/proxy-user.ts";
+import { readUploads } from "../src/imports.ts";
+import { readNewPasskey } from "../src/jsonapi/accounts.ts";
+import { readDeviceChanges } from "../src/jsonapi/apps.ts";
+import { readPollRequest } from "../src/nextcloud/login.ts";
+import { readTicket } from "../src/tickets.ts";
+import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
+
+/** Limit of the request line with all headers. */
+const HEADERS = 16 * 1024;
+/** For text that is limited only by the body size. */
+const LONG = 64 * 1024;
+
+const URLS: readonly Frame[] = [
+  ["x", "x"],
+  ["https://", ""],
+  ["https://a.example/", "x"],
+  ["https://a.example/%", ""],
+];
+const now = new Date();
+const action = (text: string) => ({
+  podcast: text,
+  episode: text,
+  guid: text,
+  device: text,
+  action: "play",
+  timestamp: text,
+});
+const upload = {
+  guid: undefined,
+  device: undefined,
+  kind: "play",
+  actedAt: now,
+  position: 1,
+  started: 0,
+  total: 2,
+} as const;
+const signatures = { sign: () => "", verify: async () => false } as unknown as Parameters<typeof readTicket>[0];
+const config = readConfig(
+  { EARMARK_ACCOUNTS: "true", EARMARK_AUTH_HEADER: "Remote-User", EARMARK_TRUSTED_PROXIES: "127.0.0.1" },
+  "/",
+);
+const readProxyUser = createProxyUserReader(config);
+
+testLinearTime([
+  plain("looseFeed", LONG, looseFeed, URLS),
+  plain("readUploads", LONG, (text) => readUploads([text]), URLS),
+  plain("readActions", LONG, (text) => readActions([action(text)]), URLS),
+  plain("readAction", LONG, (text) => readAction({ ...upload, podcast: text, episode: text }, now), URLS),
+  plain("readFeedLines", LONG, readFeedLines, [["https://a.example/", "\n"]]),
+  plain("readWholeNumber", LONG, readWholeNumber, [
+    ["1.", ""],
+    ["1", "x"],
+  ]),
+  plain("readTimestamp", LONG, readTimestamp, [
+    ["2026-01-01T00:00:00.", "Z"],
+    ["2026-01-01T00:00:00", "x"],
+  ]),
+  plain("readSince", HEADERS, readSince, [
+    ["since=", ""],
+    ["since=1.", "x"],
+  ]),
+  plain("readActionsQuery", HEADERS, readActionsQuery, [["podcast=", ""]]),
+  plain("readDevice", HEADERS, (text) => readDevice({ caption: text, type: text })),
+  plain("readDeviceChanges", HEADERS, (text) =>
+    readDeviceChanges({ data: { type: "device", id: "a", attributes: { caption: text } } }, "a"),
+  ),
+  plain("readPollRequest", HEADERS, readPollRequest, [
+    ["token=", ""],
+    ['{"token":"', '"}'],
+  ]),
+  plain("readNewPasskey", HEADERS, (text) =>
+    readNewPasskey({ data: { type: "passkey", attributes: { label: text, credential: { id: text } } } }),
+  ),
+  plain("readTicket", HEADERS, (text) => readTicket(signatures, "passkey", text, now), [
+    ["zzzzzzz~", ""],
+    [`zzzzzzz~${randomBytes(32).toString("base64url")}~`, "~"],
+  ]),
+  {
+    name: "readProxyUser",
+    length: HEADERS,
+    prepare(text) {
+      const socket = new Socket();
+      Object.defineProperty(socket, "remoteAddress", { value: "127.0.0.1" });
+      const request = Object.assign(new IncomingMessage(socket), { headers: { "remote-user": text } });
+      return () => readProxyUser(request);
+    },
+  },
+]);
