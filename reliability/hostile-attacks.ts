@@ -178,6 +178,14 @@ export const ATTACKS: readonly Attack[] = [
     requests: ({ token }) => [bare(start("GET", `${ACTIONS_OF_APPS}?since=0`, bearer(token)))],
   },
   {
+    name: "GET actions of one podcast",
+    needsList: true,
+    requests: ({ token }) => [
+      bare(start("GET", `${ACTIONS_OF_APPS}?since=0&podcast=https://none.example/`, bearer(token))),
+      bare(start("GET", "/v1/episode-actions?filter[feed_url]=https://none.example/", bearer(token))),
+    ],
+  },
+  {
     name: "GET feeds of an app",
     needsList: true,
     requests: ({ token }) => [bare(start("GET", `${FEEDS_OF_APPS}?since=0`, bearer(token)))],

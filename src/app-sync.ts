@@ -365,8 +365,8 @@ export class AppSync {
 
   async #find(user: UserId, feeds: readonly string[]): Promise<Map<string, Subscription>> {
     const found = new Map<string, Subscription>();
-    for (let start = 0; start < feeds.length; start += BATCH) {
-      const batch = feeds.slice(start, start + BATCH);
+    for (let start = 0; start < feeds.length; start += FEED_BATCH) {
+      const batch = feeds.slice(start, start + FEED_BATCH);
       const subscriptions = await this.#store.find(
         user,
         batch.map((feed) => ({ feed })),
@@ -379,8 +379,8 @@ export class AppSync {
 
   async #spellings(user: UserId, feeds: readonly string[]): Promise<Map<string, Spelling[]>> {
     const all: Spelling[] = [];
-    for (let start = 0; start < feeds.length; start += BATCH)
-      all.push(...(await this.#store.apps.spellings(user, feeds.slice(start, start + BATCH))));
+    for (let start = 0; start < feeds.length; start += FEED_BATCH)
+      all.push(...(await this.#store.apps.spellings(user, feeds.slice(start, start + FEED_BATCH))));
     return Map.groupBy(all, ({ feed }) => feed);
   }
 

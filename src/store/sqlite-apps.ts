@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import {
   type ActionPage,
@@ -35,6 +35,7 @@ import {
 } from "../sync-marks.ts";
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
+import { Statements } from "./sqlite-statements.ts";
 
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
@@ -42,41 +43,6 @@ export type AppChange =
   | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
-
-type Row = readonly SQLInputValue[];
-
-/** Prepares each statement once. */
-class Statements {
-  readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
-
-  constructor(database: DatabaseSync) {
-    this.#database = database;
-  }
-
-  all<T extends Row>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.#prepare(sql).all(...values) as unknown as T[];
-  }
-
-  get<T extends Row>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.#prepare(sql).get(...values) as unknown as T | undefined;
-  }
-
-  /** The number of rows that were changed. */
-  run(sql: string, ...values: SQLInputValue[]): number {
-    return Number(this.#prepare(sql).run(...values).changes);
-  }
-
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      statement.setReturnArrays(true);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
-  }
-}
 
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
 const ACTIONS = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
@@ -325,44 +291,62 @@ export class SqliteApps implements AppStore {
   }
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
-    const sql = "select url, client from feed_spellings where user_id = ? and feed = ? order by sequence";
+    // Otherwise SQLite would read all spellings of the user, because they are in the right order.
+    const sql = `select url, client from feed_spellings indexed by feed_spellings_by_feed
+       where user_id = ? and feed = ? order by sequence`;
     const read = (feed: string) => this.#statements.all<[string, string]>(sql, user, feedKey(feed));
     return reading(() =>
       this.#snapshot(() => feeds.flatMap((feed) => read(feed).map(([url, client]) => ({ feed, url, client })))),
     );
   }
 
-  async actions(user: UserId, { after, upTo, limit, feed }: ActionRange): Promise<readonly StoredAction[]> {
-    const sql = `${ACTION} and sequence > ? and sequence <= ?${feed === undefined ? "" : " and feed = ?"} order by sequence limit ?`;
-    const filter = feed === undefined ? [] : [feedKey(feed)];
-    return reading(() => this.#statements.all<ActionRow>(sql, user, after, upTo, ...filter, limit).map(toAction));
+  async actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]> {
+    const { upTo, limit, feed } = range;
+    if (feed === undefined) return this.#readActions(user, range);
+    const actions: StoredAction[] = [];
+    for await (const after of this.#windows(user, range.after, upTo)) {
+      const window = { after, upTo: Math.min(after + WINDOW, upTo), limit: limit - actions.length, feed };
+      actions.push(...this.#readActions(user, window));
+      if (actions.length === limit) break;
+    }
+    return actions;
   }
 
-  /** Reads windows of sequence numbers, so that other requests are handled in between. */
   async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
-    const range = "user_id = ? and sequence > ? and sequence <= ?";
-    // The unary plus disables the index on `feed`: with it, SQLite would read all actions of the feed for each window.
-    const [where, filter] = feed === undefined ? [range, []] : [`${range} and +feed = ?`, [feedKey(feed)]];
-    const ends = `select min(sequence), max(sequence) from episode_actions where user_id = ?`;
-    const [first, last] = reading(() => this.#statements.get<[number | null, number | null]>(ends, user)) ?? [];
     const items: StoredAction[] = [];
     let total = 0;
-    for (let after = (first ?? 1) - 1; after < (last ?? 0); after += WINDOW) {
-      const window = [user, after, after + WINDOW, ...filter];
-      const count = reading(
-        () =>
-          this.#statements.get<[number]>(`select count(*) from episode_actions where ${where}`, ...window)?.[0] ?? 0,
-      );
+    for await (const after of this.#windows(
+      user,
+      0,
+      reading(() => lastAction(this.#statements, user)),
+    )) {
+      const window = { after, upTo: after + WINDOW, limit: size - items.length, feed };
+      const { where, values } = conditionOf(user, window);
+      const count =
+        reading(() =>
+          this.#statements.get<[number]>(`select count(*) from episode_actions where ${where}`, ...values),
+        )?.[0] ?? 0;
       const skipped = Math.max(0, offset - total);
-      if (skipped < count && items.length < size) {
-        const sql = `${ACTIONS} where ${where} order by sequence limit ? offset ?`;
-        const rows = reading(() => this.#statements.all<ActionRow>(sql, ...window, size - items.length, skipped));
-        items.push(...rows.map(toAction));
-      }
+      if (skipped < count && items.length < size) items.push(...this.#readActions(user, window, skipped));
       total += count;
-      await setImmediate();
     }
     return { items, total };
+  }
+
+  /** Where windows of sequence numbers begin. Actions are read by windows, so that other requests are handled in between. */
+  async *#windows(user: UserId, after: number, upTo: number): AsyncGenerator<number> {
+    const sql = "select min(sequence) from episode_actions where user_id = ?";
+    const first = reading(() => this.#statements.get<[number | null]>(sql, user))?.[0] ?? upTo;
+    for (let start = Math.max(after, first - 1); start < upTo; start += WINDOW) {
+      yield start;
+      await setImmediate();
+    }
+  }
+
+  #readActions(user: UserId, range: ActionRange, skipped = 0): readonly StoredAction[] {
+    const { where, values } = conditionOf(user, range);
+    const sql = `${ACTIONS} where ${where} order by sequence limit ? offset ?`;
+    return reading(() => this.#statements.all<ActionRow>(sql, ...values, range.limit, skipped).map(toAction));
   }
 
   async devices(user: UserId): Promise<readonly Device[]> {
@@ -382,6 +366,12 @@ export class SqliteApps implements AppStore {
   async forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
     return (await this.#write(caller, { kind: "forget-device", id }, at)) > 0;
   }
+}
+
+/** The unary plus disables the index on `feed`: with it, SQLite would read all actions of the feed for each window. */
+function conditionOf(user: UserId, { after, upTo, feed }: ActionRange) {
+  const where = `user_id = ? and sequence > ? and sequence <= ?${feed === undefined ? "" : " and +feed = ?"}`;
+  return { where, values: [user, after, upTo, ...(feed === undefined ? [] : [feedKey(feed)])] };
 }
 
 function toAction(row: ActionRow): StoredAction {

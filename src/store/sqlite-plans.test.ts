@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { after, test } from "node:test";
+import { temporaryFolder } from "../../test/support/server.ts";
+import { everySubscription } from "../subscriptions.ts";
+import { A, createAppContext, play, url } from "./apps-support.ts";
+import { openStore } from "./engines.ts";
+
+/** The plan of each statement that the main thread has prepared. */
+const plans = new Map<string, string>();
+const { prepare } = DatabaseSync.prototype;
+DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql, ...options) {
+  const statement = prepare.call(this, sql, ...options);
+  if (/^\s*select/i.test(sql)) {
+    const steps = prepare.call(this, `explain query plan ${sql}`).all() as { detail: string }[];
+    plans.set(sql, steps.map(({ detail }) => detail).join("\n"));
+  }
+  return statement;
+};
+
+const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
+after(() => store.close());
+
+test("plans: statements of a request → none reads all rows of a table or of a user", async () => {
+  const { newUser, add, remove, feeds, actions, upload } = createAppContext(store);
+  const user = newUser();
+  await add(user, A, url("a"), url("b"), url("c%20d"));
+  await upload(user, A, play("a", 1));
+  await remove(user, A, url("b"), url("c d"));
+  await feeds(user, A, 0);
+  await actions(user, A, 0);
+  await store.apps.actions(user, { after: 0, upTo: 10, limit: 10, feed: "feeds.example/a" });
+  await store.apps.actionPage(user, { offset: 0, size: 10, feed: "feeds.example/a" });
+  await store.apps.spellings(user, ["feeds.example/a"]);
+  await store.page(user, { offset: 0, size: 10 });
+  await store.changeRows(user, { sequence: 0, removalsAfter: 0 }, 10);
+  for await (const items of everySubscription(store, user)) assert.ok(items.length > 0);
+  const judged = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
+  assert.ok(judged.length > 10);
+  for (const [sql, plan] of judged) {
+    assert.doesNotMatch(plan, /^SCAN (?!CONSTANT ROW)/m, sql);
+    if (/[^+]\bfeed = \?/.test(sql)) assert.match(plan, /feed=\?/, sql);
+  }
+});
