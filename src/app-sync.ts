@@ -34,7 +34,7 @@ import {
   type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
-import { forEachInTurns } from "./turns.ts";
+import { forEachInTurns, slicesOf } from "./turns.ts";
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
@@ -365,8 +365,7 @@ export class AppSync {
 
   async #find(user: UserId, feeds: readonly string[]): Promise<Map<string, Subscription>> {
     const found = new Map<string, Subscription>();
-    for (let start = 0; start < feeds.length; start += FEED_BATCH) {
-      const batch = feeds.slice(start, start + FEED_BATCH);
+    for await (const batch of slicesOf(feeds, FEED_BATCH)) {
       const subscriptions = await this.#store.find(
         user,
         batch.map((feed) => ({ feed })),
@@ -379,8 +378,9 @@ export class AppSync {
 
   async #spellings(user: UserId, feeds: readonly string[]): Promise<Map<string, Spelling[]>> {
     const all: Spelling[] = [];
-    for (let start = 0; start < feeds.length; start += FEED_BATCH)
-      all.push(...(await this.#store.apps.spellings(user, feeds.slice(start, start + FEED_BATCH))));
+    for await (const batch of slicesOf(feeds, FEED_BATCH)) {
+      for (const spelling of await this.#store.apps.spellings(user, batch)) all.push(spelling);
+    }
     return Map.groupBy(all, ({ feed }) => feed);
   }
 
