@@ -72,6 +72,13 @@ export const ERRORS = {
     title: "Already Subscribed",
     detail: "The user is already subscribed to this feed.",
   },
+  // Entries of an import
+  "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed is in the file before." },
+  "unsubscribed-in-file": {
+    status: 409,
+    title: "Unsubscribed",
+    detail: "The app that wrote the file is no longer subscribed to this feed.",
+  },
   "id-in-use": { status: 409, title: "Identifier In Use", detail: "The user has another subscription with this id." },
   "id-mismatch": {
     status: 409,

@@ -17,12 +17,16 @@ import { forEachInTurns } from "./turns.ts";
 /** A feed to subscribe to, as a file or a person names it. */
 export interface FeedToImport extends Details {
   readonly feedUrl: string;
+  /** Line of the file, from 1. */
+  readonly line?: number;
+  /** Why the import leaves it out: it is in the file before, or the app it comes from says that it is unsubscribed. */
+  readonly skip?: "duplicate-in-file" | "unsubscribed-in-file";
 }
 
 export interface ImportResult {
   readonly feed: FeedToImport;
-  readonly outcome: "added" | "already-subscribed" | "refused";
-  /** Why it was refused. */
+  readonly outcome: "added" | "already-subscribed" | "skipped" | "refused";
+  /** Why it was skipped or refused. */
   readonly error: ErrorObject | undefined;
   /** Id of the new subscription. */
   readonly id: string | undefined;
@@ -62,7 +66,9 @@ export async function importFeeds(
   const results: ImportResult[] = [];
   for (let start = 0; start < feeds.length && isWanted(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
-    const drafts = batch.map(({ feedUrl, ...details }) => readDraft(feedUrl, details));
+    const drafts = batch.map(({ feedUrl, line: _, skip, ...details }) =>
+      skip === undefined ? readDraft(feedUrl, details) : { error: createError(skip) },
+    );
     const outcomes = await answerInOrder(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
@@ -112,6 +118,7 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
 
 function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
   const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
+  if (feed.skip !== undefined && isInvalid(outcome)) return { ...refused(outcome.error), outcome: "skipped" };
   if (isInvalid(outcome)) return refused(outcome.error);
   if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
   if (outcome.refused === "already-subscribed")
@@ -119,6 +126,28 @@ function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportRes
   if (outcome.refused === "quota-exceeded")
     return refused(createError(outcome.refused, { max: outcome.max, meta: { max: outcome.max } }));
   return refused(createError("id-in-use"));
+}
+
+type Counts = Record<"found" | "added" | "already_subscribed" | "skipped" | "refused", number>;
+
+/** How many feeds have each outcome, and why feeds were skipped or refused. */
+export function countResults(results: readonly ImportResult[]): {
+  readonly counts: Counts;
+  readonly reasons: readonly { readonly code: ErrorObject["code"]; readonly count: number }[];
+} {
+  const count = (wanted: ImportResult["outcome"]) => results.filter(({ outcome }) => outcome === wanted).length;
+  const reasons = new Map<ErrorObject["code"], number>();
+  for (const { error } of results) if (error !== undefined) reasons.set(error.code, (reasons.get(error.code) ?? 0) + 1);
+  return {
+    counts: {
+      found: results.length,
+      added: count("added"),
+      already_subscribed: count("already-subscribed"),
+      skipped: count("skipped"),
+      refused: count("refused"),
+    },
+    reasons: Array.from(reasons, ([code, count]) => ({ code, count })),
+  };
 }
 
 /** Applies drafts to a copy of the user's list, one call after another, by the same rules as the store. */

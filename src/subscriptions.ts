@@ -170,6 +170,13 @@ export interface ChangeRows {
   }[];
 }
 
+/** A subscription that was removed. */
+export interface RemovedSubscription {
+  readonly id: string;
+  readonly feedUrl: string;
+  readonly removedAt: Date;
+}
+
 /** How many items of a list are read at a time when all of it is needed: half a megabyte at most. */
 const PIECE_SIZE = 200;
 
@@ -232,6 +239,8 @@ export interface SubscriptionStore {
   changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
   /** Calls `onChange` after every change of a list that this store has committed. There is one listener. */
   watch(onChange: OnChange): void;
+  /** The last removals whose ids are not in the list again, newest first, as far as they are recorded. */
+  removals(user: UserId, limit: number): Promise<RemovedSubscription[]>;
   /** Erases what is recorded of removals before that time. */
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */

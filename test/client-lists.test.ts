@@ -67,10 +67,12 @@ test("OPML: import, preview and export → report and text", async () => {
   const outline = (title: string, address: string) => `<outline text="${title}" xmlUrl="${address}"/>`;
   const opml = `<opml version="2.0"><body>${outline("Podnews", "https://podnews.net/rss")}${outline("Æther", "ftp://x")}</body></opml>`;
   const report = {
-    counts: { found: 2, added: 1, alreadySubscribed: 0, refused: 1 },
+    counts: { found: 2, added: 1, alreadySubscribed: 0, skipped: 0, refused: 1 },
+    reasons: [{ code: "feed-url-not-http", count: 1 }],
     entries: [
       {
         feedUrl: "https://podnews.net/rss",
+        line: 1,
         title: "Podnews",
         folders: [],
         outcome: "added",
@@ -80,6 +82,7 @@ test("OPML: import, preview and export → report and text", async () => {
       },
       {
         feedUrl: "ftp://x",
+        line: 1,
         title: "Æther",
         folders: [],
         outcome: "refused",
@@ -94,7 +97,7 @@ test("OPML: import, preview and export → report and text", async () => {
   assert.deepEqual(await everyIdOf(client), []);
   assert.deepEqual(await client.importOpml(opml), { dryRun: false, ...report });
   const again = await client.importOpml(Buffer.from(opml));
-  assert.deepEqual(again.counts, { found: 2, added: 0, alreadySubscribed: 1, refused: 1 });
+  assert.deepEqual(again.counts, { found: 2, added: 0, alreadySubscribed: 1, skipped: 0, refused: 1 });
   for (const { headers } of proxy.all.filter(({ path }) => path.startsWith("/v1/imports")))
     assert.equal(headers["content-type"], "text/x-opml");
 

@@ -26,10 +26,12 @@ import {
   readImportQuery,
   readListQuery,
   readPageQuery,
+  readRemovalsQuery,
   requireNoQuery,
 } from "../src/jsonapi/query.ts";
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
+import { readFeedFile } from "../src/opml/read-file.ts";
 import { faultOfPassword } from "../src/passwords.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
@@ -201,6 +203,7 @@ const READERS: readonly Reader[] = [
   plain("requireAccept", HEADERS, (text) => requireAccept(text, ATOMIC), MEDIA),
   plain("requireContentType", HEADERS, (text) => requireContentType(text, ATOMIC), MEDIA),
   plain("readChangesQuery", HEADERS, readChangesQuery, QUERIES),
+  plain("readRemovalsQuery", HEADERS, readRemovalsQuery, QUERIES),
   plain("readListQuery", HEADERS, readListQuery, QUERIES),
   plain("readPageQuery", HEADERS, readPageQuery, QUERIES),
   plain("readFieldsQuery", HEADERS, readFieldsQuery, QUERIES),
@@ -220,6 +223,7 @@ const READERS: readonly Reader[] = [
   forwarded("x-forwarded-proto"),
   forwarded("x-forwarded-host"),
   plain("readOpml", LONG, (text) => readOpml(Buffer.from(text)), OPML),
+  plain("readFeedFile", LONG, (text) => readFeedFile(Buffer.from(text)), [["https://a.example/\n", ""], ...OPML]),
   plain("networksOf", HEADERS, networksOf),
   ...[true, false].flatMap((isOpen) => [
     guarded("host", isOpen, [

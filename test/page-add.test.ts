@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
+import { en as more } from "../web/src/words/feeds.en.ts";
 import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
@@ -39,6 +40,28 @@ describe("add", { concurrency: 3 }, () => {
     await link(page, en.import.seeList).click();
     await until(() => hosts(page), ["new.example", "old.example"]);
     assert.deepEqual(await feedsOf(server), ["https://old.example/", "https://new.example/feed"]);
+    await finish();
+  });
+
+  test("add: links to pages of services → a warning for each, and they can be added nevertheless", async () => {
+    const { page, server, finish } = await visitAdd({ size: "phone" });
+    const pages = [
+      "https://open.spotify.com/show/1",
+      "https://feeds.example/rss",
+      "https://podcasts.apple.com/us/podcast/x/id1",
+      "https://www.youtube.com/feeds/videos.xml?channel_id=UC1",
+      "youtube.com/@someone",
+    ];
+    await field(page).fill(pages.join("\n"));
+    const warnings = page.getByRole("main").getByRole("status").getByRole("listitem");
+    await until(
+      () => warnings.allTextContents(),
+      [more.isPage("Spotify", "1"), more.isPage("Apple Podcasts", "3"), more.isPage("YouTube", "5")],
+    );
+    await field(page).fill("https://open.spotify.com/show/1");
+    await submit(page, "https://open.spotify.com/show/1", 1);
+    await status(page, en.add.done("1", "0", "0")).waitFor();
+    assert.deepEqual(await feedsOf(server), ["https://open.spotify.com/show/1"]);
     await finish();
   });
 

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { en } from "../web/src/words/en.ts";
+import { en as more } from "../web/src/words/feeds.en.ts";
 import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
@@ -81,6 +82,62 @@ describe("import", { concurrency: 3 }, () => {
     await isDone(page);
     await until(() => counts(page), [`${outcome.added} 1`]);
     assert.deepEqual(await feedsOf(server), [other, feed]);
+    await finish();
+  });
+
+  test("import: feeds are left out → each has a reason, and the reasons are counted", async () => {
+    const { page, server, finish } = await visitImport({ size: "phone", theme: "dark" });
+    const [one, two] = numberedFeeds(2);
+    await chooseFile(page, `# exported\n${one}\n${one}/\nftp://old.example/\n${two}\nnonsense`);
+    await until(() => counts(page), [`${outcome.new} 2`, `${outcome.skipped} 1`, `${outcome.refused} 2`]);
+    const main = page.getByRole("main");
+    await main.getByText(`1 × ${more.reasons["duplicate-in-file"]}`).waitFor();
+    await main.getByText(`2 × ${en.errors["feed-url-not-http"]}`).waitFor();
+    await filter(page, "skipped", "1");
+    const reason = `${outcome.skipped} – ${more.reasons["duplicate-in-file"]} · ${more.line("3")}`;
+    await until(() => results(page), [`${one}/${reason}`]);
+    await start(page, 2);
+    await isDone(page);
+    assert.deepEqual(await feedsOf(server), numberedFeeds(2));
+    await finish();
+  });
+
+  test("import: no file yet → says where each app has its export", async () => {
+    const { page, finish } = await visitImport({ size: "phone" });
+    await page.getByText(more.exports.title).click();
+    const rows = page.getByRole("table").getByRole("row");
+    await rows.filter({ hasText: "gPodder" }).getByText("Subscriptions › Export to OPML file").waitFor();
+    await rows.filter({ hasText: "Apple Podcasts" }).getByText(more.exports.none).waitFor();
+    await finish();
+  });
+
+  test("import: some feeds are selected, by folder or one by one → only they are added", async () => {
+    const { page, server, finish } = await visitImport();
+    const outline = (url = "") => `<outline text="${new URL(url).host}" xmlUrl="${url}"/>`;
+    const [one, two, three, four] = numberedFeeds(4).map(outline);
+    await chooseFile(page, `<opml><body><outline text="News">${one}${two}</outline>${three}${four}</body></opml>`);
+    const selected = (count: string) => status(page, more.selected(count, "4")).waitFor();
+    await selected("4");
+    await button(page, more.selectNone).click();
+    await selected("0");
+    assert.ok(await button(page, en.import.start(0, "0")).isDisabled());
+    await page.getByLabel(more.folder).selectOption({ label: "News" });
+    await until(async () => (await results(page)).length, 2);
+    await button(page, more.selectAll).click();
+    await selected("2");
+    await page.getByLabel(more.folder).selectOption(more.anyFolder);
+    const box = (name: string) => page.getByRole("checkbox", { name: more.select(name) });
+    await box("pod-1.example").uncheck();
+    await box("pod-4.example").check();
+    await selected("2");
+    await start(page, 2);
+    await isDone(page);
+    await until(() => counts(page), [`${outcome.added} 2`, `${outcome.skipped} 2`]);
+    assert.equal(await page.getByRole("checkbox").count(), 0);
+    assert.deepEqual(
+      await feedsOf(server),
+      [2, 4].map((number) => `https://pod-${number}.example/feed.xml`),
+    );
     await finish();
   });
 
@@ -221,7 +278,10 @@ describe("import", { concurrency: 3 }, () => {
     await isDone(page);
     await until(async () => (await results(page)).length, 4);
     await filter(page, "refused", "1");
-    await until(() => results(page), [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · +1`]);
+    await until(
+      () => results(page),
+      [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · ${more.line("3")} · +1`],
+    );
     await filter(page, "already-subscribed", "1");
     await until(() => results(page), [`https://there.example/${outcome["already-subscribed"]} · A "quoted", one`]);
     await filter(page, "added", "2");
@@ -264,7 +324,12 @@ describe("import", { concurrency: 3 }, () => {
     allow(/^response: 422 POST/);
     const hostile = `<?xml version="1.0"?><!DOCTYPE opml [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
       <!ENTITY x SYSTEM "file:///etc/passwd">]><opml version="2.0"><body><outline text="&b;&x;" xmlUrl="https://&b;/"/></body></opml>`;
-    for (const text of ["", "just a text", "<html><body>404</body></html>", "<opml><body><outline", "\u0000\u0001PK"]) {
+    await chooseFile(page, "<opml>\n<body>\n<outline");
+    await page
+      .getByRole("alert")
+      .filter({ hasText: more.brokenAt("3") })
+      .waitFor();
+    for (const text of ["", "just a text", "<html><body>404</body></html>", "\u0000\u0001PK"]) {
       await chooseFile(page, text);
       await page.getByRole("alert").filter({ hasText: en.errors["invalid-opml"] }).waitFor();
     }

@@ -50,7 +50,11 @@ const known: ReadonlyMap<string, Texts> = new Map(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
       const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
-      return [language, new Map(flatten({ ...words, podcasts }).filter(([path]) => !FORMS.includes(path)))] as const;
+      const { [language]: feeds } = await import(new URL(`feeds.${language}.ts`, FOLDER).href);
+      return [
+        language,
+        new Map(flatten({ ...words, podcasts, feeds }).filter(([path]) => !FORMS.includes(path))),
+      ] as const;
     }),
   ),
 );
@@ -138,6 +142,7 @@ for (const language of languages) {
         ["apps.renameOf", "apps.rename"],
         ["apps.forgetOf", "apps.forget"],
         ["account.endSession", "account.signOut"],
+        ["feeds.removed.restoreOf", "feeds.removed.restore"],
       ] as const) {
         assert.ok(
           render(texts.get(name))

@@ -18,6 +18,7 @@ type AccountMethods = Omit<
   | "apply"
   | "changes"
   | "events"
+  | "removals"
   | "importOpml"
   | "exportOpml"
   | keyof AppMethods

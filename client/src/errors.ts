@@ -16,6 +16,8 @@ export type ErrorCode =
   | "invalid-title"
   | "invalid-folders"
   | "already-subscribed"
+  | "duplicate-in-file"
+  | "unsubscribed-in-file"
   | "id-in-use"
   | "id-mismatch"
   | "quota-exceeded"

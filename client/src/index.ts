@@ -1,6 +1,14 @@
 import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
-import { type Resource, readChanges, readDocument, readImport, readResource, readSubscription } from "./documents.ts";
+import {
+  type Resource,
+  readChanges,
+  readDocument,
+  readImport,
+  readRemovals,
+  readResource,
+  readSubscription,
+} from "./documents.ts";
 import { watchState } from "./events.ts";
 import { fetchOne, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
@@ -81,6 +89,11 @@ export function createClient(options: ClientOptions): Client {
       const after = state === undefined ? "" : `page[after]=${encodeURIComponent(state)}&`;
       const { text } = await send(`/v1/changes?${after}page[size]=${pageSize}`, { signal });
       return readDocument(text, readChanges);
+    },
+
+    async removals({ signal } = {}) {
+      const { text } = await send("/v1/removals?page[size]=1000", { signal });
+      return readDocument(text, readRemovals);
     },
 
     events(options = {}) {

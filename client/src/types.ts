@@ -107,6 +107,13 @@ export interface Changes {
   readonly hasMore: boolean;
 }
 
+/** A subscription that was removed. To restore it, pass `{ url: feedUrl, id }` to `subscribe`. */
+export interface Removal {
+  readonly id: string;
+  readonly feedUrl: string;
+  readonly removedAt: Date;
+}
+
 export interface EventsOptions extends CallOptions {
   /** Maximum time between two polls in milliseconds, while there is no stream. Default: 60,000. */
   readonly pollMs?: number | undefined;
@@ -162,8 +169,11 @@ export interface ImportReport {
     readonly found: number;
     readonly added: number;
     readonly alreadySubscribed: number;
+    readonly skipped: number;
     readonly refused: number;
   };
+  /** Why feeds were skipped or refused, with the number of feeds. */
+  readonly reasons: readonly { readonly code: ErrorCode; readonly count: number }[];
   readonly entries: readonly ImportEntry[];
 }
 
@@ -171,8 +181,10 @@ export interface ImportEntry {
   readonly feedUrl: string;
   readonly title: string | null;
   readonly folders: readonly string[];
-  readonly outcome: "added" | "already-subscribed" | "refused";
-  /** Why the feed was refused. */
+  /** Line of the file, from 1. */
+  readonly line: number | null;
+  readonly outcome: "added" | "already-subscribed" | "skipped" | "refused";
+  /** Why the feed was skipped or refused. */
   readonly code: ErrorCode | null;
   readonly detail: string | null;
   /**
@@ -320,6 +332,8 @@ export interface Client extends AppMethods {
    * `state-expired` if the server no longer knows the state: start without one.
    */
   changes(state?: string, options?: CallOptions & { readonly pageSize?: number | undefined }): Promise<Changes>;
+  /** What was removed and has not come back, newest first: at most 1,000. */
+  removals(options?: CallOptions): Promise<Removal[]>;
   /**
    * Yields the state of the list at once and after each change, whichever way it came. Reconnects by itself, and polls
    * while there is no stream. Throws only if the credentials are invalid or the signal is aborted.

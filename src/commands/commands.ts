@@ -8,6 +8,7 @@ export const OPTIONS = {
   version: ["", "Show the version"],
   quiet: ["", "Print only data and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
+  removed: ["", "What was removed lately instead of what is in the list"],
   attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
@@ -89,7 +90,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   list: {
     operands: [],
-    options: ["attention", "json", ...LOCATION],
+    options: ["attention", "removed", "json", ...LOCATION],
     summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
@@ -97,13 +98,15 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         "earmark list --attention",
         "List those whose feeds have moved or fail: status, since, feed URL, new URL, title",
       ],
+      ["earmark list --removed", "List what was removed lately, newest first: id, timestamp, feed URL"],
       ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
-    run: async (terminal, options) =>
-      (await import("./subscriptions.ts")).list(terminal, locationOf(options), {
-        attention: options.attention === true,
-        asJson: options.json === true,
-      }),
+    run: async (terminal, options) => {
+      const { list, listRemoved } = await import("./subscriptions.ts");
+      const asJson = options.json === true;
+      if (options.removed === true) return listRemoved(terminal, locationOf(options), asJson);
+      return list(terminal, locationOf(options), { attention: options.attention === true, asJson });
+    },
   },
   refresh: {
     operands: ["[URL|ID...]"],
@@ -143,7 +146,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   import: {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
-    summary: "Subscribe to every feed in an OPML file; existing subscriptions stay",
+    summary: "Subscribe to every feed in an OPML file or a list of URLs; existing subscriptions stay",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],

@@ -12,11 +12,12 @@ import { Accounts } from "../accounts.ts";
 import { changesSince } from "../changes.ts";
 import { createError } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
-import { type FeedToImport, importFeeds } from "../imports.ts";
+import { countResults, type FeedToImport, importFeeds } from "../imports.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
-import { readOpml } from "../opml/read.ts";
+import { readFeedFile } from "../opml/read-file.ts";
 import { listOf, writeOpml } from "../opml/write.ts";
 import type { Podcast } from "../podcast-store.ts";
+import { listRemovals } from "../removals.ts";
 import {
   asUser,
   type Change,
@@ -36,7 +37,7 @@ import type { Terminal } from "./terminal.ts";
 /** A user's list, on a server or in a database. */
 export type SubscriptionList = Pick<
   Client,
-  "subscribe" | "subscriptions" | "changes" | "events" | "importOpml" | "exportOpml" | "refresh"
+  "subscribe" | "subscriptions" | "changes" | "removals" | "events" | "importOpml" | "exportOpml" | "refresh"
 > & {
   /** The subscription with this id or feed URL. */
   readonly find: (text: string) => Promise<Pick<Subscription, "id" | "feedUrl"> | undefined>;
@@ -148,7 +149,9 @@ async function openLocalList(
       return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
-        return { feed: feedUrl, id: "", outcome, error: error ?? createError("already-subscribed") };
+        if (error === undefined)
+          return { feed: feedUrl, id: "", outcome: "already-subscribed", error: createError("already-subscribed") };
+        return { feed: feedUrl, id: "", outcome: "refused", error };
       });
     },
     async *subscriptions({ include } = {}) {
@@ -172,6 +175,7 @@ async function openLocalList(
       const { changed, removed, next, hasMore } = page;
       return { changed, removed: removed.map(({ id }) => id), state: JSON.stringify(next), hasMore };
     },
+    removals: () => listRemovals(store, user, CHANGES_PER_PAGE),
     async *events({ signal } = {}) {
       for (let last = -1; ; await sleep(POLL_MS, undefined, { signal })) {
         const [sequence = 0] = await store.sequences([user]);
@@ -187,18 +191,16 @@ async function openLocalList(
     update: (updates) => change(updates.map(toUpdate)),
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
-      const entries = await importFeeds(store, asUser(user), readOpml(bytes), now(), { dryRun });
-      const count = (wanted: string) => entries.filter(({ outcome }) => outcome === wanted).length;
+      const results = await importFeeds(store, asUser(user), readFeedFile(bytes), now(), { dryRun });
+      const { counts, reasons } = countResults(results);
+      const { already_subscribed: alreadySubscribed, ...others } = counts;
       return {
         dryRun,
-        counts: {
-          found: entries.length,
-          added: count("added"),
-          alreadySubscribed: count("already-subscribed"),
-          refused: count("refused"),
-        },
-        entries: entries.map(({ feed: { feedUrl, title, folders }, outcome, error, id }) => ({
+        counts: { alreadySubscribed, ...others },
+        reasons,
+        entries: results.map(({ feed: { feedUrl, line, title, folders }, outcome, error, id }) => ({
           feedUrl,
+          line: line ?? null,
           title: title ?? null,
           folders: folders ?? [],
           outcome,

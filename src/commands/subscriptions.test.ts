@@ -105,17 +105,34 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.deepEqual([removed.code, said(removed).split("\n").length], [0, 3], "each once");
     });
 
+    test("list --removed: what was removed and has not come back → newest first", async () => {
+      const urls = [1, 2, 3].map((number) => `https://gone.example/${number}`);
+      await earmark("add", ...urls);
+      await earmark("remove", ...urls, "--yes");
+      await earmark("add", "https://gone.example/2");
+      const removed = (await earmark("list", "--removed", "--json")).stdout.trim().split("\n");
+      const shown = removed.map((line) => JSON.parse(line).feed_url).filter((url) => url.includes("//gone."));
+      assert.deepEqual(shown, ["https://gone.example/3", "https://gone.example/1"]);
+      assert.match((await earmark("list", "--removed")).stdout, /^[\da-f-]{36}\t[\dT:.-]+Z\thttps:/);
+      await earmark("remove", "https://gone.example/2", "--yes");
+    });
+
     test("import: dry run, import, export → the same feeds", async () => {
       const look = await earmark("import", file, "--dry-run", "--json");
       assert.deepEqual(
         lines(look).map((line) => JSON.parse(line).outcome),
-        ["added", "refused", "already-subscribed", "added"],
+        ["added", "refused", "skipped", "added"],
       );
-      assert.match(look.stderr, /Dry run, nothing changed: /);
+      assert.match(look.stderr, /Dry run, nothing changed: 2 added, 0 already subscribed, 1 skipped, 1 refused\./);
       assert.equal((await earmark("list")).stdout, "");
       const done = await earmark("import", file);
       assert.equal(done.code, 1);
-      assert.match(done.stdout, /^refused\tnonsense\t.* must start with http/m);
+      assert.deepEqual(lines(done), [
+        "added\thttps://a.example/1",
+        "refused\tnonsense\tLine 1: Invalid feed URL: it must start with http:// or https:// and a host.",
+        "skipped\thttp://A.example/1/\tLine 2: This feed is in the file before.",
+        "added\thttp://a.example/2",
+      ]);
       const exported = await earmark("export");
       assert.equal(exported.code, 0);
       assert.match(exported.stdout, /text="d" title="d" xmlUrl="http:\/\/a\.example\/2" category="\/F\/G"/);
@@ -145,6 +162,15 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
       assert.deepEqual(await outcomes(), ["added", "added"]);
       assert.deepEqual(await outcomes(), ["already-subscribed", "already-subscribed"]);
+    });
+
+    test("import: a list of URLs → added, as previewed", async () => {
+      const text = "https://listed.example/1\nhttps://listed.example/2\n";
+      const outcomes = async (...args: string[]) =>
+        lines(await runHere(["import", "-", ...args, ...place], settings, folder, text));
+      const expected = ["added\thttps://listed.example/1", "added\thttps://listed.example/2"];
+      assert.deepEqual(await outcomes("--dry-run"), expected);
+      assert.deepEqual(await outcomes(), expected);
     });
 
     test("import: no file or not OPML → an error", async () => {

@@ -10,7 +10,7 @@ import {
 import { readFolder, readTitle } from "../details.ts";
 import { ERRORS } from "../errors.ts";
 import { NotOpml } from "../opml/entry.ts";
-import { readOpml } from "../opml/read.ts";
+import { readFeedFile } from "../opml/read-file.ts";
 import { UserError } from "../user-error.ts";
 import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
 import type { Terminal } from "./terminal.ts";
@@ -66,35 +66,43 @@ export async function add(
           .filter((line) => line !== ""),
       );
   }
-  return withList(terminal, location, { mayCreate: true }, (subscriptions) =>
-    subscribe(terminal, subscriptions, given, asJson),
+  return withList(terminal, location, { mayCreate: true }, async (subscriptions) =>
+    report(terminal, await subscribe(terminal, subscriptions, given), asJson),
   );
 }
 
+type FeedOutcome = Pick<ImportEntry, "outcome" | "feedUrl" | "detail">;
+
+/** Result N is about feed N. */
 async function subscribe(
   terminal: Terminal,
   list: SubscriptionList,
   feeds: Parameters<SubscriptionList["subscribe"]>[0],
-  asJson: boolean,
-): Promise<number> {
+): Promise<FeedOutcome[]> {
   const progress = terminal.progress();
   const results = await list
     .subscribe(feeds, { onProgress: ({ done, total }) => progress.show(done, total) })
     .finally(() => progress.end());
-  for (const result of results) {
-    const detail = result.outcome === "refused" ? (result.error.detail ?? result.error.title) : null;
-    await terminal.line({ outcome: result.outcome, feed_url: result.feed, detail }, asJson);
-  }
-  return summarize(
-    terminal,
-    results.map(({ outcome }) => outcome),
-  );
+  return results.map((result) => ({
+    outcome: result.outcome,
+    feedUrl: result.feed,
+    detail: result.outcome === "refused" ? (result.error.detail ?? result.error.title) : null,
+  }));
 }
 
-function summarize(terminal: Terminal, outcomes: readonly ImportEntry["outcome"][], prefix = ""): number {
-  const count = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length;
+/** Prints the outcome of each feed, and how many have which. */
+async function report(
+  terminal: Terminal,
+  results: readonly FeedOutcome[],
+  asJson: boolean,
+  prefix = "",
+): Promise<number> {
+  for (const { outcome, feedUrl, detail } of results)
+    await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
+  const count = (wanted: string) => results.filter(({ outcome }) => outcome === wanted).length;
+  const skipped = count("skipped");
   terminal.say(
-    `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${count("refused")} refused.`,
+    `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} refused.`,
   );
   return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
@@ -113,6 +121,15 @@ export async function list(
       if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
       await terminal.line(asJson ? writeAll(item) : attention ? writeProblem(item) : writeShort(item), asJson);
     }
+    return SUCCESS;
+  });
+}
+
+/** What was removed and has not come back, newest first. */
+export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
+    for (const { id, feedUrl, removedAt } of await subscriptions.removals())
+      await terminal.line({ id, removed_at: removedAt.toISOString(), feed_url: feedUrl }, asJson);
     return SUCCESS;
   });
 }
@@ -184,7 +201,7 @@ export async function remove(
     const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
     await terminal.confirm(`Remove ${what}?`, isConfirmed);
     const results = await subscriptions.remove(found.map(({ id }) => id));
-    const isDone = report(terminal, found, results, "Removed");
+    const isDone = reportChanges(terminal, found, results, "Removed");
     return isComplete && isDone ? SUCCESS : PARTIAL_FAILURE;
   });
 }
@@ -223,7 +240,7 @@ async function updateAll(
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
     const results = await subscriptions.update(found.map(({ id }) => ({ ...values, id })));
-    return report(terminal, found, results, done) && isComplete ? SUCCESS : PARTIAL_FAILURE;
+    return reportChanges(terminal, found, results, done) && isComplete ? SUCCESS : PARTIAL_FAILURE;
   });
 }
 
@@ -245,7 +262,7 @@ async function findAll(terminal: Terminal, list: SubscriptionList, wanted: reado
 }
 
 /** Whether all of them succeeded. */
-function report(
+function reportChanges(
   terminal: Terminal,
   found: readonly Found[],
   results: readonly OperationResult[],
@@ -259,7 +276,10 @@ function report(
   return results.every(({ outcome }) => outcome === "done");
 }
 
-/** Subscribes to every feed in an OPML file and prints the outcome of each. */
+/**
+ * Subscribes to every feed of an OPML file or a list of URLs, and prints the outcome of each. The preview chooses what is
+ * skipped and the ids, so that preview and import agree.
+ */
 export async function importFile(
   terminal: Terminal,
   location: ListLocation,
@@ -268,24 +288,25 @@ export async function importFile(
 ): Promise<number> {
   const bytes = await terminal.read(path, MAX_INPUT);
   try {
-    const feeds = readOpml(bytes).map(({ feedUrl, ...details }) => ({ url: feedUrl, ...details }));
+    // Before a database is created.
+    readFeedFile(bytes);
     return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptions) => {
-      // A database chooses the ids itself. On a server, the dry run chooses them, so that preview and import agree.
-      if (!dryRun && location.server === undefined) return subscribe(terminal, subscriptions, feeds, asJson);
       const { entries } = await subscriptions.importOpml(bytes, { dryRun: true });
-      if (!dryRun) return subscribe(terminal, subscriptions, entries.map(feedOf), asJson);
-      for (const { outcome, feedUrl, detail } of entries)
-        await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
-      return summarize(
-        terminal,
-        entries.map(({ outcome }) => outcome),
-        "Dry run, nothing changed: ",
-      );
+      if (dryRun) return report(terminal, entries.map(withLine), asJson, "Dry run, nothing changed: ");
+      const isWanted = ({ outcome }: FeedOutcome) => outcome !== "skipped";
+      const results = await subscribe(terminal, subscriptions, entries.filter(isWanted).map(feedOf));
+      const outcomes = entries.map((entry) => (isWanted(entry) ? { ...entry, ...results.shift() } : entry));
+      return report(terminal, outcomes.map(withLine), asJson);
     });
   } catch (error) {
     if (error instanceof NotOpml) throw new UserError(`${path}: ${error.message}. Nothing was imported.`);
     throw error;
   }
+}
+
+/** The line of the file, where something is to be said about it. */
+function withLine({ outcome, feedUrl, detail, line }: ImportEntry): FeedOutcome {
+  return { outcome, feedUrl, detail: detail === null || line === null ? detail : `Line ${line}: ${detail}` };
 }
 
 function feedOf({ feedUrl, title, folders, subscriptionId }: ImportEntry): Feed {

@@ -1,8 +1,9 @@
 import { changesSince } from "../changes.ts";
 import { failure } from "../errors.ts";
-import { type WriteMeta, writeChanges, writeMetaOf } from "../jsonapi/changes.ts";
+import { type WriteMeta, writeChanges, writeMetaOf, writeRemovals } from "../jsonapi/changes.ts";
 import type { ChangesQuery } from "../jsonapi/query.ts";
 import { readState, stateAt } from "../list-state.ts";
+import { listRemovals } from "../removals.ts";
 import { type SequenceRange, START, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
@@ -19,6 +20,12 @@ export function createChangesHandler({ config: { basePath }, store }: Services) 
     if (page === undefined) throw failure("state-expired", { source: { parameter: "page[after]" } });
     respond(response, 200, JSON_API, writeChanges(page, query, { epoch, user, base: basePath }));
   };
+}
+
+/** `GET /v1/removals` */
+export function createRemovalsHandler({ store }: Services) {
+  return async ({ response, caller: { user }, query: { size } }: Call<Pick<ChangesQuery, "size">>): Promise<void> =>
+    respond(response, 200, JSON_API, writeRemovals(await listRemovals(store, user, size)));
 }
 
 /** The `meta` of a response to a write. `written` is undefined if no change was valid. */

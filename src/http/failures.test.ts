@@ -20,6 +20,7 @@ async function startBroken(failure: Error) {
     itemsAfter: fail,
     sequences: fail,
     changeRows: fail,
+    removals: fail,
     watch: () => undefined,
     forgetRemovals: fail,
     sample: fail,

@@ -20,7 +20,7 @@ import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
-import { OPML_TYPE, readOpmlFile } from "./imports.ts";
+import { OPML_TYPE, readFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
@@ -239,7 +239,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
     async replaceWithOpml(call: Call): Promise<void> {
-      const entries = await readOpmlFile(call, parser);
+      const entries = await readFile(call, parser, "opml");
       await replaceWith(
         call,
         entries.map(({ feedUrl }) => feedUrl),

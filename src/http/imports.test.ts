@@ -31,12 +31,23 @@ test("import: a file → each feed is added, already subscribed, or refused with
   assert.equal(answer.status, 200);
   assert.equal(answer.headers["content-type"], PLAIN);
   assert.equal(answer.json.meta.dry_run, false);
-  assert.deepEqual(answer.json.meta.counts, { found: 5, added: 2, already_subscribed: 1, refused: 2 });
+  assert.deepEqual(answer.json.meta.counts, {
+    found: 5,
+    added: 2,
+    already_subscribed: 0,
+    skipped: 1,
+    refused: 2,
+  });
+  assert.deepEqual(answer.json.meta.reasons, [
+    { code: "feed-url-not-http", count: 2 },
+    { code: "duplicate-in-file", count: 1 },
+  ]);
   assert.deepEqual(answer.json.data[0], {
     type: "import-entry",
     id: "1",
     attributes: {
       feed_url: "https://podnews.net/rss/",
+      line: 1,
       title: "A show",
       folders: [],
       outcome: "added",
@@ -46,7 +57,7 @@ test("import: a file → each feed is added, already subscribed, or refused with
     },
   });
   const outcomes = answer.json.data.map(({ attributes }: { attributes: { outcome: string } }) => attributes.outcome);
-  assert.deepEqual(outcomes, ["added", "refused", "already-subscribed", "added", "refused"]);
+  assert.deepEqual(outcomes, ["added", "refused", "skipped", "added", "refused"]);
   assert.equal(answer.json.data[1].attributes.code, "feed-url-not-http");
   assert.equal(answer.json.data[1].attributes.detail, ERRORS["feed-url-not-http"].detail);
   assert.deepEqual(
@@ -62,7 +73,11 @@ test("import: dry run → changes nothing and predicts the import", async () => 
   const look = await send(file(urls), "?dryRun=true");
   assert.deepEqual(look.json.meta, {
     dry_run: true,
-    counts: { found: 4, added: 1, already_subscribed: 2, refused: 1 },
+    counts: { found: 4, added: 1, already_subscribed: 1, skipped: 1, refused: 1 },
+    reasons: [
+      { code: "duplicate-in-file", count: 1 },
+      { code: "feed-url-not-http", count: 1 },
+    ],
   });
   assert.equal((await list()).length, 1);
   const done = await send(file(urls));
@@ -99,6 +114,49 @@ test("import: titles and folders → previewed, imported and exported as they ar
   assert.equal(body((await other.call("GET", "/v1/subscriptions.opml")).text), body(exported));
 });
 
+test("import: a list of URLs → imported like OPML, as previewed", async () => {
+  const { send, list } = await start();
+  const text = "# my feeds\nhttps://a.example/1\nftp://a.example/2\nhttps://a.example/1/\n\nhttps://a.example/3";
+  const headers = { "Content-Type": "text/plain; charset=utf-8" };
+  const preview = await send(text, "?dryRun=true", headers);
+  const { json } = await send(text, "", { "Content-Type": "text/uri-list" });
+  assert.deepEqual(json.data, preview.json.data);
+  const seen = json.data.map(({ attributes: { line, outcome, code } }: { attributes: Record<string, unknown> }) => [
+    line,
+    outcome,
+    code,
+  ]);
+  assert.deepEqual(seen, [
+    [2, "added", null],
+    [3, "refused", "feed-url-not-http"],
+    [4, "skipped", "duplicate-in-file"],
+    [6, "added", null],
+  ]);
+  assert.equal((await list()).length, 2);
+});
+
+test("import: feeds unsubscribed in Overcast or without a URL → left out, with the reason", async () => {
+  const { send, list } = await start();
+  const feed = (number: number, more: string) =>
+    `<outline type="rss" overcastId="${number}" title="T${number}" xmlUrl="https://a.example/${number}" ${more}/>`;
+  const body = `<outline text="feeds">${feed(1, 'subscribed="1"')}${feed(2, 'subscribed="0"')}<outline type="rss" text="x"/></outline>`;
+  const { json } = await send(`<opml><body>${body}</body></opml>`);
+  assert.deepEqual(json.meta.reasons, [
+    { code: "unsubscribed-in-file", count: 1 },
+    { code: "feed-url-missing", count: 1 },
+  ]);
+  assert.deepEqual(json.meta.counts, { found: 3, added: 1, already_subscribed: 0, skipped: 1, refused: 1 });
+  assert.equal((await list()).length, 1);
+});
+
+test("import: a file that breaks off → 422 with the line", async () => {
+  const { send, list } = await start();
+  const { status, json } = await send('<opml>\n<body>\n<outline xmlUrl="https://a.example/1"/>\n<outline xmlUrl="');
+  assert.deepEqual([status, json.errors[0].code, json.errors[0].meta], [422, "invalid-opml", { line: 4 }]);
+  assert.match(json.errors[0].detail, /incomplete.* line 4\. Nothing was imported\.$/);
+  assert.equal((await list()).length, 0);
+});
+
 test("import: an empty body, repeatedly → 422 each time", async () => {
   const { send } = await start();
   for (let time = 0; time < 3; time += 1) assert.equal((await send("", "?dryRun=true")).status, 422);
@@ -123,7 +181,7 @@ test("import: repeated → adds nothing twice and removes nothing", async () => 
   await send(file(urls));
   const before = await list();
   const again = await send(file(urls));
-  assert.deepEqual(again.json.meta.counts, { found: 600, added: 0, already_subscribed: 600, refused: 0 });
+  assert.deepEqual(again.json.meta.counts, { found: 600, added: 0, already_subscribed: 600, skipped: 0, refused: 0 });
   assert.deepEqual(await list(), before);
   assert.deepEqual(before[0], [id, "https://a.example/own"]);
 });
@@ -189,7 +247,7 @@ test("import: too long → 413, wrong type → 415, unknown query → 400", asyn
     const answer = await send(file([]), "", { "Content-Type": type });
     assert.deepEqual([answer.status, answer.json.errors[0].source], [415, { header: "Content-Type" }], type);
   }
-  for (const type of ["text/x-opml", "application/xml", "text/xml; charset=utf-8", "text/x-opml+xml"])
+  for (const type of ["text/x-opml", "application/xml", "text/xml; charset=utf-8", "text/x-opml+xml", "text/plain"])
     assert.equal((await send(file([]), "", { "Content-Type": type })).status, 200, type);
   assert.equal((await send(file([]), "?dryRun=perhaps")).json.errors[0].source.parameter, "dryRun");
   assert.equal((await send(file([]), "?dry_run=true")).status, 400);
@@ -234,5 +292,5 @@ test("import: interrupted → reports how many feeds were added, and keeps them"
   disk.exec("drop trigger bad_sector");
   disk.close();
   const again = await send(file(urls));
-  assert.deepEqual(again.json.meta.counts, { found: 600, added: 200, already_subscribed: 400, refused: 0 });
+  assert.deepEqual(again.json.meta.counts, { found: 600, added: 200, already_subscribed: 400, skipped: 0, refused: 0 });
 });

@@ -15,13 +15,13 @@ import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
 export const OPML_TYPE = "text/x-opml; charset=utf-8";
-/** Media types that browsers and programs use for OPML files. */
-const OPML_TYPES = /^(text|application)\/(x-opml(\+xml)?|opml\+xml|xml)\s*(;|$)/i;
+/** Media types that browsers and programs use for OPML files and lists of URLs. The content says which of them it is. */
+const FILE_TYPES = /^(?:(?:text|application)\/(?:x-opml(?:\+xml)?|opml\+xml|xml)|text\/(?:plain|uri-list))\s*(?:;|$)/i;
 
-export function requireOpmlType(header: string | undefined): void {
-  if (OPML_TYPES.test(header ?? "")) return;
+export function requireFeedFileType(header: string | undefined): void {
+  if (FILE_TYPES.test(header ?? "")) return;
   throw failure("unsupported-media-type", {
-    contentType: "text/x-opml (an OPML file)",
+    contentType: "text/x-opml (an OPML file) or text/plain (one feed URL per line)",
     source: { header: "Content-Type" },
   });
 }
@@ -40,7 +40,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       const { dryRun } = call.query;
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
-      const feeds = await readOpmlFile(call, parser);
+      const feeds = await readFile(call, parser, "feed-file");
       const isWanted = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
@@ -66,15 +66,17 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   };
 }
 
-export async function readOpmlFile(call: Call<unknown>, parser: Parser): Promise<Entry[]> {
+export async function readFile(call: Call<unknown>, parser: Parser, kind: "opml" | "feed-file"): Promise<Entry[]> {
   const { request, response, caller, maxBytes } = call;
   const bytes = await readBody(request, response, maxBytes);
   const isWanted = () => !response.destroyed;
-  const job = { kind: "opml", bytes } as const;
+  const job = { kind, bytes };
   return parser
     .parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries)
     .catch((error) => {
-      throw error instanceof NotOpml ? failure("invalid-opml", { reason: error.message }) : error;
+      if (!(error instanceof NotOpml)) throw error;
+      const { message: reason, line } = error;
+      throw failure("invalid-opml", { reason, ...(line === undefined ? {} : { meta: { line } }) });
     });
 }
 

@@ -4,6 +4,7 @@ import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { NotOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
+import { readFeedFile } from "../opml/read-file.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
 import { type PackedOperations, packOperations } from "./packed-operations.ts";
 import { free } from "./receiving.ts";
@@ -12,13 +13,13 @@ import { free } from "./receiving.ts";
 
 export type ParseJob =
   | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
-  | { readonly kind: "opml" | AppDocument; readonly bytes: Uint8Array };
+  | { readonly kind: "opml" | "feed-file" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
   | { readonly entries: readonly unknown[]; readonly isLast: boolean }
   | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly error: ErrorObject }
-  | { readonly notOpml: string }
+  | { readonly notOpml: string; readonly line: number | undefined }
   /** The thread ended while parsing. */
   | { readonly isTooComplex: true };
 
@@ -42,7 +43,7 @@ function start(job: ParseJob): ParsedPiece {
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
-    if (error instanceof NotOpml) return { notOpml: error.message };
+    if (error instanceof NotOpml) return { notOpml: error.message, line: error.line };
     throw error;
   } finally {
     free(job.bytes);
@@ -51,6 +52,7 @@ function start(job: ParseJob): ParsedPiece {
 
 function parse(job: ParseJob): typeof parsed {
   if (job.kind === "opml") return { entries: readOpml(job.bytes) };
+  if (job.kind === "feed-file") return { entries: readFeedFile(job.bytes) };
   const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
   if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
   const { maxOperations, base } = job;

@@ -8,19 +8,20 @@ import {
   readListQuery,
   readPageQuery,
   readPodcastQuery,
+  readRemovalsQuery,
 } from "../jsonapi/query.ts";
 import { Passkeys } from "../passkeys.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { createAppDataHandlers } from "./app-data.ts";
 import { createAppLoginHandlers } from "./app-logins.ts";
-import { createChangesHandler } from "./changes.ts";
+import { createChangesHandler, createRemovalsHandler } from "./changes.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
 import { createEventsHandler } from "./events.ts";
 import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
-import { createOpmlHandlers, requireOpmlType } from "./imports.ts";
+import { createOpmlHandlers, requireFeedFileType } from "./imports.ts";
 import { nextcloudRoutes } from "./nextcloud.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./oidc-login.ts";
 import { createOperationsHandler } from "./operations.ts";
@@ -78,13 +79,15 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 
     route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
 
+    route("GET", "/v1/removals", { access: "read", query: readRemovalsQuery, run: createRemovalsHandler(services) }),
+
     route("GET", "/v1/events", { access: "read", dialect: EVENT_STREAM, run: createEventsHandler(services.hub) }),
 
     route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
     route("POST", "/v1/imports", {
       access: "write",
       query: readImportQuery,
-      body: { maxBytes: maxImportBytes, requireContentType: requireOpmlType },
+      body: { maxBytes: maxImportBytes, requireContentType: requireFeedFileType },
       run: opml.import,
     }),
 

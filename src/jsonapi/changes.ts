@@ -1,5 +1,5 @@
 import { stateAt, writeState } from "../list-state.ts";
-import type { ChangePage, SequenceRange, UserId } from "../subscriptions.ts";
+import type { ChangePage, RemovedSubscription, SequenceRange, UserId } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
 import type { ChangesQuery } from "./query.ts";
 import { writeResource } from "./resource.ts";
@@ -26,4 +26,13 @@ export function writeChanges(
   const data = changed.map((item) => writeResource(item, base)).join(",");
   const meta = JSON.stringify({ removed: removed.map(({ id }) => ({ id })), state, has_more: hasMore });
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":{"next":${link}},"data":[${data}],"meta":${meta}}`;
+}
+
+export function writeRemovals(removals: readonly RemovedSubscription[]): string {
+  const data = removals.map(({ id, feedUrl, removedAt }) => ({
+    type: "removal",
+    id,
+    attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString() },
+  }));
+  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data });
 }

@@ -122,13 +122,15 @@ test("import: results → one entry each, with counts", async () => {
   assert.deepEqual(document.jsonapi, { version: "1.1" });
   assert.deepEqual(document.meta, {
     dry_run: true,
-    counts: { found: 4, added: 1, already_subscribed: 1, refused: 2 },
+    counts: { found: 4, added: 1, already_subscribed: 1, skipped: 0, refused: 2 },
+    reasons: [{ code: error.code, count: 2 }],
   });
   const entry = (id: string, title: string | null, outcome: string, made: string | null) => ({
     type: "import-entry",
     id,
     attributes: {
       feed_url: FEED,
+      line: null,
       title,
       folders: [],
       outcome,

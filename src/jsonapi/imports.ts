@@ -1,4 +1,4 @@
-import type { ImportResult } from "../imports.ts";
+import { countResults, type ImportResult } from "../imports.ts";
 import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
@@ -8,15 +8,9 @@ export async function* writeImported(
   dryRun: boolean,
   states: WriteMeta | undefined,
 ): AsyncGenerator<string> {
-  const count = (wanted: ImportResult["outcome"]) => imported.filter(({ outcome }) => outcome === wanted).length;
   const meta = {
     dry_run: dryRun,
-    counts: {
-      found: imported.length,
-      added: count("added"),
-      already_subscribed: count("already-subscribed"),
-      refused: count("refused"),
-    },
+    ...countResults(imported),
     ...states,
   };
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"meta":${JSON.stringify(meta)},"data":[`;
@@ -30,6 +24,7 @@ function writeEntry({ feed, outcome, error, id }: ImportResult, number: number):
     id: String(number),
     attributes: {
       feed_url: feed.feedUrl,
+      line: feed.line ?? null,
       title: feed.title ?? null,
       folders: feed.folders ?? [],
       outcome,

@@ -81,8 +81,17 @@ export function readChangesQuery(query: string): ChangesQuery {
   const parameters = readParameters(query, ["page[after]", "page[size]"]);
   const after = parameters.get("page[after]");
   if (after !== undefined && !isState(after)) refuse("page[after]", "must be a `state` from an earlier response");
+  return { after, size: readChangesSize(parameters) };
+}
+
+function readChangesSize(parameters: Parameters): number {
   const meta = { page: { maxSize: MAX_CHANGES } };
-  return { after, size: readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES };
+  return readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES;
+}
+
+/** Query of removed subscriptions: how many. */
+export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
+  return { size: readChangesSize(readParameters(query, ["page[size]"])) };
 }
 
 /** Query of one subscription. */

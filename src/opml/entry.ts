@@ -1,11 +1,16 @@
-import type { Details } from "../details.ts";
+import type { FeedToImport } from "../imports.ts";
 
 /** A feed as a file names it. */
-export interface Entry extends Details {
-  readonly feedUrl: string;
-}
+export type Entry = FeedToImport;
 
-/** The file is not valid OPML. The message says why. */
+/** The file is not valid. The message says why. */
 export class NotOpml extends Error {
   override readonly name = "NotOpml";
+  /** Where the file breaks off. */
+  readonly line: number | undefined;
+
+  constructor(message: string, line?: number) {
+    super(message);
+    this.line = line;
+  }
 }

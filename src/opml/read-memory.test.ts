@@ -9,7 +9,7 @@ const repeated =
     before + unit.repeat((bytes - before.length - after.length) / unit.length) + after;
 const BODY = '<opml version="2.0"><body>';
 const END = `${outline("https://a.example/1")}</body></opml>`;
-const one = { count: 1, last: { feedUrl: "https://a.example/1", title: "t" } };
+const one = { count: 1, last: { feedUrl: "https://a.example/1", line: 1, title: "t" } };
 const hostile: Readonly<Record<string, readonly [make: () => string, expected: object]>> = {
   "tiny elements": [repeated("<a></a>", BODY, END), one],
   "empty outlines": [repeated("<outline/>", BODY, END), one],
@@ -22,11 +22,11 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
   "attributes of one name": [repeated(' url="x"', `${BODY}<outline `, ` />${END}`), one],
   "one long title": [
     repeated("x", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
-    { count: 1, last: { feedUrl: "a", title: "x".repeat(300) } },
+    { count: 1, last: { feedUrl: "a", line: 1, title: "x".repeat(300) } },
   ],
   "entities in a title": [
     repeated("&amp;", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
-    { count: 1, last: { feedUrl: "a", title: "&amp;".repeat(60) } },
+    { count: 1, last: { feedUrl: "a", line: 1, title: "&amp;".repeat(60) } },
   ],
   "entity without end": [repeated("0", `${BODY}<outline text="&#`, `;"/>${END}`), one],
   "entities in text": [repeated("&amp;", BODY, END), one],
@@ -39,7 +39,7 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
   "unterminated processing instruction": [repeated("?", `${BODY}<?x `), { fault: /incomplete/ }],
   "few feeds in much text": [
     () => `${BODY}${(outline("https://a.example/1") + "\u4e00".padEnd(60_000)).repeat(256)}</body></opml>`,
-    { ...one, count: 256 },
+    { count: 256, last: { ...one.last, skip: "duplicate-in-file" } },
   ],
 };
 

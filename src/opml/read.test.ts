@@ -104,7 +104,7 @@ test("OPML: UTF-8, UTF-16, Latin-1 → read; unknown encoding → rejected", () 
     "Latin 1 that says it is UTF-8": Buffer.from(declared("UTF-8"), "latin1"),
   })) {
     const [entry] = readOpml(bytes);
-    assert.deepEqual(entry, { feedUrl: "https://a.example/é", title: "Café Ñandú" }, name);
+    assert.deepEqual(entry, { feedUrl: "https://a.example/é", line: 1, title: "Café Ñandú" }, name);
   }
   assert.throws(() => readOpml(Buffer.from(declared("klingon"))), /Unsupported file encoding: klingon/);
 });
@@ -156,7 +156,12 @@ const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string
   "missing quote": [`<outline xmlUrl="a text="t"/>${outline("b")}`, "a text=", "b"],
   "attribute twice": ['<outline xmlUrl="a" xmlurl="b"/>', "b"],
   "many blanks before a URL": [outline(`${" ".repeat(40_000)}a`), "a"],
-  "empty xmlUrl": ['<outline xmlUrl=" " type="rss" url="a"/><outline xmlUrl="" text="folder"/><outline xmlUrl/>', "a"],
+  "empty xmlUrl": [
+    '<outline xmlUrl=" " type="rss" url="a"/><outline xmlUrl="" text="b"/><outline xmlUrl/>',
+    "a",
+    "",
+    "",
+  ],
   "names with a prefix": ['<outline x:xmlUrl="a"/><x:outline xmlUrl="b"/>'],
   "names that start like others": ['<outline xmlUrls="a"/><outlines xmlUrl="b"/><outlin xmlUrl="c"/>'],
   comments: [`<!-- ${outline("a")} -- > --><!-->${outline("b")}--><!-- ${outline("c")} --!>${outline("d")}`, "d"],
@@ -207,6 +212,50 @@ test("OPML: file that breaks off within markup → refused as incomplete", () =>
     ])
     .concat(["<!-- --", "<![CDATA[", "<![CDATA[ ]]", "<?x", "<?x ?", "<!DOCTYPE"]);
   for (const end of ends) assert.throws(() => addresses(start + end), /incomplete/, end);
+  for (const [end, line] of [
+    ["\n\n<outline\nxmlUrl='b\n\n", 3],
+    ["\n<!--\n\n", 2],
+    ["<!--\n", 1],
+    ["\n</body>\n</opml", 3],
+  ] as const)
+    assert.throws(() => addresses(start + end), { name: "NotOpml", line, message: new RegExp(`on line ${line}$`) });
+});
+
+/** What an import would leave out, with the line of each. */
+function skippedIn(body: string) {
+  return readOpml(Buffer.from(file(body))).flatMap(({ feedUrl, title, line, skip }) =>
+    skip === undefined && feedUrl !== "" ? [] : [[line, skip ?? "no URL", title]],
+  );
+}
+
+test("OPML: feeds without a URL → kept with their line; folders are not", () => {
+  const body = `\n<outline type="rss" text="a"/>
+    <outline text="b" htmlUrl="https://b.example/"/>\n<outline text="c" type="ATOM">
+    </outline><outline text="folder"/><outline type="link" text="d"/>
+    <outline text="e" type="rss">${outline("https://e.example/")}</outline>
+    <outline type="rss" text="Foo xmlUrl="https://f.example/"/>`;
+  assert.deepEqual(skippedIn(body), [
+    [2, "no URL", "a"],
+    [3, "no URL", "b"],
+    [5, "no URL", "c"],
+    [7, "no URL", "Foo xmlUrl="],
+  ]);
+});
+
+test("OPML: a feed several times → skipped from the second on", () => {
+  const body = `${outline("https://a.example/1")}\n${outline("http://A.example/1/")}\n${outline("x")}${outline("x")}`;
+  assert.deepEqual(skippedIn(body), [[2, "duplicate-in-file", "t"]]);
+});
+
+test("OPML: feeds that Overcast marks as unsubscribed → skipped, unless they are in the file again", () => {
+  const feed = (number: number, more: string) =>
+    outline(`https://a.example/${number}`, `overcastId="${number}" ${more}`);
+  const body = [feed(1, 'subscribed="1"'), feed(2, 'subscribed="0"'), feed(3, ""), feed(2, 'subscribed="1"')];
+  assert.deepEqual(skippedIn(body.join("\n")), [
+    [2, "unsubscribed-in-file", "t"],
+    [3, "unsubscribed-in-file", "t"],
+  ]);
+  assert.deepEqual(skippedIn([1, 2].map((number) => feed(number, "")).join("")), []);
 });
 
 test("OPML: long title → cut at 300 characters, never within one", () => {
@@ -252,7 +301,8 @@ test("OPML: pieces of any size → the same feeds", () => {
     { numRuns: runs(1_000) },
   );
   const windows = Buffer.from(file('<outline text="\x93x\x94 \x80" xmlUrl="a"/>'), "latin1");
-  for (const size of [1, 7, 64 * 1024]) assert.deepEqual(readOpml(windows, size), [{ feedUrl: "a", title: "“x” €" }]);
+  for (const size of [1, 7, 64 * 1024])
+    assert.deepEqual(readOpml(windows, size), [{ feedUrl: "a", line: 1, title: "“x” €" }]);
 });
 
 function outcomeOf(read: () => Entry[]): unknown {

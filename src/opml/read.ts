@@ -17,8 +17,18 @@ const MAX_PREAMBLE = 64 * 1024;
 /** Maximum length of an attribute value before entities are decoded: enough for 20 folders of 300 quotation marks. */
 const MAX_RAW_VALUE = 40 * 1024;
 
-const ATTRIBUTES = new Set(["xmlurl", "url", "type", "title", "text", "category"]);
-const LONGEST_NAME = "category".length;
+const ATTRIBUTES = new Set([
+  "xmlurl",
+  "htmlurl",
+  "url",
+  "type",
+  "title",
+  "text",
+  "category",
+  "subscribed",
+  "overcastid",
+]);
+const LONGEST_NAME = "subscribed".length;
 
 /** Several apps put all feeds into an outline of this name. */
 const WRAPPER = "feeds";
@@ -28,8 +38,8 @@ const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
  * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; a feed
- * that is in the file several times has the folders of all places at the first one. Entries whose URL is not a web address
- * are included, so that the caller can report them. Memory does not grow with the number of elements, attributes or levels;
+ * that is in the file several times has the folders of all places at the first one. Entries that cannot be imported are
+ * included, so that the caller can report them. Memory does not grow with the number of elements, attributes or levels;
  * only the entries are kept.
  */
 export function readOpml(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Entry[] {
@@ -40,7 +50,7 @@ export function readOpml(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Entry[] {
     if (start + pieceBytes >= MAX_PREAMBLE) outlines.assertOpml();
   }
   outlines.write(decoder.decode());
-  return mergeFolders(toEntries(outlines.end()));
+  return markDuplicates(toEntries(outlines.end()));
 }
 
 /** A feed with the names of the outlines around it. */
@@ -49,6 +59,10 @@ interface Outline {
   readonly title: string | undefined;
   readonly parents: readonly string[];
   readonly categories: readonly string[];
+  readonly line: number;
+  /** In Overcast. Undefined in other files. */
+  readonly isSubscribed: boolean | undefined;
+  readonly isOvercast: boolean;
 }
 
 interface OpenFolder {
@@ -79,11 +93,20 @@ class OutlineReader implements TokenizerCallbacks {
   /** Those of them that are folders, with the level of each; outermost first. */
   #folders: readonly OpenFolder[] = [];
   #parents: readonly string[] = [];
+  /** The line being read, and the position of the next line break in the piece. */
+  #line = 1;
+  #lineBreak = Number.POSITIVE_INFINITY;
+  #tagLine = 1;
+  /** Whether the last tag is the start of an outline that looks like a feed without a URL. */
+  #lacksUrl = false;
+  #namesSubscribed = false;
 
   write(piece: string): void {
+    this.#readLines(this.#offset + this.#piece.length);
     this.#tail = (this.#tail + this.#piece.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
     this.#offset += this.#piece.length;
     this.#piece = piece;
+    this.#findLineBreak(this.#offset);
     this.#tokenizer.write(piece);
   }
 
@@ -95,12 +118,18 @@ class OutlineReader implements TokenizerCallbacks {
     this.assertOpml();
     // The tokenizer reports this tag only if the file does not end within a tag, attribute value, comment or the like.
     this.#tag = "";
+    const line = this.#tagLine;
     this.write("<end>");
-    if (this.#tag !== "end") throw new NotOpml("The file is incomplete: it ends within a tag or a comment");
-    return this.#outlines;
+    if (this.#tag !== "end")
+      throw new NotOpml(`The file is incomplete: it ends within a tag or comment that starts on line ${line}`, line);
+    // Overcast may leave the attribute out where it is false.
+    if (!this.#namesSubscribed) return this.#outlines;
+    return this.#outlines.map((outline) => ({ ...outline, isSubscribed: outline.isSubscribed ?? !outline.isOvercast }));
   }
 
   onopentagname(start: number, end: number): void {
+    this.#tagLine = this.#readLines(start);
+    this.#lacksUrl = false;
     this.#tag = this.#readTag(start, end);
     if (this.#values.size > 0) this.#values.clear();
     if (this.#tag === "opml") this.#isOpml = true;
@@ -123,6 +152,7 @@ class OutlineReader implements TokenizerCallbacks {
     if (this.#tag !== "outline") return;
     this.#level += 1;
     if (this.#readFeed()) return;
+    this.#lacksUrl = this.#looksLikeFeed();
     const name = this.#readName();
     // One more than can be used, since the outermost may be a wrapper.
     if (name !== undefined && this.#folders.length <= MAX_FOLDER_LEVELS)
@@ -130,11 +160,14 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onselfclosingtag(): void {
-    if (this.#tag === "outline") this.#readFeed();
+    if (this.#tag === "outline" && !this.#readFeed() && this.#looksLikeFeed()) this.#add("");
   }
 
   onclosetag(start: number, end: number): void {
+    this.#tagLine = this.#readLines(start);
     if (this.#readTag(start, end) !== "outline" || this.#level === 0) return;
+    if (this.#lacksUrl) this.#add("");
+    this.#lacksUrl = false;
     this.#level -= 1;
     if ((this.#folders.at(-1)?.level ?? 0) > this.#level) this.#setFolders(this.#folders.slice(0, -1));
   }
@@ -146,7 +179,9 @@ class OutlineReader implements TokenizerCallbacks {
   ondeclaration(): void {}
   onend(): void {}
   onprocessinginstruction(): void {}
-  ontext(): void {}
+  ontext(_start: number, end: number): void {
+    this.#tagLine = this.#readLines(end);
+  }
   ontextentity(): void {}
 
   #setFolders(folders: readonly OpenFolder[]): void {
@@ -158,19 +193,48 @@ class OutlineReader implements TokenizerCallbacks {
   #readFeed(): boolean {
     if (!this.#isOpml) return false;
     const feedUrl =
-      this.#readValue("xmlurl") ?? (this.#readValue("type") === "rss" ? this.#readValue("url") : undefined);
+      this.#readValue("xmlurl") ?? (/^rss$/i.test(this.#readValue("type") ?? "") ? this.#readValue("url") : undefined);
     if (feedUrl === undefined) return false;
+    this.#add(feedUrl);
+    return true;
+  }
+
+  /** An outline without a URL is a folder, unless it has what only feeds have. */
+  #looksLikeFeed(): boolean {
+    if (!this.#isOpml) return false;
+    const isFeed = /^(?:rss|atom)$/i.test(this.#readValue("type") ?? "");
+    return isFeed || this.#values.has("xmlurl") || this.#readValue("htmlurl") !== undefined;
+  }
+
+  #add(feedUrl: string): void {
     if (this.#outlines.length === MAX_ENTRIES) throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     const title = this.#readName();
     const clean = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
+    const subscribed = this.#readValue("subscribed");
+    if (subscribed === "1") this.#namesSubscribed = true;
     this.#outlines.push({
-      // The importer rejects the URL as too long even if it is cut here.
-      feedUrl: cut(toWebAddress(feedUrl), MAX_FEED_URL + 1),
+      feedUrl: cutUrl(toWebAddress(feedUrl)),
       title: clean && copy(clean),
       parents: this.#parents,
       categories: readCategories(this.#readValue("category") ?? ""),
+      line: this.#tagLine,
+      isSubscribed: subscribed === undefined ? undefined : subscribed !== "0",
+      isOvercast: this.#values.has("overcastid"),
     });
-    return true;
+  }
+
+  /** Counts the line breaks before a position of the piece, and returns the line there. */
+  #readLines(position: number): number {
+    while (this.#lineBreak < position) {
+      this.#line += 1;
+      this.#findLineBreak(this.#lineBreak + 1);
+    }
+    return this.#line;
+  }
+
+  #findLineBreak(from: number): void {
+    const at = this.#piece.indexOf("\n", from - this.#offset);
+    this.#lineBreak = at === -1 ? Number.POSITIVE_INFINITY : this.#offset + at;
   }
 
   /** gPodder has the description in `text`. */
@@ -206,37 +270,51 @@ function readCategories(text: string): string[] {
 }
 
 function toEntries(outlines: readonly Outline[]): Entry[] {
-  const isWrapped = outlines.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
-  return outlines.map(({ feedUrl, title, parents, categories }) => {
+  const feeds = outlines.filter(({ feedUrl }) => feedUrl !== "");
+  const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
+  return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
     // A folder of the user that has this name is a category too.
     const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
     const folder = isFolder ? nested : cleanFolder(parents.slice(1));
     const folders = unite(folder === undefined ? [] : [folder], categories);
-    return { feedUrl, ...(title === undefined ? {} : { title }), ...(folders.length === 0 ? {} : { folders }) };
+    return {
+      feedUrl,
+      line,
+      ...(title === undefined ? {} : { title }),
+      ...(folders.length === 0 ? {} : { folders }),
+      ...(isSubscribed === false ? { skip: "unsubscribed-in-file" } : {}),
+    };
   });
 }
 
-function mergeFolders(entries: readonly Entry[]): Entry[] {
+/** Marks feeds that are in the file before. The first place gets the folders of all. */
+export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
-  const merged = [...entries];
+  const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
     const reading = readFeedUrl(entry.feedUrl);
-    if (!("feed" in reading)) continue;
+    if (!("feed" in reading) || entry.skip !== undefined) continue;
     const at = first.get(reading.feed);
     if (at === undefined) {
       first.set(reading.feed, index);
       continue;
     }
-    const { folders = [], ...same } = merged[at] as Entry;
+    const { folders = [], ...same } = marked[at] as Entry;
     const all = unite(folders, entry.folders ?? []);
-    merged[at] = { ...entry, ...same, ...(all.length === 0 ? {} : { folders: all }) };
+    marked[at] = { ...entry, ...same, ...(all.length === 0 ? {} : { folders: all }) };
+    marked[index] = { ...entry, skip: "duplicate-in-file" };
   }
-  return merged;
+  return marked;
 }
 
 function unite(folders: readonly string[], others: readonly string[]): string[] {
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
+}
+
+/** The importer rejects the URL as too long even if it is cut here. */
+export function cutUrl(url: string): string {
+  return cut(url, MAX_FEED_URL + 1);
 }
 
 /** Cuts at a number of code points, never within a surrogate pair. */
@@ -252,13 +330,13 @@ function copy(text: string): string {
 }
 
 /** `feed://host/x` means `http://host/x`, and `feed:https://host/x` means `https://host/x`. */
-function toWebAddress(url: string): string {
+export function toWebAddress(url: string): string {
   const rest = url.replace(FEED_SCHEME, "");
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
 
 /** Encoding: byte order mark, else XML declaration, else UTF-8 if valid, else Windows-1252. */
-function createDecoder(bytes: Uint8Array): TextDecoder {
+export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");
   if (first === 0xfe && second === 0xff) return new TextDecoder("utf-16be");

@@ -20,9 +20,9 @@ const SECOND = feed("second", "Second Show");
 /** What a new list has after the import of a file: the first of each valid feed. */
 function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
-  for (const entry of readOpml(Buffer.from(file as Uint8Array))) {
+  for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
     const reading = readFeedUrl(entry.feedUrl);
-    if ("feed" in reading && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
+    if ("feed" in reading && skip === undefined && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
   }
   return [...feeds.values()];
 }

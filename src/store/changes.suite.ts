@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
 import { changesSince } from "../changes.ts";
+import { listRemovals } from "../removals.ts";
 import {
   asUser,
   type Change,
@@ -203,6 +204,31 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.equal(new Set(read).size, read.length);
       const missing = draftsOf(0, 1_000).filter(({ id }) => !read.includes(id));
       assert.deepEqual(missing, []);
+    });
+
+    test("removals: what is gone → newest first, with its time; not what came back", async () => {
+      const user = newUser();
+      await change(user, ...draftsOf(1, 5));
+      await change(user, remove(1), remove(2), remove(3), update(4, 40));
+      await store.change(asUser(user), [remove(5), draftOf(2, 2), draftOf(6, 3)], LATER);
+      const removals = await store.removals(user, 10);
+      assert.deepEqual(shown(removals), ["5 5", "3 3", "1 1"]);
+      assert.deepEqual(
+        removals.map(({ removedAt }) => removedAt),
+        [LATER, NOW, NOW],
+      );
+      assert.deepEqual(shown(await store.removals(user, 1)), ["5 5"]);
+      assert.deepEqual(shown(await listRemovals(store, user, 10)), ["5 5", "1 1"], "feed 3 is there under another id");
+      await store.forgetRemovals(LATER);
+      assert.deepEqual(shown(await store.removals(user, 10)), ["5 5"]);
+      assert.deepEqual(await store.removals(newUser(), 10), []);
+    });
+
+    test("removals: the same feed several times → once, the last time", async () => {
+      const user = newUser();
+      await change(user, draftOf(1, 1), remove(1), draftOf(2, 1));
+      await store.change(asUser(user), [remove(2)], LATER);
+      assert.deepEqual(shown(await listRemovals(store, user, 10)), ["2 1"]);
     });
 
     test("forgetRemovals: older than the limit → erased, and readers from before must start over", async () => {

@@ -14,6 +14,7 @@ import {
   type Outcome,
   type Page,
   type Piece,
+  type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
   type UserId,
@@ -28,6 +29,7 @@ import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -154,6 +156,13 @@ class PostgresStore implements Store {
     });
   }
 
+  async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ ...this.#postgres.toQuery(REMOVALS), values: [user, limit] }),
+    );
+    return rows.map((row) => ({ ...toRemoval(row), id: row.id }));
+  }
+
   watch(onChange: OnChange): void {
     this.#onChange = onChange;
   }
@@ -274,6 +283,8 @@ type ListedItem = readonly [
 function toListed([id, feedUrl, at, title = null, folders = null]: ListedItem): Subscription {
   return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
 }
+
+const REMOVALS = named(removalsQuery("earmark."));
 
 const SEQUENCES = named("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
 

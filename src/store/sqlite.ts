@@ -17,6 +17,7 @@ import {
   type Outcome,
   type Page,
   type Piece,
+  type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
   type UserId,
@@ -25,6 +26,7 @@ import {
 import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
+import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
@@ -131,6 +133,11 @@ class SqliteStore implements Store {
 
   async changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
     return reading(() => this.#reader.changeRows(user, position, limit));
+  }
+
+  async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
+    const read = () => this.#reader.database.prepare(removalsQuery("")).all({ $1: user, $2: limit });
+    return reading(read).map((row) => ({ ...toRemoval(row), id: idOfKey(row["id"] as Uint8Array) }));
   }
 
   watch(onChange: OnChange): void {

@@ -151,6 +151,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/podcasts/:id/refresh": { POST: { access: "write", status: 409 } },
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
+  "/v1/removals": { GET: { access: "read", status: 200 } },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {
     POST: {

@@ -4,7 +4,9 @@ import { useRestoreFocus } from "./components.tsx";
 import { explainError } from "./errors.ts";
 import { parseLine } from "./feed-url.ts";
 import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { servicePageOf } from "./page-links.ts";
 import { createState, useValue } from "./state.ts";
+import { useFeedWords } from "./words/feeds.ts";
 import { formatNumber, useWords } from "./words/index.ts";
 
 interface AddState {
@@ -19,7 +21,9 @@ interface AddState {
 const adding = createState<AddState>({ text: "", lines: undefined, isRunning: false, failure: undefined });
 const update = (change: Partial<AddState>) => adding.update((state) => ({ ...state, ...change }));
 
-const parseLines = (text: string) => text.split(/\r\n|[\r\n]/).flatMap((line) => parseLine(line) || []);
+const splitLines = (text: string) => text.split(/\r\n|[\r\n]/).map(parseLine);
+const parseLines = (text: string) => splitLines(text).filter(Boolean);
+const MAX_WARNINGS = 5;
 
 async function run(lines: readonly Line[]): Promise<void> {
   update({ lines, isRunning: true, failure: undefined });
@@ -77,12 +81,33 @@ function AddForm() {
         />
         <small id={`${id}-hint`}>{add.hint}</small>
       </div>
+      <PageWarnings text={text} />
       <p class="buttons">
         <button type="submit" class="button primary" disabled={feeds.length === 0}>
           {add.submit(feeds.length, formatNumber(feeds.length))}
         </button>
       </p>
     </form>
+  );
+}
+
+/** Pages that people take for feeds. They can be added nevertheless. */
+function PageWarnings({ text }: { text: string }) {
+  const words = useFeedWords();
+  const pages = splitLines(text).flatMap((url, index) => {
+    const service = servicePageOf(url);
+    return service === undefined ? [] : [{ service, line: index + 1 }];
+  });
+  return (
+    <div role="status">
+      {pages.length > 0 && (
+        <ul class="page-links message">
+          {pages.slice(0, MAX_WARNINGS).map(({ service, line }) => (
+            <li key={line}>{words.isPage(service, formatNumber(line))}</li>
+          ))}
+        </ul>
+      )}
+    </div>
   );
 }
 

@@ -1,18 +1,20 @@
-import type { ImportEntry } from "../../client/src/index.ts";
+import { EarmarkError, type ImportEntry } from "../../client/src/index.ts";
 import { addFeeds } from "./add-feeds.ts";
 import { Icon, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
+import { ExportGuides } from "./export-guides.tsx";
+import { type Choice, ChoiceBar, ChoiceBox, isInFolder } from "./import-choice.tsx";
 import { announce } from "./notices.ts";
-import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { countOutcomes, explainLine, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { client, isStale } from "./server.ts";
 import { createState, useValue } from "./state.ts";
+import { feedWords, useFeedWords } from "./words/feeds.ts";
 import { formatNumber, translation, useWords } from "./words/index.ts";
 
-interface ImportState {
+interface ImportState extends Choice {
   readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
   readonly fileName: string;
-  readonly lines: readonly Line[];
   /** How many of the lines are to be added. */
   readonly newCount: number;
   readonly filter: Outcome | "all";
@@ -23,6 +25,8 @@ const INITIAL: ImportState = {
   step: "choosing",
   fileName: "",
   lines: [],
+  excluded: new Set(),
+  folder: undefined,
   newCount: 0,
   filter: "all",
   failure: undefined,
@@ -49,19 +53,25 @@ export async function previewImport(file: File): Promise<void> {
       return;
     }
     const { entries } = await client.importOpml(new Uint8Array(bytes), { dryRun: true });
-    const lines = entries.map(toLine);
-    update({ step: "preview", lines, newCount: countOutcomes(lines).new });
+    update({ step: "preview", lines: entries.map(toLine) });
   } catch (error) {
-    importing.set({ ...INITIAL, failure: explainError(error) });
+    importing.set({ ...INITIAL, failure: explainFailure(error) });
   }
 }
 
-function toLine({ feedUrl, title, folders, outcome, code, detail, subscriptionId }: ImportEntry): Line {
+/** Says where a file breaks off. */
+function explainFailure(error: unknown): string {
+  const line = error instanceof EarmarkError ? error.errors[0]?.meta?.["line"] : undefined;
+  return typeof line === "number" ? feedWords.value.brokenAt(formatNumber(line)) : explainError(error);
+}
+
+function toLine({ feedUrl, line, title, folders, outcome, code, detail, subscriptionId }: ImportEntry): Line {
   return {
     feed: feedUrl,
     id: subscriptionId ?? undefined,
     title,
     folders,
+    line: line ?? undefined,
     outcome: outcome === "added" ? "new" : outcome,
     error: detail === null ? undefined : { code: code ?? undefined, detail },
   };
@@ -69,10 +79,13 @@ function toLine({ feedUrl, title, folders, outcome, code, detail, subscriptionId
 
 async function run(): Promise<void> {
   stop = new AbortController();
-  const lines = importing.value.lines.map((line) =>
-    line.outcome === "new" ? { ...line, outcome: "waiting" as const } : line,
-  );
-  update({ step: "running", lines, filter: "all", failure: undefined });
+  const { step, excluded, newCount } = importing.value;
+  const lines = importing.value.lines.map((line, index): Line => {
+    if (line.outcome !== "new") return line;
+    return excluded.has(index) ? { ...line, outcome: "skipped", error: NOT_SELECTED } : { ...line, outcome: "waiting" };
+  });
+  const total = step === "preview" ? countOutcomes(lines).waiting : newCount;
+  update({ step: "running", lines, newCount: total, filter: "all", folder: undefined, failure: undefined });
   try {
     await addFeeds(lines, (current) => update({ lines: current }), { stop: stop.signal });
     update({ step: "done" });
@@ -83,10 +96,13 @@ async function run(): Promise<void> {
   }
 }
 
+const NOT_SELECTED = { code: "not-selected", detail: "" };
+
 export function ImportView() {
   const words = useWords();
   const state = useValue(importing);
-  const { step, fileName, lines, filter, failure } = state;
+  const more = useFeedWords();
+  const { step, fileName, lines, filter, failure, excluded, folder } = state;
   useRestoreFocus(step);
 
   return (
@@ -96,13 +112,16 @@ export function ImportView() {
       </div>
       {step === "choosing" && (
         <>
-          <p class="muted">{words.import.lead}</p>
+          <p class="muted">
+            {words.import.lead} {more.lists}
+          </p>
           {failure && (
             <div class="message danger" role="alert">
               <p>{failure}</p>
             </div>
           )}
           <FilePicker />
+          <ExportGuides />
         </>
       )}
       {step === "reading" && (
@@ -111,29 +130,42 @@ export function ImportView() {
           <progress aria-label={words.import.progress} />
         </div>
       )}
-      {step === "preview" && <Preview fileName={fileName} lines={lines} />}
+      {step === "preview" && <Preview {...state} />}
       {step === "running" && <Running {...state} />}
       {(step === "stopped" || step === "failed" || step === "done") && <Ended {...state} />}
-      {lines.length > 0 && <Outcomes lines={lines} filter={filter} onFilter={(filter) => update({ filter })} />}
+      {lines.length > 0 && (
+        <Outcomes
+          lines={lines}
+          filter={filter}
+          onFilter={(filter) => update({ filter })}
+          isShown={(line) => isInFolder(line, folder)}
+          mark={(line, index) =>
+            step === "preview" &&
+            line.outcome === "new" && <ChoiceBox line={line} index={index} excluded={excluded} onChange={update} />
+          }
+        />
+      )}
     </>
   );
 }
 
-function Preview({ fileName, lines }: Pick<ImportState, "fileName" | "lines">) {
+function Preview({ fileName, lines, excluded, folder }: ImportState) {
   const words = useWords().import;
   const counts = countOutcomes(lines);
+  const selected = counts.new - excluded.size;
   return (
     <>
       <h2>{words.preview(isolate(fileName))}</h2>
-      <Counts counts={counts} />
+      <Counts lines={lines} />
       <p class="buttons">
         {counts.new > 0 && (
-          <button type="button" class="button primary" onClick={() => void run()}>
-            {words.start(counts.new, formatNumber(counts.new))}
+          <button type="button" class="button primary" disabled={selected === 0} onClick={() => void run()}>
+            {words.start(selected, formatNumber(selected))}
           </button>
         )}
         <ChooseAnother />
       </p>
+      {counts.new > 0 && <ChoiceBar lines={lines} excluded={excluded} folder={folder} onChange={update} />}
       {counts.new === 0 && <p role="status">{lines.length === 0 ? words.empty : words.nothingNew}</p>}
     </>
   );
@@ -147,7 +179,7 @@ function Running({ lines, newCount }: ImportState) {
     <>
       <progress aria-label={words.progress} value={done} max={newCount} />
       <p class="muted">{words.running(formatNumber(done), formatNumber(newCount))}</p>
-      <Counts counts={counts} />
+      <Counts lines={lines} />
       <p class="buttons">
         <button
           type="button"
@@ -178,7 +210,7 @@ function Ended({ step, lines, failure }: ImportState) {
           {step === "failed" && `${words.failed} ${failure ?? ""}`}
         </p>
       </div>
-      <Counts counts={counts} />
+      <Counts lines={lines} />
       <p class="buttons">
         {step === "done" ? (
           <a class="button primary" href="#list">
@@ -203,18 +235,33 @@ function ChooseAnother() {
   );
 }
 
-function Counts({ counts }: { counts: ReturnType<typeof countOutcomes> }) {
+function Counts({ lines }: Pick<ImportState, "lines">) {
   const words = useWords().outcome;
+  const counts = countOutcomes(lines);
   const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
+  const reasons = new Map<string, number>();
+  for (const line of lines) {
+    const reason = explainLine(line);
+    if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  }
   return (
-    <dl class="counts">
-      {outcomes.map((outcome) => (
-        <div key={outcome} class={outcome}>
-          <dt>{words[outcome]}</dt>
-          <dd>{formatNumber(counts[outcome])}</dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl class="counts">
+        {outcomes.map((outcome) => (
+          <div key={outcome} class={outcome}>
+            <dt>{words[outcome]}</dt>
+            <dd>{formatNumber(counts[outcome])}</dd>
+          </div>
+        ))}
+      </dl>
+      <ul class="reasons muted">
+        {[...reasons].map(([reason, count]) => (
+          <li key={reason}>
+            {formatNumber(count)} × {isolate(reason)}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -229,7 +276,7 @@ function FilePicker() {
         class="visually-hidden"
         type="file"
         aria-label={words.file}
-        accept=".opml,.xml,.txt,text/x-opml,text/xml,application/xml"
+        accept=".opml,.xml,.txt,text/x-opml,text/xml,application/xml,text/plain"
         onChange={({ currentTarget }) => {
           const [file] = currentTarget.files ?? [];
           if (file) void previewImport(file);

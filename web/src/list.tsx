@@ -57,6 +57,14 @@ export function ListView() {
             {words.list.export}
           </a>
         )}
+        <a
+          class="icon-button"
+          href="#removed"
+          aria-label={words.list.recentlyRemoved}
+          title={words.list.recentlyRemoved}
+        >
+          <Icon name="waiting" />
+        </a>
       </div>
 
       {status === "failed" && (

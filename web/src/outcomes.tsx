@@ -5,7 +5,9 @@ import { writeCell } from "./csv.ts";
 import { explainCode } from "./errors.ts";
 import { displayUrl } from "./feed-url.ts";
 import { useNarrow, VirtualList } from "./virtual-list.tsx";
+import { feedWords, useFeedWords } from "./words/feeds.ts";
 import { formatNumber, useWords } from "./words/index.ts";
+import "./styles/feeds.css";
 
 /** A feed to add, and its outcome. */
 export interface Line {
@@ -14,17 +16,21 @@ export interface Line {
   readonly id?: string | undefined;
   readonly title?: string | null;
   readonly folders?: readonly string[] | undefined;
+  /** Line of the imported file. */
+  readonly line?: number | undefined;
   readonly outcome: Outcome;
+  /** Why it was skipped or refused. */
   readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
 }
 /** "saved": on this device; the server will get it later. */
-export type Outcome = "new" | "added" | "saved" | "already-subscribed" | "refused" | "waiting";
+export type Outcome = "new" | "added" | "saved" | "already-subscribed" | "skipped" | "refused" | "waiting";
 
 const ICON: Record<Outcome, IconName> = {
   new: "add",
   added: "check",
   saved: "check",
   "already-subscribed": "existing",
+  skipped: "close",
   refused: "invalid",
   waiting: "waiting",
 };
@@ -35,6 +41,7 @@ export function countOutcomes(lines: readonly Line[]): Record<Outcome, number> {
     added: 0,
     saved: 0,
     "already-subscribed": 0,
+    skipped: 0,
     refused: 0,
     waiting: 0,
   };
@@ -42,9 +49,12 @@ export function countOutcomes(lines: readonly Line[]): Record<Outcome, number> {
   return counts;
 }
 
-/** Undefined unless the line was refused. */
-function explainLine({ outcome, error }: Line): string | undefined {
-  return outcome === "refused" && error ? explainCode(error.code, error.detail) : undefined;
+/** Undefined unless the line was skipped or refused. */
+export function explainLine({ outcome, error }: Line): string | undefined {
+  if (error === undefined || (outcome !== "refused" && outcome !== "skipped")) return undefined;
+  const { reasons } = feedWords.value;
+  const { code = "", detail } = error;
+  return Object.hasOwn(reasons, code) ? reasons[code as keyof typeof reasons] : explainCode(code, detail);
 }
 
 interface OutcomesProps {
@@ -53,15 +63,19 @@ interface OutcomesProps {
   readonly onFilter: (filter: Outcome | "all") => void;
   /** Rendered in place of the feed URL, for example a field to edit it. */
   readonly edit?: (line: Line, index: number) => ComponentChildren;
+  /** Rendered in place of the icon, for example a checkbox. */
+  readonly mark?: (line: Line, index: number) => ComponentChildren;
+  /** Further restricts the lines that are shown. */
+  readonly isShown?: (line: Line) => boolean;
 }
 
 /** Lines with their outcomes, which can be filtered and downloaded. */
-export function Outcomes({ lines, filter, onFilter, edit }: OutcomesProps) {
+export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => true }: OutcomesProps) {
   const words = useWords();
   const isNarrow = useNarrow();
   const counts = countOutcomes(lines);
   const numbered = lines.map((line, index) => ({ line, index }));
-  const visible = filter === "all" ? numbered : numbered.filter(({ line }) => line.outcome === filter);
+  const visible = numbered.filter(({ line }) => (filter === "all" || line.outcome === filter) && isShown(line));
   const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
 
   const save = () => {
@@ -98,20 +112,31 @@ export function Outcomes({ lines, filter, onFilter, edit }: OutcomesProps) {
         height={isNarrow ? 6 : 4.25}
         row={(at) => {
           const { line, index } = visible[at] as (typeof visible)[number];
-          return <OutcomeRow line={line}>{edit?.(line, index)}</OutcomeRow>;
+          return (
+            <OutcomeRow line={line} mark={mark?.(line, index)}>
+              {edit?.(line, index)}
+            </OutcomeRow>
+          );
         }}
       />
     </>
   );
 }
 
-function OutcomeRow({ line, children }: { line: Line; children?: ComponentChildren }) {
+interface OutcomeRowProps {
+  readonly line: Line;
+  readonly mark?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}
+
+function OutcomeRow({ line, mark, children }: OutcomeRowProps) {
   const words = useWords();
+  const more = useFeedWords();
   const { feed, title, outcome } = line;
   const reason = explainLine(line);
   return (
     <div class={`outcome ${outcome}`}>
-      <Icon name={ICON[outcome]} />
+      {mark || <Icon name={ICON[outcome]} />}
       <div class="details">
         {children || (
           <span class="url">
@@ -121,6 +146,7 @@ function OutcomeRow({ line, children }: { line: Line; children?: ComponentChildr
         <span class="truncate muted">
           {words.outcome[outcome]}
           {reason && ` – ${isolate(reason)}`}
+          {reason && line.line !== undefined && ` · ${more.line(formatNumber(line.line))}`}
           {title && (
             <>
               {" · "}

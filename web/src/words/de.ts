@@ -51,6 +51,7 @@ export const de: Words = {
       n === 1
         ? "Der Server hat eine deiner Änderungen abgelehnt."
         : `Der Server hat ${text} deiner Änderungen abgelehnt.`,
+    recentlyRemoved: "Zuletzt entfernt",
     failed: "Deine Abonnements konnten nicht geladen werden.",
   },
 
@@ -60,6 +61,7 @@ export const de: Words = {
     saved: "Auf diesem Gerät gespeichert",
     new: "Neu",
     "already-subscribed": "Schon abonniert",
+    skipped: "Ausgelassen",
     refused: "Ungültig",
     waiting: "Noch nicht gesendet",
   },
@@ -75,7 +77,7 @@ export const de: Words = {
     "feed-url-invalid-port": "Der Port ist ungültig.",
     "id-in-use": "Ein anderes Abonnement hat schon diese ID.",
     "quota-exceeded": "Deine Liste ist voll. Entferne Abonnements oder bitte den Administrator um ein höheres Limit.",
-    "invalid-opml": "Das ist keine gültige OPML-Datei.",
+    "invalid-opml": "Das ist weder eine OPML-Datei noch eine Liste von Feed-URLs.",
     "body-too-large": "Das ist mehr, als der Server auf einmal annimmt.",
     "sign-in-failed": "Benutzername oder Passwort ist falsch.",
     "invalid-name":

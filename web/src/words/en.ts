@@ -49,6 +49,7 @@ export const en = {
     notRemoved: "Couldn’t save this change. Nothing was removed.",
     refused: (n: number, text: string) =>
       n === 1 ? "The server refused a change that you made." : `The server refused ${text} changes that you made.`,
+    recentlyRemoved: "Recently removed",
     failed: "Couldn’t load your subscriptions.",
   },
 
@@ -58,6 +59,7 @@ export const en = {
     saved: "Saved on this device",
     new: "New",
     "already-subscribed": "Already subscribed",
+    skipped: "Skipped",
     refused: "Invalid",
     waiting: "Not sent yet",
   },
@@ -72,7 +74,7 @@ export const en = {
     "feed-url-invalid-port": "The port is invalid.",
     "id-in-use": "Another subscription already has this id.",
     "quota-exceeded": "Your list is full. Remove some subscriptions, or ask the administrator for a higher limit.",
-    "invalid-opml": "This is not a valid OPML file.",
+    "invalid-opml": "This is neither an OPML file nor a list of feed URLs.",
     "body-too-large": "This is more than the server accepts at once.",
     "sign-in-failed": "Wrong username or password.",
     "invalid-name": "You can’t use that name. Use letters a to z, digits, and . _ - @ +",

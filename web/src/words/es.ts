@@ -49,6 +49,7 @@ export const es: Words = {
     notRemoved: "No se pudo guardar el cambio. No se ha quitado nada.",
     refused: (n, text) =>
       n === 1 ? "El servidor rechazó un cambio que hiciste." : `El servidor rechazó ${text} cambios que hiciste.`,
+    recentlyRemoved: "Eliminadas hace poco",
     failed: "No se han podido cargar tus suscripciones.",
   },
 
@@ -58,6 +59,7 @@ export const es: Words = {
     saved: "Guardado en este dispositivo",
     new: "Nuevo",
     "already-subscribed": "Ya suscrito",
+    skipped: "Omitidas",
     refused: "No válido",
     waiting: "Sin enviar",
   },
@@ -73,7 +75,7 @@ export const es: Words = {
     "id-in-use": "Otra suscripción ya tiene ese identificador.",
     "quota-exceeded":
       "Tu lista está llena. Quita algunas suscripciones o pide un límite mayor a quien administra el servidor.",
-    "invalid-opml": "Este archivo no es un OPML válido.",
+    "invalid-opml": "Este archivo no es ni OPML ni una lista de URL de feeds.",
     "body-too-large": "Es más de lo que el servidor acepta de una vez.",
     "sign-in-failed": "El usuario o la contraseña no son correctos.",
     "invalid-name": "No puedes usar ese nombre. Usa letras de la a a la z, dígitos y . _ - @ +",

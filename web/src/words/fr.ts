@@ -50,6 +50,7 @@ export const fr: Words = {
     notRemoved: "Impossible d’enregistrer la modification. Rien n’a été supprimé.",
     refused: (n, text) =>
       n === 1 ? "Le serveur a refusé une de vos modifications." : `Le serveur a refusé ${text} de vos modifications.`,
+    recentlyRemoved: "Supprimés récemment",
     failed: "Vos abonnements n’ont pas pu être chargés.",
   },
 
@@ -59,6 +60,7 @@ export const fr: Words = {
     saved: "Enregistré sur cet appareil",
     new: "Nouveau",
     "already-subscribed": "Déjà abonné",
+    skipped: "Ignorés",
     refused: "Non valide",
     waiting: "Pas encore envoyé",
   },
@@ -75,7 +77,7 @@ export const fr: Words = {
     "id-in-use": "Un autre abonnement a déjà cet identifiant.",
     "quota-exceeded":
       "Votre liste est pleine. Retirez des abonnements ou demandez à l’administrateur d’augmenter la limite.",
-    "invalid-opml": "Ce n’est pas un fichier OPML valide.",
+    "invalid-opml": "Ce n’est ni un fichier OPML ni une liste d’URL de flux.",
     "body-too-large": "C’est plus que le serveur n’accepte en une fois.",
     "sign-in-failed": "Nom d’utilisateur ou mot de passe incorrect.",
     "invalid-name": "Ce nom ne peut pas être utilisé. Lettres de a à z, chiffres et . _ - @ +",

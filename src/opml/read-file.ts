@@ -1,0 +1,35 @@
+import { type Entry, NotOpml } from "./entry.ts";
+import { createDecoder, cutUrl, MAX_ENTRIES, markDuplicates, readOpml, toWebAddress } from "./read.ts";
+
+/** The opml element starts within this many characters. */
+const MAX_PREAMBLE = 64 * 1024;
+const URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
+
+/** Reads the feeds of an OPML file, or of a text file with one feed URL per line. */
+export function readFeedFile(bytes: Uint8Array): Entry[] {
+  const start = createDecoder(bytes).decode(bytes.subarray(0, MAX_PREAMBLE), { stream: true });
+  if (/^\s*</.test(start) || /<opml[\s>]/i.test(start)) return readOpml(bytes);
+  return readUrlList(createDecoder(bytes).decode(bytes));
+}
+
+/** Blank lines and lines that start with `#` are no entries. Others are, so that the caller can report them. */
+function readUrlList(text: string): Entry[] {
+  const entries: Entry[] = [];
+  let isList = false;
+  let line = 0;
+  for (let start = 0, end: number; start <= text.length; start = end + 1) {
+    const lineBreak = text.indexOf("\n", start);
+    end = lineBreak === -1 ? text.length : lineBreak;
+    line += 1;
+    const url = text.slice(start, end).trim();
+    if (url === "" || url.startsWith("#")) continue;
+    isList ||= URL_START.test(url);
+    if (entries.length === MAX_ENTRIES) {
+      if (!isList) break;
+      throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
+    }
+    entries.push({ feedUrl: cutUrl(toWebAddress(url)), line });
+  }
+  if (!isList || text.includes("\0")) throw new NotOpml("This is neither an OPML file nor a list of feed URLs");
+  return markDuplicates(entries);
+}

@@ -1,0 +1,21 @@
+import type { RemovedSubscription } from "../subscriptions.ts";
+import { DELETED } from "./keys.ts";
+
+/** How many recorded removals are looked at, whatever has become of their ids. */
+const MAX_READ = 10_000;
+
+/** Parameters: the user and a limit. An update to another feed records a removal too, but the id stays in the list. */
+export function removalsQuery(schema: "" | "earmark."): string {
+  return `
+    select id, feed_url, removed_at from (
+      select id, feed_url, removed_at, sequence from ${schema}removals
+      where user_id = $1 and exists (select 1 from ${schema}lists where user_id = $1 and sequence <> ${DELETED})
+      order by sequence desc limit ${MAX_READ}) as recent
+    where not exists (select 1 from ${schema}subscriptions as item where item.user_id = $1 and item.id = recent.id)
+    order by sequence desc limit $2`;
+}
+
+/** Ids are stored differently. PostgreSQL returns large integers as text. */
+export function toRemoval(row: Readonly<Record<string, unknown>>): Omit<RemovedSubscription, "id"> {
+  return { feedUrl: String(row["feed_url"]), removedAt: new Date(Number(row["removed_at"])) };
+}

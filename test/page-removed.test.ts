@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { en } from "../web/src/words/en.ts";
+import { en as feeds } from "../web/src/words/feeds.en.ts";
+import { button, feedsOf, hosts, link, numberedFeeds, status, until, visit } from "./support/page.ts";
+
+const { removed } = feeds;
+const [ONE = "", TWO = "", THREE = ""] = numberedFeeds(3);
+const nameOf = (feed: string) => new URL(feed).host + new URL(feed).pathname;
+const remove = (page: Page, feed: string) => button(page, en.list.remove(nameOf(feed))).click();
+const restore = (page: Page, feed: string) => button(page, removed.restoreOf(nameOf(feed))).click();
+const listed = (page: Page) =>
+  page.getByRole("list", { name: en.list.recentlyRemoved }).getByRole("listitem").locator(".url").allTextContents();
+
+describe("recently removed", { concurrency: 2 }, () => {
+  test("removed: a subscription removed a moment ago → listed, and back after one click", async () => {
+    const { page, server, finish } = await visit({ feeds: [ONE, TWO, THREE], size: "phone" });
+    const [, before] = (await server.call("GET", "/v1/subscriptions")).json.data;
+    await remove(page, TWO);
+    await link(page, en.list.recentlyRemoved).click();
+    await page.getByRole("heading", { level: 1, name: en.list.recentlyRemoved }).waitFor();
+    await until(() => listed(page), [TWO]);
+    assert.deepEqual(await feedsOf(server), [ONE, THREE]);
+    await restore(page, TWO);
+    await status(page, en.list.undone).waitFor();
+    await status(page, removed.empty).waitFor();
+    assert.deepEqual(await feedsOf(server), [ONE, THREE, TWO]);
+    const [, , after] = (await server.call("GET", "/v1/subscriptions")).json.data;
+    assert.equal(after.id, before.id);
+    await link(page, en.import.seeList).click();
+    await until(async () => (await hosts(page))[0], "pod-2.example");
+    await finish();
+  });
+
+  test("removed: the whole list removed by another device → restored at once", async () => {
+    const { page, server, finish } = await visit({ feeds: [ONE, TWO, THREE], theme: "dark" });
+    const { json } = await server.call("GET", "/v1/subscriptions");
+    const ids: string[] = json.data.map(({ id }: { id: string }) => id);
+    for (const id of ids) await server.call("DELETE", `/v1/subscriptions/${id}`);
+    await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+    await link(page, en.list.recentlyRemoved).click();
+    await until(() => listed(page), [THREE, TWO, ONE]);
+    await button(page, removed.restoreAll).click();
+    await status(page, removed.empty).waitFor();
+    assert.deepEqual((await feedsOf(server)).toSorted(), [ONE, TWO, THREE].toSorted());
+    await finish();
+  });
+
+  test("removed: the server fails → an error, and retry", async () => {
+    const { page, allow, finish } = await visit({ feeds: [ONE] });
+    allow(/^response: 400 GET|removals/);
+    await page.route("**/v1/removals*", (route) => route.fulfill({ status: 400, body: "{}" }));
+    await link(page, en.list.recentlyRemoved).click();
+    await page.getByRole("alert").waitFor();
+    await page.unroute("**/v1/removals*");
+    await button(page, en.retry).click();
+    await status(page, removed.empty).waitFor();
+    await finish();
+  });
+});

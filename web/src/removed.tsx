@@ -1,0 +1,130 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Removal } from "../../client/src/index.ts";
+import { addFeeds } from "./add-feeds.ts";
+import { Icon, MiddleEllipsis, useRestoreFocus } from "./components.tsx";
+import { explainError } from "./errors.ts";
+import { displayUrl, shortName } from "./feed-url.ts";
+import { showNotice } from "./notices.ts";
+import type { Line } from "./outcomes.tsx";
+import { client } from "./server.ts";
+import { flushRemovals, sync } from "./subscription-list.ts";
+import { useNarrow, VirtualList } from "./virtual-list.tsx";
+import { useFeedWords } from "./words/feeds.ts";
+import { formatDay, formatNumber, useWords } from "./words/index.ts";
+import "./styles/feeds.css";
+
+/** What was removed lately, to restore it. */
+export function RemovedView() {
+  const words = useWords();
+  const { removed } = useFeedWords();
+  const isNarrow = useNarrow();
+  const [items, setItems] = useState<readonly Removal[] | undefined>(undefined);
+  const [failure, setFailure] = useState<string | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  useRestoreFocus(items?.length);
+
+  const load = async () => {
+    setFailure(undefined);
+    try {
+      // What was removed on this page a moment ago is part of it.
+      await flushRemovals();
+      await sync();
+      setItems(await client.removals());
+    } catch (error) {
+      setFailure(explainError(error));
+    }
+  };
+  useEffect(() => void load(), []);
+
+  const restore = async (wanted: readonly Removal[]) => {
+    setBusy(true);
+    let lines: readonly Line[] = wanted.map(({ feedUrl, id }) => ({ feed: feedUrl, id, outcome: "waiting" }));
+    try {
+      await addFeeds(lines, (current) => {
+        lines = current;
+      });
+      showNotice(words.list.undone);
+    } catch (error) {
+      showNotice(explainError(error));
+    }
+    const refused = lines.filter(({ outcome }) => outcome === "refused").length;
+    if (refused > 0) showNotice(removed.notRestored(formatNumber(refused)));
+    const back = new Set(
+      lines.flatMap(({ id, outcome }) => (outcome === "waiting" || outcome === "refused" ? [] : id)),
+    );
+    setItems((all) => all?.filter(({ id }) => !back.has(id)));
+    setBusy(false);
+  };
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.list.recentlyRemoved}</h1>
+        {items !== undefined && items.length > 1 && (
+          <button type="button" class="button" disabled={isBusy} onClick={() => void restore(items)}>
+            {removed.restoreAll}
+          </button>
+        )}
+      </div>
+      {failure !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{failure}</p>
+          <button type="button" class="button" onClick={() => void load()}>
+            {words.retry}
+          </button>
+        </div>
+      )}
+      {items === undefined && failure === undefined && <p class="muted">{words.loading}</p>}
+      {items?.length === 0 && <p role="status">{removed.empty}</p>}
+      {items !== undefined && items.length > 0 && (
+        <>
+          <p class="muted">{removed.lead}</p>
+          <VirtualList
+            count={items.length}
+            label={words.list.recentlyRemoved}
+            height={isNarrow ? 6 : 4.25}
+            row={(index) => {
+              const item = items[index] as Removal;
+              return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
+            }}
+          />
+        </>
+      )}
+      <p>
+        <a class="button" href="#list">
+          {words.import.seeList}
+        </a>
+      </p>
+    </>
+  );
+}
+
+interface RowProps {
+  readonly item: Removal;
+  readonly isBusy: boolean;
+  readonly onRestore: () => void;
+}
+
+function RemovedRow({ item: { feedUrl, removedAt }, isBusy, onRestore }: RowProps) {
+  const { removed } = useFeedWords();
+  return (
+    <div class="outcome removal">
+      <Icon name="remove" />
+      <div class="details">
+        <span class="url">
+          <MiddleEllipsis text={displayUrl(feedUrl).masked} tail={16} />
+        </span>
+        <span class="truncate muted">{removed.on(formatDay(removedAt))}</span>
+      </div>
+      <button
+        type="button"
+        class="button"
+        disabled={isBusy}
+        aria-label={removed.restoreOf(shortName(feedUrl))}
+        onClick={onRestore}
+      >
+        {removed.restore}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import type { FeedWords } from "./feeds.en.ts";
+
+export const de: FeedWords = {
+  reasons: {
+    "duplicate-in-file": "Dieser Feed steht schon weiter oben in der Datei.",
+    "unsubscribed-in-file": "In der App, aus der die Datei stammt, nicht mehr abonniert.",
+    "not-selected": "Nicht ausgewählt.",
+  },
+  line: (n: string) => `Zeile ${n}`,
+  brokenAt: (n: string) =>
+    `Die Datei ist unvollständig: Sie bricht in Zeile ${n} ab. Nichts wurde importiert; exportiere sie noch einmal.`,
+  lists: "Auch eine Textdatei mit einer Feed-URL pro Zeile ist möglich.",
+  select: (feed: string) => `${feed} importieren`,
+  selectAll: "Alle auswählen",
+  selectNone: "Keine auswählen",
+  selected: (n: string, total: string) => `${n} von ${total} ausgewählt`,
+  folder: "Ordner",
+  anyFolder: "Alle Ordner",
+  noFolder: "Kein Ordner",
+  removed: {
+    lead: "Was du zuletzt auf irgendeinem Gerät entfernt hast. Eigene Namen und Ordner werden nicht wiederhergestellt.",
+    empty: "Zuletzt wurde nichts entfernt.",
+    restore: "Wiederherstellen",
+    restoreOf: (name: string) => `${name} wiederherstellen`,
+    restoreAll: "Alle wiederherstellen",
+    on: (day: string) => `Entfernt am ${day}`,
+    notRestored: (n: string) => `${n} konnten nicht wiederhergestellt werden.`,
+  },
+  exports: {
+    title: "Wo finde ich den Export in meiner App?",
+    where: "Export",
+    none: "Sie hat keinen Export. Füge ihre Podcasts über deren Feed-URLs hinzu.",
+  },
+  isPage: (service: string, line: string) =>
+    `Zeile ${line} ist eine Seite bei ${service} und kein Feed: Apps können sie nicht abspielen. Suche nach der eigenen Website oder dem RSS-Feed des Podcasts.`,
+};

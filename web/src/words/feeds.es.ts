@@ -1,0 +1,36 @@
+import type { FeedWords } from "./feeds.en.ts";
+
+export const es: FeedWords = {
+  reasons: {
+    "duplicate-in-file": "Este feed ya aparece antes en el archivo.",
+    "unsubscribed-in-file": "Suscripción cancelada en la app que creó el archivo.",
+    "not-selected": "Sin seleccionar.",
+  },
+  line: (n: string) => `Línea ${n}`,
+  brokenAt: (n: string) =>
+    `El archivo está incompleto: se corta en la línea ${n}. No se importó nada; expórtalo de nuevo.`,
+  lists: "También sirve un archivo de texto con una URL de feed por línea.",
+  select: (feed: string) => `Importar ${feed}`,
+  selectAll: "Seleccionar todo",
+  selectNone: "No seleccionar nada",
+  selected: (n: string, total: string) => `${n} de ${total} seleccionadas`,
+  folder: "Carpeta",
+  anyFolder: "Todas las carpetas",
+  noFolder: "Sin carpeta",
+  removed: {
+    lead: "Lo que eliminaste hace poco en cualquier dispositivo. Los nombres y carpetas que pusiste no se recuperan.",
+    empty: "No se ha eliminado nada hace poco.",
+    restore: "Restaurar",
+    restoreOf: (name: string) => `Restaurar ${name}`,
+    restoreAll: "Restaurar todo",
+    on: (day: string) => `Eliminada el ${day}`,
+    notRestored: (n: string) => `No se pudieron restaurar ${n}.`,
+  },
+  exports: {
+    title: "¿Dónde está la exportación en mi app?",
+    where: "Exportación",
+    none: "No tiene exportación. Añade sus pódcast con la URL de su feed.",
+  },
+  isPage: (service: string, line: string) =>
+    `La línea ${line} es una página de ${service}, no un feed: las apps no pueden reproducirla. Busca el sitio web o el feed RSS del pódcast.`,
+};

@@ -1,0 +1,36 @@
+import type { FeedWords } from "./feeds.en.ts";
+
+export const fr: FeedWords = {
+  reasons: {
+    "duplicate-in-file": "Ce flux figure déjà plus haut dans le fichier.",
+    "unsubscribed-in-file": "Abonnement résilié dans l’appli qui a créé le fichier.",
+    "not-selected": "Non sélectionné.",
+  },
+  line: (n: string) => `Ligne ${n}`,
+  brokenAt: (n: string) =>
+    `Le fichier est incomplet : il s’interrompt à la ligne ${n}. Rien n’a été importé ; exportez-le de nouveau.`,
+  lists: "Un fichier texte avec une URL de flux par ligne convient aussi.",
+  select: (feed: string) => `Importer ${feed}`,
+  selectAll: "Tout sélectionner",
+  selectNone: "Ne rien sélectionner",
+  selected: (n: string, total: string) => `${n} sur ${total} sélectionnés`,
+  folder: "Dossier",
+  anyFolder: "Tous les dossiers",
+  noFolder: "Aucun dossier",
+  removed: {
+    lead: "Ce que vous avez supprimé récemment, sur tous vos appareils. Vos noms et dossiers ne sont pas rétablis.",
+    empty: "Rien n’a été supprimé récemment.",
+    restore: "Rétablir",
+    restoreOf: (name: string) => `Rétablir ${name}`,
+    restoreAll: "Tout rétablir",
+    on: (day: string) => `Supprimé le ${day}`,
+    notRestored: (n: string) => `${n} n’ont pas pu être rétablis.`,
+  },
+  exports: {
+    title: "Où se trouve l’export dans mon appli ?",
+    where: "Export",
+    none: "Elle n’a pas d’export. Ajoutez ses podcasts par l’URL de leur flux.",
+  },
+  isPage: (service: string, line: string) =>
+    `La ligne ${line} est une page de ${service}, pas un flux : les applis ne peuvent pas la lire. Cherchez le site ou le flux RSS du podcast.`,
+};

@@ -1,0 +1,16 @@
+import { en } from "./feeds.en.ts";
+import { createLazyWords } from "./lazy.ts";
+
+/** More texts of the views that add and import feeds. */
+const { words, use, load } = createLazyWords(en, {
+  de: async () => (await import("./feeds.de.ts")).de,
+  es: async () => (await import("./feeds.es.ts")).es,
+  fr: async () => (await import("./feeds.fr.ts")).fr,
+  zh: async () => (await import("./feeds.zh.ts")).zh,
+});
+
+// A view that needs them is shown once they are there.
+await load();
+
+export const feedWords = words;
+export const useFeedWords = use;

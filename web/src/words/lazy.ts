@@ -1,0 +1,24 @@
+import { createState, type State, useValue } from "../state.ts";
+import { type Language, translation } from "./index.ts";
+
+interface LazyWords<Words> {
+  readonly words: State<Words>;
+  readonly use: () => Words;
+  /** Loads the texts in the language of the page. If that fails, they stay as they are. */
+  readonly load: () => Promise<void>;
+}
+
+/** Texts that are not needed for the first load, English ones until others are loaded. */
+export function createLazyWords<Words>(
+  en: Words,
+  loaders: Readonly<Record<Exclude<Language, "en">, () => Promise<Words>>>,
+): LazyWords<Words> {
+  const words = createState(en);
+  const load = async () => {
+    const { language } = translation.value;
+    const loaded = language === "en" ? en : await loaders[language]().catch(() => undefined);
+    if (loaded !== undefined && translation.value.language === language) words.set(loaded);
+  };
+  translation.subscribe(load);
+  return { words, use: () => useValue(words), load };
+}
