@@ -131,6 +131,7 @@ suite("security headers", () => {
         "script-src 'self'",
         "style-src 'self'",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",

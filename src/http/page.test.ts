@@ -25,7 +25,13 @@ describe("page", async () => {
   });
 
   test("page: assets → served with the right content type", async () => {
-    const types = { css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
+    const types = {
+      css: "text/css; charset=utf-8",
+      js: "text/javascript; charset=utf-8",
+      png: "image/png",
+      svg: "image/svg+xml",
+      webmanifest: "application/manifest+json",
+    };
     for (const name of names) {
       const { status, headers, text } = await call("GET", `/assets/${name}`);
       assert.equal(status, 200, name);
@@ -77,7 +83,9 @@ describe("page", async () => {
       const { headers } = await call("HEAD", `/assets/${name}`);
       assert.equal(headers["cache-control"], "public, max-age=31536000, immutable", name);
     }
-    assert.ok(names.filter((name) => /-[\w-]{8}\./.test(name)).length >= names.length - 2, names.join());
+    const plain = names.filter((name) => !/-[\w-]{8}\./.test(name));
+    const fixed = ["icon-192.png", "icon-512.png", "icon-mask.png", "icon.svg", "manifest.webmanifest", "theme.js"];
+    assert.deepEqual(plain.toSorted(), fixed);
   });
 
   test("page: any other path → 404", async () => {
@@ -109,13 +117,15 @@ describe("page", async () => {
     const languages = names.filter((name) => /^(de|es|fr|zh)-/.test(name));
     // Loaded when they are first needed.
     const views = names.filter((name) =>
-      /^(account|add|app-guides|app-login|apps|import|other-ways|outcomes|podcast-views|podcasts\...|settings|sign-in-requests)-/.test(
+      /^(account|add|app-guides|app-login|apps|feeds(\...)?|import|lazy|other-ways|outcomes|podcast-views|podcasts\...|removed|settings|sign-in-requests)-/.test(
         name,
       ),
     );
-    assert.deepEqual([languages.length, views.length], [4, 16], names.join());
+    assert.deepEqual([languages.length, views.length], [4, 24], names.join());
+    // Loaded when the page is installed.
+    const installed = names.filter((name) => /\.(png|webmanifest)$/.test(name));
     const shared = names
-      .filter((name) => !languages.includes(name) && !views.includes(name))
+      .filter((name) => ![...languages, ...views, ...installed].includes(name))
       .reduce((bytes, name) => bytes + sizeOf(name), 0);
     const document = statSync(new URL("../index.html", ASSETS)).size;
     const most = document + shared + Math.max(...languages.map(sizeOf));
