@@ -47,7 +47,7 @@ function rotate(folder: string, own: string, keep: number, now: Date): string[] 
 }
 
 /** The backups that this command has made in a folder, newest first. Their names are their times. */
-function findBackups(folder: string): { readonly name: string; readonly at: Date }[] {
+export function findBackups(folder: string): { readonly name: string; readonly at: Date }[] {
   return readdirSync(folder)
     .flatMap((name) => {
       const [, day, hours, minutes, seconds] = FILE.exec(name) ?? [];

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -29,6 +29,45 @@ describe("doctor", () => {
     const broken = await runHere(["doctor"], { ...settings, PORT: "9" });
     assert.equal(broken.code, 1);
     assert.match(broken.stdout, /^error +.*not an Earmark database\n +Set DATABASE_URL/m);
+  });
+
+  test("doctor: a folder of backups → age of the newest, and a warning if it is old or there is none", async () => {
+    const folder = temporaryFolder();
+    const backups = join(folder, "backups");
+    const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}`, PORT: "9" };
+    const about = async () => lines(await runHere(["doctor"], settings)).find((line) => line.includes(backups));
+    await runHere(["add", "https://a.example/1"], settings);
+    assert.equal(await about(), undefined);
+    mkdirSync(backups);
+    assert.match((await about()) ?? "", /^warning No backup in/);
+    await runHere(["backup", "--keep", "2", backups], settings);
+    assert.match((await about()) ?? "", /^ok +The newest backup in .* is 0 hours old$/);
+    const [name = ""] = readdirSync(backups);
+    renameSync(join(backups, name), join(backups, "earmark-2026-01-02T03-04-05.678Z.db"));
+    assert.match((await about()) ?? "", /^warning The newest backup in .* is \d+ days old$/);
+  });
+
+  test("doctor: an identity provider and a proxy that signs in → reachable or not", async () => {
+    const provider = createServer((_request, response) => response.end(JSON.stringify({ issuer: ISSUER() })));
+    await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
+    after(() => provider.close());
+    const ISSUER = () => `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+    const settings = {
+      DATABASE_URL: `file:${join(temporaryFolder(), "earmark.db")}`,
+      PORT: "9",
+      EARMARK_ACCOUNTS: "true",
+      EARMARK_TRUSTED_PROXIES: "127.0.0.1",
+      EARMARK_AUTH_HEADER: "Remote-User",
+      EARMARK_OIDC_AUDIENCE: "earmark",
+    };
+    const run = async (issuer: string) => runHere(["doctor"], { ...settings, EARMARK_OIDC_ISSUER: issuer });
+    const well = await run(ISSUER());
+    assert.match(well.stdout, /^ok +The identity provider http:\/\/127.* is reachable$/m);
+    assert.match(well.stdout, /^ok +Users are signed in by the header remote-user from 127\.0\.0\.1$/m);
+    const other = await run(`${ISSUER()}/realm`);
+    assert.deepEqual([other.code, /for another issuer/.test(other.stdout)], [1, true]);
+    const away = await run("http://127.0.0.1:9");
+    assert.deepEqual([away.code, /identity provider is unreachable/.test(away.stdout)], [1, true]);
   });
 
   test("doctor: PostgreSQL, a server and a proxy → findings", async () => {

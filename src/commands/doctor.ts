@@ -1,6 +1,10 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Config } from "../config.ts";
+import { readBounded } from "../http/bounded-fetch.ts";
 import { inspectDatabase } from "../store/engines.ts";
 import type { Finding } from "../store/store-options.ts";
+import { findBackups } from "./backup-folder.ts";
 import { healthcheck } from "./healthcheck.ts";
 import { count, type Terminal } from "./terminal.ts";
 
@@ -14,8 +18,10 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     { state: "ok", what: "The settings are valid" },
     clock(terminal.context.now()),
     ...(await inspectDatabase(config.databaseUrl)),
+    ...backups(config.databaseUrl, terminal.context.now()),
     ...(await running(config)),
     ...settings(config),
+    ...(await signIn(config)),
     ...fetching(config),
     ...(server === undefined ? [] : await proxy(server)),
   ];
@@ -38,6 +44,30 @@ function clock(now: Date): Finding {
     what: `The clock is at ${now.toISOString()}`,
     advice: "Set the clock: timestamps and the expiry of sessions depend on it.",
   };
+}
+
+const HOUR_MS = 60 * 60 * 1_000;
+/** A nightly backup is due, and a day has passed in which it could have been repeated. */
+const OLD_HOURS = 48;
+/** Where the timer of the Debian package puts backups. */
+const PACKAGE_FOLDER = "/var/lib/earmark/backups";
+
+/** Looks into the folder `backups` beside the database, where the examples put backups. */
+function backups(databaseUrl: string, now: Date): Finding[] {
+  const path = /^file:(.*)$/s.exec(databaseUrl)?.[1];
+  const folder = path === undefined ? PACKAGE_FOLDER : join(dirname(path), "backups");
+  if (!existsSync(folder)) return [];
+  const advice = `Run \`earmark backup --keep 14 ${folder}\` every day, for example with a timer.`;
+  try {
+    const [newest] = findBackups(folder);
+    if (newest === undefined) return [{ state: "warning", what: `No backup in ${folder}`, advice }];
+    const hours = Math.floor((now.getTime() - newest.at.getTime()) / HOUR_MS);
+    const age = hours < OLD_HOURS ? count(hours, "hour") : count(Math.floor(hours / 24), "day");
+    const what = `The newest backup in ${folder} is ${age} old`;
+    return [hours < OLD_HOURS ? { state: "ok", what } : { state: "warning", what, advice }];
+  } catch (error) {
+    return [{ state: "warning", what: `Backups in ${folder} cannot be checked (${reasonOf(error)})` }];
+  }
 }
 
 async function running(config: Config): Promise<Finding[]> {
@@ -74,6 +104,42 @@ function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Fin
   ];
 }
 
+/** How people sign in other than with a password. */
+async function signIn({ accounts, trustedProxies }: Config): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  if (accounts?.oidc !== undefined) findings.push(await identityProvider(accounts.oidc.issuer));
+  if (accounts?.authHeader !== undefined)
+    findings.push({
+      state: "ok",
+      what: `Users are signed in by the header ${accounts.authHeader} from ${trustedProxies.join(", ")}`,
+      advice: "The proxy must remove this header from the requests of clients.",
+    });
+  return findings;
+}
+
+const MAX_DISCOVERY_BYTES = 256 * 1024;
+
+async function identityProvider(issuer: string): Promise<Finding> {
+  const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  const advice = "Check EARMARK_OIDC_ISSUER, and that this machine can reach the provider.";
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (response.status !== 200) return { state: "error", what: `${url} returns ${response.status}`, advice };
+    const found = JSON.parse((await readBounded(response, MAX_DISCOVERY_BYTES)).toString());
+    if (found?.issuer === issuer) return { state: "ok", what: `The identity provider ${issuer} is reachable` };
+    return { state: "error", what: `${url} is for another issuer than EARMARK_OIDC_ISSUER`, advice };
+  } catch (error) {
+    return { state: "error", what: `The identity provider is unreachable: ${url} (${reasonOf(error)})`, advice };
+  }
+}
+
+const TIMEOUT_MS = 5_000;
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return (cause as Error | undefined)?.message ?? message;
+}
+
 function fetching({ fetch }: Config): Finding[] {
   if (fetch === undefined) return [{ state: "ok", what: "Feeds are not fetched (EARMARK_FETCH_FEEDS=false)" }];
   if (!fetch.artwork) return [{ state: "ok", what: "Feeds are fetched without artwork (EARMARK_ARTWORK=false)" }];
@@ -100,7 +166,7 @@ function isInstalled(name: string): boolean {
 async function proxy(url: string): Promise<Finding[]> {
   const where = `${url.replace(/\/$/, "")}/healthz`;
   try {
-    const response = await fetch(where, { signal: AbortSignal.timeout(5_000), redirect: "manual" });
+    const response = await fetch(where, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
     await response.body?.cancel();
     if (response.status !== 200)
       return [
@@ -122,16 +188,14 @@ async function proxy(url: string): Promise<Finding[]> {
       findings.push({
         state: "warning",
         what: "Passwords and tokens are sent unencrypted",
-        advice: "Use https.",
+        advice: "Use https. Passkeys work only with it, except on localhost.",
       });
     return findings;
   } catch (error) {
-    const { message, cause } = error as Error;
-    const reason = (cause as Error | undefined)?.message ?? message;
     return [
       {
         state: "error",
-        what: `${where} is unreachable (${reason})`,
+        what: `${where} is unreachable (${reasonOf(error)})`,
         advice: "Check the host name, the proxy and its certificate.",
       },
     ];
