@@ -16,6 +16,23 @@ test("get and remove: existing id → found, then gone", async () => {
   assert.deepEqual([failure.status, failure.code], [400, "invalid-id"]);
 });
 
+test("removals: removed and not added again → newest first, to be restored", async () => {
+  const client = await newClient();
+  const [one = "", two = "", three = ""] = feedsOf(3);
+  const ids = (await client.subscribe([one, two, three])).map(({ id }) => id);
+  for (const id of ids) await client.remove(id);
+  await client.subscribe([two]);
+  const removals = await client.removals();
+  assert.deepEqual(
+    removals.map(({ feedUrl }) => feedUrl),
+    [three, one],
+  );
+  assert.ok(removals.every(({ removedAt }) => removedAt instanceof Date && !Number.isNaN(removedAt.getTime())));
+  await client.subscribe(removals.map(({ feedUrl: url, id }) => ({ url, id })));
+  assert.deepEqual((await everyIdOf(client)).toSorted(), ids.toSorted());
+  assert.deepEqual(await client.removals(), []);
+});
+
 test("page: number and size → that page", async () => {
   const client = await newClient();
   const results = await client.subscribe(feedsOf(250));

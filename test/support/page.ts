@@ -199,7 +199,19 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await press(words.list.undo);
   await page.getByRole("button", { name, exact: true }).waitFor();
 
+  await remove.click();
+  await page.getByRole("link", { name: words.list.recentlyRemoved }).click();
+  const removals = page.getByRole("list", { name: words.list.recentlyRemoved });
+  await removals.getByRole("button").waitFor();
+  await check("recently removed");
+  await removals.getByRole("button").click();
+  await removals.waitFor({ state: "detached" });
+  await check("nothing removed");
+
   await show("add");
+  await page.getByLabel(words.add.label).fill("https://open.spotify.com/show/1");
+  await page.getByText("Spotify").waitFor();
+  await check("a page that is no feed");
   await page.getByLabel(words.add.label).fill("");
   await check("empty form");
   await page.getByLabel(words.add.label).fill("walked.example/feed\nnot a URL\nhttps://pod-1.example/feed.xml");
@@ -211,6 +223,8 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
 
   await show("import");
   await check("no file");
+  await page.locator("summary").click();
+  await check("export guides");
   await chooseFile(page, "not an OPML file", words);
   await page.getByRole("alert").waitFor();
   await check("invalid file");

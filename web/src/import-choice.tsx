@@ -79,11 +79,13 @@ export function ChoiceBox({ line, index, excluded, onChange }: CheckboxProps) {
     onChange({ excluded: next });
   };
   return (
-    <input
-      type="checkbox"
-      aria-label={words.select(isolate(line.title ?? displayUrl(line.feed).masked))}
-      checked={!excluded.has(index)}
-      onChange={toggle}
-    />
+    <label class="choice">
+      <input
+        type="checkbox"
+        aria-label={words.select(isolate(line.title ?? displayUrl(line.feed).masked))}
+        checked={!excluded.has(index)}
+        onChange={toggle}
+      />
+    </label>
   );
 }
