@@ -82,7 +82,7 @@ export function RemovedView() {
           <VirtualList
             count={items.length}
             label={words.list.recentlyRemoved}
-            height={isNarrow ? 6 : 4.25}
+            height={isNarrow ? 6.5 : 4.25}
             row={(index) => {
               const item = items[index] as Removal;
               return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
@@ -107,12 +107,14 @@ interface RowProps {
 
 function RemovedRow({ item: { feedUrl, removedAt }, isBusy, onRestore }: RowProps) {
   const { removed } = useFeedWords();
+  const { host, masked } = displayUrl(feedUrl);
   return (
     <div class="outcome removal">
       <Icon name="remove" />
       <div class="details">
+        {useNarrow() && <strong class="truncate">{host}</strong>}
         <span class="url">
-          <MiddleEllipsis text={displayUrl(feedUrl).masked} tail={16} />
+          <MiddleEllipsis text={masked} tail={16} />
         </span>
         <span class="truncate muted">{removed.on(formatDay(removedAt))}</span>
       </div>

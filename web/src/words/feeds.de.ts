@@ -28,7 +28,7 @@ export const de: FeedWords = {
   },
   exports: {
     title: "Wo finde ich den Export in meiner App?",
-    where: "Export",
+    where: "Wo er zu finden ist",
     none: "Sie hat keinen Export. Füge ihre Podcasts über deren Feed-URLs hinzu.",
   },
   isPage: (service: string, line: string) =>

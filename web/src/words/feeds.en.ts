@@ -27,7 +27,7 @@ export const en = {
   },
   exports: {
     title: "Where is the export in my app?",
-    where: "Export",
+    where: "Where to find it",
     none: "It has no export. Add its podcasts by their feed URLs.",
   },
   isPage: (service: string, line: string) =>

@@ -28,7 +28,7 @@ export const es: FeedWords = {
   },
   exports: {
     title: "¿Dónde está la exportación en mi app?",
-    where: "Exportación",
+    where: "Dónde está",
     none: "No tiene exportación. Añade sus pódcast con la URL de su feed.",
   },
   isPage: (service: string, line: string) =>

@@ -28,7 +28,7 @@ export const fr: FeedWords = {
   },
   exports: {
     title: "Où se trouve l’export dans mon appli ?",
-    where: "Export",
+    where: "Emplacement",
     none: "Elle n’a pas d’export. Ajoutez ses podcasts par l’URL de leur flux.",
   },
   isPage: (service: string, line: string) =>

@@ -27,7 +27,7 @@ export const zh: FeedWords = {
   },
   exports: {
     title: "我的应用在哪里导出？",
-    where: "导出",
+    where: "位置",
     none: "没有导出功能。请通过订阅源网址添加其播客。",
   },
   isPage: (service: string, line: string) =>
