@@ -208,6 +208,8 @@ export const ERRORS = {
     title: "Sign In Needed",
     detail: "This needs a signed-in session; API tokens are not accepted.",
   },
+  "admin-required": { status: 403, title: "Administrators Only", detail: "Only an administrator can do this." },
+  "account-disabled": { status: 403, title: "Account Disabled", detail: "An administrator has disabled this account." },
   "recent-sign-in-required": {
     status: 403,
     title: "Sign In Again",
@@ -267,6 +269,13 @@ export const ERRORS = {
     title: "Invitation Not Valid",
     detail: "This invitation has expired or was already used. Ask for a new one.",
   },
+  "invalid-reset-link": { status: 403, title: "Link Not Valid", detail: "This link has expired or was already used." },
+  "too-many-links": {
+    status: 409,
+    title: "Too Many Links",
+    detail: "There are already {max} links that nobody has used.",
+  },
+  "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
   "too-many-tokens": {
     status: 409,

@@ -5,6 +5,7 @@ import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
+import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { StoreSample } from "../store-size.ts";
 import {
@@ -31,6 +32,7 @@ import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
+import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -56,6 +58,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 class SqliteStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly connections = undefined;
@@ -78,6 +81,7 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
+    this.people = new SqlitePeople(reader.database, write);
     const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
       const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
       return Number(await this.#write(job, operationsOf(change)));

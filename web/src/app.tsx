@@ -34,8 +34,9 @@ const MENU = {
   apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
   account: lazyView(async () => (await import("./account.tsx")).AccountView),
 };
-const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin", View>> = {
+const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people", View>> = {
   ...MENU,
+  people: lazyView(async () => (await import("./people.tsx")).PeopleView),
   appLogin: lazyView(async () => (await import("./app-login.tsx")).AppLoginView),
 };
 type ViewName = keyof typeof VIEWS;
@@ -45,6 +46,7 @@ function readView(): ViewName {
   if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
   const name = location.hash.slice(1);
   if (name === "account" && accountMode === "off") return "list";
+  if (name === "people" && accountMode !== "off") return "people";
   return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
 
@@ -126,7 +128,8 @@ export function App() {
   }, [view]);
 
   const isSignedIn = user !== undefined || accountMode === "off";
-  const viewTitle = view === "appLogin" ? words.appLogin.title : words.views[view];
+  const titles = { ...words.views, appLogin: words.appLogin.title, people: words.account.people };
+  const viewTitle = titles[view];
   const title = isSignedIn ? viewTitle : words.account.signIn;
   useEffect(() => {
     document.title = `${title} – Earmark`;
