@@ -40,7 +40,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL under which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes and the login of apps use it; if empty, they use the URL of the request.",
+    "URL under which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",

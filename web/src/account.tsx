@@ -3,20 +3,24 @@ import type { Access } from "../../client/src/index.ts";
 import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
 import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { Devices, useDevices } from "./devices.tsx";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { usePeopleWords } from "./people-words/index.ts";
+import { Problem } from "./problem.tsx";
 import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
-import { Passkeys, Problem, SingleSignOn } from "./sign-in-methods.tsx";
+import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
 import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
+import { Tokens } from "./tokens.tsx";
 import { formatDay, useWords } from "./words/index.ts";
 
 export function AccountView() {
   const { account } = useWords();
   const more = usePeopleWords();
   const me = useValue(currentUser);
+  const devices = useDevices({ polls: false });
   const [isDeleting, setDeleting] = useState(false);
   if (me === undefined) return null;
   // Otherwise an identity provider or a proxy signs the user in.
@@ -46,6 +50,8 @@ export function AccountView() {
         </p>
       )}
       <Sessions />
+      <Devices {...devices} />
+      <Tokens version={undefined} />
       {hasPassword && <ChangePassword name={me.name} />}
       <Passkeys browser={describeBrowser(navigator.userAgent) ?? account.unknownBrowser} />
       <SingleSignOn issuer={me.issuer} />

@@ -256,7 +256,7 @@ function Menu({ view }: { view: ViewName }) {
 const MENTION_AFTER_MS = 3_000;
 
 function ConnectionBanner() {
-  const words = useWords().connection;
+  const { connection: words, errors } = useWords();
   const problem = useValue(connectionProblem);
   const { pending } = useValue(subscriptionList);
   const [isOffline, setOffline] = useState(!navigator.onLine);
@@ -279,7 +279,7 @@ function ConnectionBanner() {
     <div role="status">
       {(isOffline || problem || (isWaiting && isPending)) && (
         <p class="banner">
-          {isOffline ? words.offline : problem && words[problem]}
+          {isOffline ? words.offline : problem === "disabled" ? errors["account-disabled"] : problem && words[problem]}
           {isPending && <strong>{words.waiting(pending, formatNumber(pending))}</strong>}
           {problem === "blocked" && (
             <button type="button" class="link" onClick={() => location.reload()}>

@@ -3,7 +3,7 @@ import type { AdminClient, AdminPage, AuditEntry } from "../../client/src/admin.
 import { isolate } from "./control-characters.ts";
 import { Pager } from "./pager.tsx";
 import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
-import { formatAge } from "./words/index.ts";
+import { formatDay } from "./words/index.ts";
 
 const COMMAND_LINE = "command line";
 
@@ -31,10 +31,10 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
             <div class="details">
               {describe(entry, words.actions, words.noNote)}
               <br />
-              <span class="muted" title={entry.actedAt.toLocaleString()}>
+              <span class="muted">
                 {[
                   entry.actor === COMMAND_LINE ? words.commandLine : isolate(entry.actor),
-                  formatAge(entry.actedAt),
+                  `${formatDay(entry.actedAt)}, ${formatTime(entry.actedAt)}`,
                   ...(entry.address === null ? [] : [words.from(isolate(entry.address))]),
                 ].join(" · ")}
               </span>
@@ -45,6 +45,10 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
       <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
     </section>
   );
+}
+
+function formatTime(date: Date): string {
+  return [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 /** A newer server may have actions that this page does not know. */

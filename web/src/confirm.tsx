@@ -2,25 +2,26 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./components.tsx";
 import { explainError } from "./errors.ts";
+import { Problem } from "./problem.tsx";
 import { useWords } from "./words/index.ts";
 
 /** Runs `work` when a form is submitted, one at a time. */
 export function useSubmit(work: () => Promise<void>, explain: (cause: unknown) => string = explainError) {
   const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<string | undefined>(undefined);
+  const [cause, setCause] = useState<unknown>(undefined);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
-    setError(undefined);
+    setCause(undefined);
     try {
       await work();
-    } catch (cause) {
-      setError(explain(cause));
+    } catch (error) {
+      setCause(error);
     }
     setBusy(false);
   };
-  return { isBusy, error, submit };
+  return { isBusy, cause, error: cause === undefined ? undefined : explain(cause), submit };
 }
 
 interface ConfirmProps {
@@ -30,27 +31,25 @@ interface ConfirmProps {
   readonly action: string;
   readonly onConfirm: () => Promise<void>;
   readonly onClose: () => void;
+  readonly isHarmless?: boolean;
   readonly explain?: ((cause: unknown) => string) | undefined;
   /** Fields that the confirmation needs. */
   readonly children?: ComponentChildren;
 }
 
-/** Asks before something happens that cannot be undone. Stays open with the error if it fails. */
-export function Confirm({ title, lead, action, onConfirm, onClose, explain, children }: ConfirmProps) {
+/** Asks before something happens. Stays open with the error if it fails. */
+export function Confirm(props: ConfirmProps) {
+  const { title, lead, action, onConfirm, onClose, isHarmless = false, explain, children } = props;
   const words = useWords();
-  const { isBusy, error, submit } = useSubmit(onConfirm, explain);
+  const { isBusy, cause, submit } = useSubmit(onConfirm);
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <p>{lead}</p>
         {children}
-        {error && (
-          <p class="error" role="alert">
-            {error}
-          </p>
-        )}
+        <Problem error={cause} explain={explain} />
         <p class="buttons">
-          <button type="submit" class="button danger" aria-disabled={isBusy}>
+          <button type="submit" class={isHarmless ? "button primary" : "button danger"} aria-disabled={isBusy}>
             {action}
           </button>
           <button type="button" class="button" onClick={onClose}>

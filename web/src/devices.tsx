@@ -19,8 +19,8 @@ interface DeviceList {
   readonly load: () => Promise<void>;
 }
 
-/** Stays up to date while the page is visible. */
-export function useDevices(): DeviceList {
+/** `polls` keeps it up to date while the page is visible. */
+export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
   const [devices, setDevices] = useState<readonly Device[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const load = async () => {
@@ -40,6 +40,7 @@ export function useDevices(): DeviceList {
       isLoading = false;
     };
     void poll();
+    if (!polls) return;
     const timer = setInterval(poll, POLL_MS);
     addEventListener("visibilitychange", poll);
     return () => {

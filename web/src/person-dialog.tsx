@@ -10,6 +10,7 @@ import { anonymousClient, currentUser } from "./server.ts";
 
 const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
 type Action = (typeof ACTIONS)[number];
+const DANGEROUS: readonly Action[] = ["demote", "disable", "delete"];
 
 interface PersonProps {
   readonly admin: AdminClient;
@@ -25,9 +26,11 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
   const [link, setLink] = useState<NewLink | undefined>(undefined);
   const [password, setPassword] = useState("");
   const me = currentUser.value;
+  // Otherwise an identity provider or a proxy signs the administrator in.
+  const hasPassword = me?.issuer === null && me.credential !== null;
   const name = isolate(person.name);
   if (link !== undefined)
-    return <LinkDialog title={words.resetPassword} lead={words.resetLead} link={link} onClose={onClose} />;
+    return <LinkDialog title={words.resetTitle} lead={words.resetLead} link={link} onClose={onClose} />;
   if (action === undefined) {
     return (
       <Dialog title={words.manageOf(name)} onClose={onClose}>
@@ -36,7 +39,7 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
             <button
               key={each}
               type="button"
-              class={each === "delete" || each === "disable" ? "button danger" : "button"}
+              class={DANGEROUS.includes(each) ? "button danger" : "button"}
               onClick={() => setAction(each)}
             >
               {words[each]}
@@ -53,7 +56,7 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
     }
     if (action === "delete") {
       // The server requires a recent sign-in, since a browser may have been left open.
-      if (me !== undefined && me.issuer === null) await anonymousClient.signIn({ name: me.name, password });
+      if (me !== undefined && hasPassword) await anonymousClient.signIn({ name: me.name, password });
       await admin.deleteAccount(person.id);
     } else await admin.changeAccount(person.id, CHANGES[action]);
     showNotice(action === "delete" ? words.deleted(name) : words.changed(name));
@@ -65,11 +68,12 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
       title={`${words[action]}: ${name}`}
       lead={action === "resetPassword" ? words.resetLead : words[`${action}Lead`]}
       action={words[action]}
+      isHarmless={!DANGEROUS.includes(action)}
       explain={(cause) => explainPeopleError(cause, words)}
       onConfirm={confirm}
       onClose={onClose}
     >
-      {action === "delete" && me?.issuer === null && (
+      {action === "delete" && hasPassword && (
         <Field
           label={words.yourPassword}
           type="password"

@@ -20,7 +20,9 @@ export const providerName = accountsMeta?.dataset["provider"] ?? "";
 export const currentUser = createState<Me | undefined>(undefined);
 /** True while requests wait for the user to sign in. */
 export const needsSignIn = createState(false);
-export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | undefined>(undefined);
+export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | "disabled" | undefined>(
+  undefined,
+);
 
 const REQUEST_TIMEOUT_MS = 60_000;
 export const RETRY_MS = 10_000;
@@ -74,11 +76,16 @@ export async function fetchSignedIn(url: string, init: RequestInit): Promise<Res
   }
 }
 
+/** A proxy has signed in someone without an account, or whose account is disabled. */
+const PROXY_PROBLEMS: Readonly<Record<string, "noAccount" | "disabled">> = {
+  "no-account": "noAccount",
+  "account-disabled": "disabled",
+};
+const codeOf = (error: unknown) => (error instanceof EarmarkError ? (error.code ?? "") : "");
+
 export function reportProblem(error: unknown): void {
   if (connectionProblem.value === "blocked") return;
-  // A proxy has signed in someone without an account.
-  const isUnknown = error instanceof EarmarkError && error.code === "no-account";
-  connectionProblem.set(error instanceof NetworkError ? "unreachable" : isUnknown ? "noAccount" : "busy");
+  connectionProblem.set(error instanceof NetworkError ? "unreachable" : (PROXY_PROBLEMS[codeOf(error)] ?? "busy"));
 }
 
 export const client = createClient({

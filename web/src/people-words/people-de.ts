@@ -14,6 +14,7 @@ export const de: PeopleWords = {
   manage: "Verwalten",
   manageOf: (name) => `${name} verwalten`,
   resetPassword: "Link für neues Passwort erstellen",
+  resetTitle: "Link zum Zurücksetzen des Passworts",
   resetLead: "Der Link funktioniert einmal, innerhalb eines Tages. Schicke ihn der Person vertraulich.",
   disable: "Deaktivieren",
   disableLead:
@@ -86,7 +87,7 @@ export const de: PeopleWords = {
   },
   errors: {
     "last-admin": "Das ist der einzige Administrator. Mache zuerst jemand anderen zum Administrator.",
-    "admin-required": "Du bist kein Administrator mehr.",
+    "admin-required": "Das können nur Administratoren.",
     "too-many-links": "Es gibt zu viele unbenutzte Links. Widerrufe einige, oder warte, bis sie ablaufen.",
     "no-password": "Diese Person meldet sich über den Identitätsanbieter an und hat hier kein Passwort.",
     "account-disabled": "Dieses Konto ist deaktiviert. Aktiviere es zuerst.",

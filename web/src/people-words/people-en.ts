@@ -13,6 +13,7 @@ export const en = {
   manage: "Manage",
   manageOf: (name: string) => `Manage ${name}`,
   resetPassword: "Create password reset link",
+  resetTitle: "Password reset link",
   resetLead: "The link works once, within a day. Send it to the person in private.",
   disable: "Disable",
   disableLead: "Nobody can sign in to the account, and its apps lose access at once. Its data stays.",
@@ -80,7 +81,7 @@ export const en = {
   },
   errors: {
     "last-admin": "This is the only administrator. Make someone else an administrator first.",
-    "admin-required": "You are no longer an administrator.",
+    "admin-required": "Only administrators can do this.",
     "too-many-links": "There are too many unused links. Revoke some, or wait until they expire.",
     "no-password": "This person signs in through the identity provider and has no password here.",
     "account-disabled": "This account is disabled. Enable it first.",

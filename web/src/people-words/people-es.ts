@@ -14,6 +14,7 @@ export const es: PeopleWords = {
   manage: "Gestionar",
   manageOf: (name) => `Gestionar a ${name}`,
   resetPassword: "Crear enlace para nueva contraseña",
+  resetTitle: "Enlace para restablecer la contraseña",
   resetLead: "El enlace funciona una vez, durante un día. Envíalo a la persona en privado.",
   disable: "Desactivar",
   disableLead:
@@ -83,7 +84,7 @@ export const es: PeopleWords = {
   },
   errors: {
     "last-admin": "Es el único administrador. Nombra antes a otra persona.",
-    "admin-required": "Ya no eres administrador.",
+    "admin-required": "Solo los administradores pueden hacer esto.",
     "too-many-links": "Hay demasiados enlaces sin usar. Revoca algunos o espera a que caduquen.",
     "no-password": "Esta persona inicia sesión con el proveedor de identidad y no tiene contraseña aquí.",
     "account-disabled": "Esta cuenta está desactivada. Actívala primero.",

@@ -14,6 +14,7 @@ export const fr: PeopleWords = {
   manage: "Gérer",
   manageOf: (name) => `Gérer ${name}`,
   resetPassword: "Créer un lien de réinitialisation",
+  resetTitle: "Lien de réinitialisation du mot de passe",
   resetLead: "Le lien fonctionne une seule fois, pendant un jour. Envoyez-le à la personne en privé.",
   disable: "Désactiver",
   disableLead:
@@ -85,7 +86,7 @@ export const fr: PeopleWords = {
   },
   errors: {
     "last-admin": "C’est le seul administrateur. Nommez-en d’abord un autre.",
-    "admin-required": "Vous n’êtes plus administrateur.",
+    "admin-required": "Seuls les administrateurs peuvent le faire.",
     "too-many-links": "Il y a trop de liens inutilisés. Révoquez-en ou attendez leur expiration.",
     "no-password": "Cette personne se connecte par le fournisseur d’identité et n’a pas de mot de passe ici.",
     "account-disabled": "Ce compte est désactivé. Activez-le d’abord.",

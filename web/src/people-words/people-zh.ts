@@ -14,6 +14,7 @@ export const zh: PeopleWords = {
   manage: "管理",
   manageOf: (name) => `管理 ${name}`,
   resetPassword: "创建密码重置链接",
+  resetTitle: "密码重置链接",
   resetLead: "链接仅可使用一次，一天内有效。请私下发送给本人。",
   disable: "停用",
   disableLead: "任何人都无法登录该帐户，其应用立即失去访问权限。数据会保留。",
@@ -80,7 +81,7 @@ export const zh: PeopleWords = {
   },
   errors: {
     "last-admin": "这是唯一的管理员。请先将其他人设为管理员。",
-    "admin-required": "你已不再是管理员。",
+    "admin-required": "只有管理员可以执行此操作。",
     "too-many-links": "未使用的链接过多。请撤销一些，或等待其过期。",
     "no-password": "此人通过身份提供商登录，在此没有密码。",
     "account-disabled": "该帐户已停用。请先启用。",
