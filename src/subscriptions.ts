@@ -11,7 +11,10 @@ export interface Caller {
   readonly user: UserId;
   /** Hash of the request's credential; undefined when there is none to revoke. */
   readonly credentialHash: string | undefined;
-  /** Stored hash of the password, if the request was authenticated with it. It must not have changed. */
+  /**
+   * Stored hash of the password, if the request was not made with a credential. It must not have changed, and the account
+   * must not be disabled.
+   */
   readonly passwordHash?: string | undefined;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;

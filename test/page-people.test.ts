@@ -81,6 +81,25 @@ await describe("page: people", async () => {
     });
   }
 
+  test("account: browsers, devices and apps → together, and the page asks before it revokes one", async () => {
+    const user = await newUser();
+    const { token } = await newToken(server.port, user, { label: "an app", scope: "write" });
+    const path = `/api/2/devices/${user.name}/phone.json`;
+    const headers = { Authorization: `Basic ${btoa(`${user.name}:${token}`)}`, "Content-Type": "application/json" };
+    assert.equal((await server.call("POST", path, { headers, body: '{"caption":"My phone"}' })).status, 200);
+    const { page } = await visit({ as: user, path: "/#account" });
+    for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
+    await page.getByText("My phone").waitFor();
+    const revoke = button(page, en.apps.revokeOf("an app"));
+    await revoke.click();
+    await button(dialog(page), en.cancel).click();
+    assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
+    await revoke.click();
+    await button(dialog(page), en.apps.revoke).click();
+    await revoke.waitFor({ state: "detached" });
+    assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+  });
+
   test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
     const { page } = await visit({ as: admin, path: "/#people" });
     await field(page, people.note).fill("for Bob");
