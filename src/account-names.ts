@@ -1,3 +1,5 @@
+import type { Account } from "./account-store.ts";
+
 /** The normalized form of a name, by which names are stored and compared; undefined for an invalid one. */
 export function readName(text: string): string | undefined {
   if (text.length > 4 * MAX_NAME) return undefined;
@@ -8,3 +10,11 @@ export function readName(text: string): string | undefined {
 const MAX_NAME = 64;
 const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
 export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits, and after the first also . _ - @ +`;
+
+/** Begins the reference to a user of the identity provider. Names have no colon, so that nobody can choose such a name. */
+export const OIDC = "oidc:";
+
+/** How commands and the audit log refer to an account. */
+export function referenceOf({ name, issuer }: Pick<Account, "name" | "issuer">): string {
+  return issuer === "" ? name : `${OIDC}${name}`;
+}

@@ -1,7 +1,8 @@
 import type { AppStore } from "./app-store.ts";
+import type { PeopleStore } from "./people-store.ts";
 import type { PodcastStore } from "./podcast-store.ts";
 import type { StoreSample } from "./store-size.ts";
-import type { Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
+import type { Actor, Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -10,21 +11,27 @@ export interface Account {
   /** The identity provider that authenticates the user; empty for an account with a password. */
   readonly issuer: string;
   readonly createdAt: Date;
+  readonly isAdmin: boolean;
+  /** Nobody can sign in to a disabled account, and its tokens are not accepted. Undefined unless it is disabled. */
+  readonly disabledAt: Date | undefined;
 }
 
 /**
  * What is accepted instead of a password. Of a secret, only the hash is stored. Kinds that are no secrets store other hashes
  * or keys: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
  * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
- * (`identities.ts`).
+ * (`identities.ts`). A `disabled-token` is a token of a disabled account; it becomes a token again when the account is
+ * enabled.
  */
 export interface Credential {
   readonly id: string;
   readonly kind:
     | "token"
+    | "disabled-token"
     | "session"
     | "passkey"
     | "identity"
+    | "password-reset"
     | "invitation"
     | "setup"
     | "signing-key"
@@ -33,11 +40,19 @@ export interface Credential {
   /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
-  /** For people; a passkey also has its public key and counter in it. */
+  /** The name of an app or browser, or the note of an invitation; a passkey also has its public key and counter in it. */
   readonly label: string;
   readonly createdAt: Date;
   readonly usedAt: Date | undefined;
   readonly expiresAt: Date | undefined;
+}
+
+export type RequestedCredential = Omit<Credential, "id" | "createdAt" | "usedAt">;
+
+/** A new credential with its secret, which cannot be read again. */
+export interface IssuedCredential {
+  readonly credential: Credential;
+  readonly secret: string;
 }
 
 export type Scope = "read" | "write";
@@ -48,9 +63,14 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A session expires when it has not been used for this long. */
 export const SESSION_IDLE_MS = 14 * DAY_MS;
 
-export function isValidAt({ kind, usedAt, createdAt, expiresAt }: Credential, at: Date): boolean {
+export function isValidAt(credential: Credential, at: Date): boolean {
+  const { kind, expiresAt } = credential;
   if (expiresAt !== undefined && expiresAt <= at) return false;
-  return kind !== "session" || at.getTime() - (usedAt ?? createdAt).getTime() < SESSION_IDLE_MS;
+  return kind !== "session" || at.getTime() - lastUse(credential) < SESSION_IDLE_MS;
+}
+
+export function lastUse({ usedAt, createdAt }: Credential): number {
+  return (usedAt ?? createdAt).getTime();
 }
 
 export interface NewAccount {
@@ -62,11 +82,14 @@ export interface NewAccount {
   readonly isOwner: boolean;
   /** The hash of the invitation's secret, which is used up; undefined when none is needed. */
   readonly invitation: string | undefined;
+  /** Who creates it, for the audit log; the command line unless given. */
+  readonly actor?: Actor;
 }
 
 /** What an engine reads in the transaction that creates an account. */
 export interface NewAccountState {
   readonly hasAccounts: boolean;
+  readonly hasAdmins: boolean;
   readonly isNameTaken: boolean;
   /** The local user has an account, or had one that was deleted. */
   readonly isLocalUserTaken: boolean;
@@ -74,15 +97,28 @@ export interface NewAccountState {
   readonly invitationKind: Credential["kind"] | undefined;
 }
 
-/** The rules for a new account, the same on every engine. All setup links end with the first account. */
+export interface NewAccountDecision {
+  readonly becomesLocalUser: boolean;
+  readonly becomesAdmin: boolean;
+  readonly endsSetup: boolean;
+}
+
+/**
+ * The rules for a new account, the same on every engine. All setup links end with the first account. Where sign-up is
+ * open, a stranger may be the first to create an account, so only an account of the operator becomes an administrator.
+ */
 export function decideNewAccount(
   { isOwner, invitation }: NewAccount,
-  { hasAccounts, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,
-): "not-invited" | "name-taken" | { readonly becomesLocalUser: boolean; readonly endsSetup: boolean } {
+  { hasAccounts, hasAdmins, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,
+): "not-invited" | "name-taken" | NewAccountDecision {
   const isInvited = invitationKind === "invitation" || (invitationKind === "setup" && !hasAccounts);
   if (invitation !== undefined && !isInvited) return "not-invited";
   if (isNameTaken) return "name-taken";
-  return { becomesLocalUser: isOwner && !isLocalUserTaken, endsSetup: !hasAccounts };
+  return {
+    becomesLocalUser: isOwner && !isLocalUserTaken,
+    becomesAdmin: isOwner && !hasAdmins,
+    endsSetup: !hasAccounts,
+  };
 }
 
 export interface NewPassword {
@@ -92,6 +128,9 @@ export interface NewPassword {
   readonly keepSession?: string | undefined;
   /** Set the password only while this is still the stored hash. */
   readonly expectedHash?: string | undefined;
+  readonly revokesTokens?: boolean;
+  /** Who reset it, for the audit log; undefined if the user changed it. */
+  readonly resetBy?: Actor;
 }
 
 export interface NewCredential {
@@ -123,21 +162,23 @@ export interface AccountStore {
   create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
   find(name: string, issuer: string): Promise<StoredAccount | undefined>;
   get(user: UserId): Promise<StoredAccount | undefined>;
-  /** In the order of their users: those after `after`, at most `size`. */
-  list(after: UserId, size: number): Promise<readonly Account[]>;
-  /** Ends all sessions but `keepSession`. False if there is no such account, or its hash is not `expectedHash`. */
+  /**
+   * Ends all sessions but `keepSession`, and all reset links. False if there is no such account, or its hash is not
+   * `expectedHash`.
+   */
   setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
   /**
    * Deletes the account at once and then its list, in steps between which others can write. If it rejects as unknown,
-   * the account may be gone already; `sweep` deletes the rest. False if there is no such account.
+   * the account may be gone already; `sweep` deletes the rest. `last-admin` if other accounts would have no administrator.
    */
-  delete(caller: Caller, at: Date): Promise<boolean>;
+  delete(caller: Caller, at: Date, user?: UserId): Promise<"deleted" | "gone" | "last-admin">;
 
+  /** `gone` if the account does not exist or is disabled. */
   addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
   findCredential(hash: string): Promise<Credential | undefined>;
   /** Oldest first. */
   listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
-  /** Also ends the user's sessions if asked to. False if there is no such credential. */
+  /** A credential of the caller; for an administrator, an invitation. Also ends the user's sessions if asked to. */
   removeCredential(
     caller: Caller,
     kind: Credential["kind"],
@@ -150,8 +191,8 @@ export interface AccountStore {
   /** Records when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
   /**
-   * Deletes expired credentials and limits, finishes interrupted deletions of accounts, and removes deleted data from
-   * the database files as far as the engine can.
+   * Deletes expired credentials and limits, and old entries of the audit log; finishes interrupted deletions of accounts,
+   * and removes deleted data from the database files as far as the engine can.
    */
   sweep(at: Date): Promise<void>;
 
@@ -175,6 +216,7 @@ export interface SharedLimits {
 /** Everything an engine stores. */
 export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */

@@ -1,13 +1,16 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
-import { NAMES, readName } from "./account-names.ts";
+import { NAMES, OIDC, readName, referenceOf } from "./account-names.ts";
+import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import {
   type Account,
   type AccountStore,
   type Credential,
+  type IssuedCredential,
   isValidAt,
+  lastUse,
   type NewCredential,
   type NewPassword,
-  NOBODY,
+  type RequestedCredential,
   type Scope,
   type StoredAccount,
 } from "./account-store.ts";
@@ -15,54 +18,29 @@ import { Attempts, type Networks } from "./attempts.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
 import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
-import { asUser, type Caller, LOCAL_USER, type UserId } from "./subscriptions.ts";
+import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./subscriptions.ts";
 
-const OIDC = "oidc:";
-const SECRET_BYTES = 32;
 /** The longest secret of any kind; longer ones are rejected without hashing them. */
 export const MAX_SECRET = 256;
 export const TOKEN_PREFIX = "emk_";
-export const INVITATION_PREFIX = "emi_";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A session expires after this time even if it is in use. */
 export const SESSION_MS = 90 * DAY_MS;
-export const SETUP_MS = DAY_MS;
-export const INVITATION_DAYS = 7;
 /** How stale `usedAt` may be. */
 const TOUCH_MS = 5 * 60 * 1_000;
 
 export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
-const MAX_INVITATIONS = 1_000;
 
 /** The credentials of a user that the user manages. */
 export type OwnKind = "token" | "session" | "passkey" | "identity";
 /** Removing one of these ends the sessions that may have been opened with it, as a new password does. */
-const SIGN_IN_KINDS: ReadonlySet<OwnKind> = new Set(["passkey", "identity"]);
+const SIGN_IN_KINDS: ReadonlySet<Credential["kind"]> = new Set(["passkey", "identity"]);
 
 /** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
 export function hashSecret(secret: string): string {
   return hash("sha256", secret, "base64url");
-}
-
-/** Why a request about an account was refused; each API words it in its own way. */
-export type AccountRefusal =
-  | { readonly refused: "too-often"; readonly wait: number }
-  | { readonly refused: "wrong-password" | "no-password" | "name-taken" | "not-invited" | "sign-up-closed" }
-  | { readonly refused: "full" | "gone" | "identity-taken" | "invalid-passkey" }
-  | { readonly refused: "invalid"; readonly member: "name" | "password"; readonly detail: string };
-
-/** A new credential with its secret, which cannot be read again. */
-export interface IssuedCredential {
-  readonly credential: Credential;
-  readonly secret: string;
-}
-
-export type RequestedCredential = Omit<Credential, "id" | "createdAt" | "usedAt">;
-
-export function isRefused<T extends object>(value: T | AccountRefusal): value is AccountRefusal {
-  return "refused" in value;
 }
 
 export interface TypedPassword {
@@ -152,7 +130,8 @@ export class Accounts {
       this.#failedGuesses.record(name ?? "", network, at);
       return { refused: "wrong-password" };
     }
-    return found;
+    // Only the owner of the account learns this.
+    return found.account.disabledAt === undefined ? found : { refused: "disabled" };
   }
 
   /** Opens a session if the user still has this password hash, and the credential they signed in with, at that time. */
@@ -165,7 +144,7 @@ export class Accounts {
     const conditions = { atMost: MAX_SESSIONS, ...(password === undefined ? {} : { password }) };
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
-      const issued = await this.#issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
+      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
       if (!isRefused(issued)) return issued;
       if (issued.refused !== "full") return { refused: "wrong-password" };
       const sessions = await this.#store.listCredentials(user, "session");
@@ -177,16 +156,16 @@ export class Accounts {
 
   /** Creates an account by invitation, or for anyone where sign-up is open, and signs in. */
   async signUp(
-    request: { name: string; password: string; invitation: string | undefined; networks: Networks; label: string },
+    request: TypedPassword & { invitation: string | undefined; label: string; address: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const { name, password, invitation, networks, label } = request;
+    const { name, password, invitation, networks, label, address } = request;
     const refused = await this.countAttempt(networks, at);
     if (refused !== undefined) return refused;
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
     if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
     if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
-    const options = { isOwner: kind === "setup", invitation, network: widest(networks) };
+    const options = { isOwner: kind === "setup", invitation, network: widest(networks), address };
     const created = await this.#create(name, password, at, options);
     return isRefused(created) ? created : this.openSession(created, { password: created.password }, label, at);
   }
@@ -206,8 +185,9 @@ export class Accounts {
     typed: string,
     password: string,
     at: Date,
-    { isOwner, invitation, network }: { isOwner: boolean; invitation?: string | undefined; network?: string },
+    options: { isOwner: boolean; invitation?: string | undefined; network?: string; address?: string },
   ): Promise<{ user: UserId; password: string } | AccountRefusal> {
+    const { isOwner, invitation, network, address } = options;
     const name = readName(typed);
     if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAMES}` };
     const fault = await faultOfPassword(password, name);
@@ -215,18 +195,27 @@ export class Accounts {
     const hashed = await hashPassword(password, network);
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
     const account = { name, issuer: "", password: hashed, isOwner, invitation: invitationHash };
-    const user = await this.#store.create(newUser(), account, at);
+    const actor = address === undefined ? COMMAND_LINE : { name, address };
+    const user = await this.#store.create(newUser(), { ...account, actor }, at);
     return typeof user === "string" ? { refused: user } : { user, password: hashed };
   }
 
-  /** The account with this name, which is created without a password if there is none and `mayCreate`. */
-  async findOrCreate(name: string, issuer: string, mayCreate: boolean, at: Date): Promise<UserId | undefined> {
+  /**
+   * The account with this name, for a user that somebody else has authenticated. If there is none, it is created without a
+   * password, for a client with this address; not if the address is undefined.
+   */
+  async findOrCreate(
+    name: string,
+    issuer: string,
+    address: string | undefined,
+    at: Date,
+  ): Promise<StoredAccount | undefined> {
     const found = await this.find(name, issuer);
-    if (found !== undefined || !mayCreate) return found?.account.user;
+    if (found !== undefined || address === undefined) return found;
     const account = { name, issuer, password: "", isOwner: false, invitation: undefined };
-    const user = await this.#store.create(newUser(), account, at);
+    await this.#store.create(newUser(), { ...account, actor: { name: referenceOf(account), address } }, at);
     // A concurrent request may have created it first.
-    return typeof user === "string" ? (await this.find(name, issuer))?.account.user : user;
+    return this.find(name, issuer);
   }
 
   /**
@@ -253,28 +242,19 @@ export class Accounts {
     return (await this.#store.get(user))?.account;
   }
 
-  /** In the order of their users: those after `after`, at most `size`. */
-  list(after: UserId, size: number): Promise<readonly Account[]> {
-    return this.#store.list(after, size);
-  }
-
-  /** Deletes the account with everything that belongs to it. False if there is no such account. */
-  async delete(caller: Caller, at: Date): Promise<boolean> {
-    const isDeleted = await this.#store.delete(caller, at);
+  /** Deletes the account of the caller, or of another user, with everything that belongs to it. */
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
+    const outcome = await this.#store.delete(caller, at, user);
     await waitForCachesToExpire();
-    return isDeleted;
+    return outcome === "deleted" ? undefined : { refused: outcome };
   }
 
   async changePassword(
     caller: Caller,
-    {
-      current,
-      password,
-      session,
-      networks,
-    }: { current: string; password: string; session: string; networks: Networks },
+    change: { current: string; password: string; revokesTokens: boolean; session: string; networks: Networks },
     at: Date,
   ): Promise<AccountRefusal | undefined> {
+    const { current, password, revokesTokens, session, networks } = change;
     const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
     const network = widest(networks);
@@ -282,30 +262,63 @@ export class Accounts {
     if (found?.password === "") return { refused: "no-password" };
     if (!(await isPassword(current, found?.password, network)) || found === undefined)
       return { refused: "wrong-password" };
-    const conditions = { keepSession: session, expectedHash: found.password };
-    return this.#setPassword(caller, found.account.name, password, at, conditions, network);
+    const options = { keepSession: session, expectedHash: found.password, revokesTokens };
+    const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
+    return isRefused(set) ? set : undefined;
   }
 
   /** Sets a password for the operator. Every session ends. */
-  setPassword({ user, name }: Account, password: string, at: Date): Promise<AccountRefusal | undefined> {
-    return this.#setPassword(asUser(user), name, password, at);
+  async setPassword(
+    { user, name }: Account,
+    password: string,
+    at: Date,
+    revokesTokens = false,
+  ): Promise<AccountRefusal | undefined> {
+    const options = { revokesTokens, resetBy: COMMAND_LINE };
+    const set = await this.#setPassword(asUser(user), name, password, at, options);
+    return isRefused(set) ? set : undefined;
   }
 
+  /** Sets a password with the secret of a reset link, which can be used once, and signs in. */
+  async resetPassword(
+    reset: Omit<TypedPassword, "name"> & { link: string; revokesTokens: boolean; label: string; address: string },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const { link, password, revokesTokens, networks, label, address } = reset;
+    const refused = await this.countAttempt(networks, at);
+    if (refused !== undefined) return refused;
+    const credential = await this.verifyCredential(link, "password-reset", at);
+    const account = credential && (await this.get(credential.user));
+    if (credential === undefined || account === undefined) return { refused: "invalid-link" };
+    const caller = { ...asUser(account.user), credentialHash: credential.hash };
+    const options = { revokesTokens, resetBy: { name: account.name, address } };
+    try {
+      const set = await this.#setPassword(caller, account.name, password, at, options, widest(networks));
+      return isRefused(set) ? set : this.openSession(account, { password: set.password }, label, at);
+    } catch (error) {
+      // Somebody else was faster, or the link was revoked.
+      if (error instanceof AccessRevoked) return { refused: "invalid-link" };
+      throw error;
+    }
+  }
+
+  /** Returns the hash of the new password. */
   async #setPassword(
     caller: Caller,
     name: string,
     password: string,
     at: Date,
-    conditions: Omit<NewPassword, "password"> = {},
+    options: Omit<NewPassword, "password">,
     network?: string,
-  ): Promise<AccountRefusal | undefined> {
+  ): Promise<{ password: string } | AccountRefusal> {
     const fault = await faultOfPassword(password, name);
     if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
     const hashed = await hashPassword(password, network);
-    const isSet = await this.#store.setPassword(caller, { password: hashed, ...conditions }, at);
+    const isSet = await this.#store.setPassword(caller, { password: hashed, ...options }, at);
     await waitForCachesToExpire();
-    // Otherwise the account was deleted or its password changed meanwhile.
-    return isSet ? undefined : { refused: conditions.expectedHash === undefined ? "gone" : "wrong-password" };
+    if (isSet) return { password: hashed };
+    // The account was deleted or its password changed meanwhile.
+    return { refused: options.expectedHash === undefined ? "gone" : "wrong-password" };
   }
 
   createToken(
@@ -314,16 +327,22 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const token = { kind: "token", user: caller.user, scope, label, expiresAt } as const;
-    return this.#issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+    return this.issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
   }
 
   /** Oldest first, including expired ones. */
-  listCredentials(user: UserId, kind: OwnKind): Promise<readonly Credential[]> {
+  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
     return this.#store.listCredentials(user, kind);
   }
 
-  /** When it resolves, no process accepts the credential any more. False if the user has no such credential. */
-  async removeCredential(caller: Caller, kind: OwnKind, id: string, at: Date, keepSession?: string): Promise<boolean> {
+  /** When it resolves, no process accepts the credential any more. False if there is no such credential. */
+  async removeCredential(
+    caller: Caller,
+    kind: OwnKind | "invitation",
+    id: string,
+    at: Date,
+    keepSession?: string,
+  ): Promise<boolean> {
     const endSessions = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
     const isRemoved = await this.#store.removeCredential(caller, kind, id, at, endSessions);
     await waitForCachesToExpire();
@@ -334,30 +353,15 @@ export class Accounts {
     return this.#store.replaceLabel(hash, expected, label);
   }
 
-  invite(days: number, at: Date): Promise<IssuedCredential | AccountRefusal> {
-    return this.#invite("invitation", days * DAY_MS, at);
-  }
-
-  /** A link that creates the first account; undefined if there is an account already. */
-  async setUp(at: Date): Promise<IssuedCredential | undefined> {
-    if (!(await this.isEmpty())) return undefined;
-    const issued = await this.#invite("setup", SETUP_MS, at);
-    return isRefused(issued) ? undefined : issued;
-  }
-
-  #invite(kind: "invitation" | "setup", ms: number, at: Date): Promise<IssuedCredential | AccountRefusal> {
-    const invitation = { kind, user: NOBODY, scope: "write", label: "", expiresAt: after(at, ms) } as const;
-    return this.#issue(asUser(NOBODY), invitation, INVITATION_PREFIX, at, { atMost: MAX_INVITATIONS });
-  }
-
-  async #issue(
+  /** Creates a secret and adds its credential. */
+  async issue(
     caller: Caller,
     requested: RequestedCredential,
     prefix: string,
     at: Date,
     conditions: Pick<NewCredential, "atMost" | "password">,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const secret = prefix + randomBytes(SECRET_BYTES).toString("base64url");
+    const secret = prefix + randomBytes(32).toString("base64url");
     const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
     return isRefused(credential) ? credential : { credential, secret };
   }
@@ -386,11 +390,7 @@ function widest(networks: Networks): string {
   return networks.at(-1) ?? "";
 }
 
-function lastUse({ usedAt, createdAt }: Credential): number {
-  return (usedAt ?? createdAt).getTime();
-}
-
-function after(at: Date, ms: number): Date {
+export function after(at: Date, ms: number): Date {
   return new Date(at.getTime() + ms);
 }
 

@@ -1,13 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
-import type { Credential } from "./account-store.ts";
-import {
-  type AccountRefusal,
-  type Accounts,
-  hashSecret,
-  MAX_TOKENS,
-  type RequestedCredential,
-  TOKEN_PREFIX,
-} from "./accounts.ts";
+import type { AccountRefusal } from "./account-refusals.ts";
+import type { Credential, RequestedCredential } from "./account-store.ts";
+import { type Accounts, hashSecret, MAX_TOKENS, TOKEN_PREFIX } from "./accounts.ts";
 import type { AppSignatures } from "./app-signatures.ts";
 import type { Caller } from "./subscriptions.ts";
 

@@ -1,14 +1,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { readName } from "./account-names.ts";
+import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import type { Account, StoredAccount } from "./account-store.ts";
-import {
-  type AccountRefusal,
-  type Accounts,
-  isRefused,
-  TOKEN_PREFIX,
-  type TypedPassword,
-  type Verified,
-} from "./accounts.ts";
+import { type Accounts, TOKEN_PREFIX, type TypedPassword, type Verified } from "./accounts.ts";
 import { AppSignatures } from "./app-signatures.ts";
 import { CredentialCache } from "./credential-cache.ts";
 import type { UserId } from "./subscriptions.ts";
@@ -43,7 +37,7 @@ export interface AppSession {
 /**
  * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Sessions are signed
  * and not stored, since some apps open one for every request. All access ends at once when the token is revoked, the
- * password is changed or the account is deleted.
+ * password is changed, or the account is disabled or deleted.
  */
 export class AppSignIn {
   readonly signatures: AppSignatures;
@@ -78,7 +72,8 @@ export class AppSignIn {
   async #verifyPassword(typed: TypedPassword, at: Date): Promise<StoredAccount | AccountRefusal> {
     const name = readName(typed.name);
     const found = name === undefined ? undefined : await this.#find(name);
-    if (found === undefined || found.password === "") return this.#accounts.checkPassword(typed, at);
+    if (found === undefined || found.password === "" || found.account.disabledAt !== undefined)
+      return this.#accounts.checkPassword(typed, at);
     // Includes the stored hash, so that changing the password invalidates the entry.
     const key = createHmac("sha256", this.#passwordKey)
       .update(`${found.account.user}\0${found.password}\0${typed.password}`)
@@ -133,7 +128,8 @@ export class AppSignIn {
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
     const found = await this.#find(user);
-    return found === undefined || found.password === "" ? undefined : toUser(found);
+    const isUsable = found !== undefined && found.password !== "" && found.account.disabledAt === undefined;
+    return isUsable ? toUser(found) : undefined;
   }
 
   async #userWithToken(hash: string, at: Date): Promise<AppUser | undefined> {

@@ -37,6 +37,7 @@ test("config: no settings → a server for one person on this machine", () => {
     allowedHosts: [],
     trustedProxies: [],
     basePath: "",
+    publicUrl: undefined,
     corsOrigins: [],
     logLevel: "info",
     logFormat: "auto",
@@ -147,6 +148,10 @@ test("config: an invalid value → rejected with its name", () => {
     EARMARK_OIDC_ISSUER: ["http://id.example", "id.example", "https://id.example/?x", "https://id.example/#x"],
     EARMARK_OIDC_SIGN_UP: ["yes"],
     EARMARK_TRUSTED_PROXIES: ["proxy.example", "10.0.0.0/33", "::1/129", "10.0.0.0/", "10.0.0.0/8/8", "127.0.0.1:80"],
+    EARMARK_PUBLIC_URL: [
+      ...["pods.example", "ftp://pods.example", "https://ann@pods.example", "https://pods.example/other"],
+      ...["https://pods.example/?x", "https://pods.example/#x"],
+    ],
     EARMARK_BASE_PATH: ["earmark", "//", "/a//b", "/a b", "/../a", "/a/.", "/a?b", "/%61", "https://pods.example"],
     EARMARK_CORS_ORIGINS: [
       "*",
@@ -221,6 +226,10 @@ test("config: proxies, base path and origins → normalized", () => {
   assert.equal(config.basePath, "/pods/ear-mark_1.0~x");
   assert.deepEqual(config.corsOrigins, ["https://app.example", "http://localhost:5173", "https://app.example:8443"]);
   assert.equal(read({ EARMARK_BASE_PATH: "/" }).basePath, "");
+  assert.equal(read({}).publicUrl, undefined);
+  assert.equal(read({ EARMARK_PUBLIC_URL: "HTTPS://Pods.Example:443/" }).publicUrl, "https://pods.example");
+  const below = { EARMARK_PUBLIC_URL: "https://pods.example:8443/ear/", EARMARK_BASE_PATH: "/ear" };
+  assert.equal(read(below).publicUrl, "https://pods.example:8443/ear");
 });
 
 test("config: metrics with accounts → need a token", () => {

@@ -24,6 +24,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Empty, or a path without a trailing slash. */
   readonly basePath: string;
+  /** The URL of the server for links, with the base path and without a slash at the end. */
+  readonly publicUrl: string | undefined;
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
@@ -243,9 +245,7 @@ export function readDatabaseUrl(url: string, folder: string): string | undefined
   return path === undefined ? undefined : `file:${resolve(folder, path)}`;
 }
 
-function readNetwork(
-  reader: SettingsReader,
-): Pick<Config, "allowedHosts" | "trustedProxies" | "basePath" | "corsOrigins"> {
+function readNetwork(reader: SettingsReader) {
   const allowedHosts = reader.list("EARMARK_ALLOWED_HOSTS");
   if (!allowedHosts.every((name) => /^[a-z0-9._-]+$/.test(name)))
     reader.reject("EARMARK_ALLOWED_HOSTS", "host names separated by commas, without scheme, port or path");
@@ -258,7 +258,17 @@ function readNetwork(
   const corsOrigins = reader.list("EARMARK_CORS_ORIGINS");
   if (!corsOrigins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
     reader.reject("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
-  return { allowedHosts, trustedProxies, basePath, corsOrigins };
+  return { allowedHosts, trustedProxies, basePath, publicUrl: readPublicUrl(reader, basePath), corsOrigins };
+}
+
+function readPublicUrl(reader: SettingsReader, basePath: string): string | undefined {
+  const text = reader.text("EARMARK_PUBLIC_URL");
+  if (text === "") return undefined;
+  const url = URL.parse(text);
+  const expected = `${url?.origin}${basePath}`;
+  if (!/^https?:/.test(expected) || url?.href.replace(/\/$/, "") !== expected)
+    reader.reject("EARMARK_PUBLIC_URL", "a URL such as https://pods.example, followed by EARMARK_BASE_PATH only");
+  return expected;
 }
 
 function readLimits(reader: SettingsReader): Limits {

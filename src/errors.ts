@@ -1,5 +1,4 @@
-import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
-import { MAX_FEED_URL } from "./feed-url.ts";
+import { FEED_ERRORS } from "./feed-errors.ts";
 import { SIGN_IN_ERRORS } from "./sign-in-errors.ts";
 
 /** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
@@ -10,7 +9,6 @@ interface ErrorDefinition {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const invalidFeedUrl = { status: 422, title: "Validation Failed" } as const;
 const invalidAttribute = { status: 422, title: "Validation Failed" } as const;
 const badRequest = { status: 400, title: "Bad Request" } as const;
 const malformedDocument = { status: 400, title: "Malformed Document" } as const;
@@ -40,45 +38,7 @@ export const ERRORS = {
     title: "Validation Failed",
     detail: "The document must have a `data` member with exactly one resource object.",
   },
-  "feed-url-missing": { ...invalidFeedUrl, detail: "Missing feed URL: a non-empty string is required." },
-  "feed-url-too-long": {
-    ...invalidFeedUrl,
-    detail: `Invalid feed URL: it must not exceed ${MAX_FEED_URL} characters.`,
-  },
-  "feed-url-whitespace": {
-    ...invalidFeedUrl,
-    detail: "Invalid feed URL: it must not contain whitespace or control characters.",
-  },
-  "feed-url-not-http": {
-    ...invalidFeedUrl,
-    detail: "Invalid feed URL: it must start with http:// or https:// and a host.",
-  },
-  "feed-url-invalid-host": { ...invalidFeedUrl, detail: "Invalid feed URL: the host is not valid." },
-  "feed-url-invalid-port": { ...invalidFeedUrl, detail: "Invalid feed URL: the port must not be 0." },
-  "feed-url-invalid-characters": {
-    ...invalidFeedUrl,
-    detail: "Invalid feed URL: it must not contain lone surrogates, %00, or a backslash before the query string.",
-  },
-  "invalid-title": {
-    ...invalidAttribute,
-    detail: `Invalid title: it must be null or have 1 to ${MAX_TITLE} characters, without control or bidirectional override characters.`,
-  },
-  "invalid-folders": {
-    ...invalidAttribute,
-    detail: `Invalid folders: they must be null or an array of at most ${MAX_FOLDERS} paths such as "News/Tech", each with 1 to ${MAX_FOLDER_PATH} characters and at most ${MAX_FOLDER_LEVELS} levels, without empty names and without control or bidirectional override characters.`,
-  },
-  "already-subscribed": {
-    status: 409,
-    title: "Already Subscribed",
-    detail: "The user is already subscribed to this feed.",
-  },
-  // Entries of an import
-  "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed is in the file before." },
-  "unsubscribed-in-file": {
-    status: 409,
-    title: "Unsubscribed",
-    detail: "The app that wrote the file is no longer subscribed to this feed.",
-  },
+  ...FEED_ERRORS,
   "id-in-use": { status: 409, title: "Identifier In Use", detail: "The user has another subscription with this id." },
   "id-mismatch": {
     status: 409,
@@ -215,6 +175,8 @@ export const ERRORS = {
     title: "Sign In Needed",
     detail: "This needs a signed-in session; API tokens are not accepted.",
   },
+  "admin-required": { status: 403, title: "Administrators Only", detail: "Only an administrator can do this." },
+  "account-disabled": { status: 403, title: "Account Disabled", detail: "An administrator has disabled this account." },
   "recent-sign-in-required": {
     status: 403,
     title: "Sign In Again",
@@ -274,6 +236,13 @@ export const ERRORS = {
     title: "Invitation Not Valid",
     detail: "This invitation has expired or was already used. Ask for a new one.",
   },
+  "invalid-reset-link": { status: 403, title: "Link Not Valid", detail: "This link has expired or was already used." },
+  "too-many-links": {
+    status: 409,
+    title: "Too Many Links",
+    detail: "There are already {max} links that nobody has used.",
+  },
+  "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
   "too-many-tokens": {
     status: 409,

@@ -1,6 +1,7 @@
-import type { Credential } from "./account-store.ts";
-import { type AccountRefusal, type Accounts, hashSecret, isRefused } from "./accounts.ts";
-import type { Caller, UserId } from "./subscriptions.ts";
+import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import type { Credential, StoredAccount } from "./account-store.ts";
+import { type Accounts, hashSecret } from "./accounts.ts";
+import type { Caller } from "./subscriptions.ts";
 
 /** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */
 export interface Identity {
@@ -9,8 +10,7 @@ export interface Identity {
 }
 
 /** The account that an identity signs in to. */
-export interface IdentifiedUser {
-  readonly user: UserId;
+export interface IdentifiedUser extends StoredAccount {
   /** The hash of the link, if the identity was linked to the account. Access ends when the link is removed. */
   readonly linkHash: string | undefined;
 }
@@ -18,17 +18,19 @@ export interface IdentifiedUser {
 export const MAX_IDENTITIES = 10;
 const MAX_LABEL = 100;
 
-/** A link takes precedence over an account of the identity's own, which is created if there is none and `mayCreate`. */
+/**
+ * A link takes precedence over an account of the identity's own. If there is neither, an account is created for a client
+ * with this address; not if the address is undefined.
+ */
 export async function findIdentifiedUser(
   accounts: Accounts,
   { issuer, subject }: Identity,
-  mayCreate: boolean,
+  address: string | undefined,
   at: Date,
 ): Promise<IdentifiedUser | undefined> {
   const link = await accounts.verifyHash(hashIdentity({ issuer, subject }), "identity", at);
-  if (link !== undefined) return { user: link.user, linkHash: link.hash };
-  const user = await accounts.findOrCreate(subject, issuer, mayCreate, at);
-  return user === undefined ? undefined : { user, linkHash: undefined };
+  const found = await (link ? accounts.find(link.user) : accounts.findOrCreate(subject, issuer, address, at));
+  return found && { ...found, linkHash: link?.hash };
 }
 
 /** Lets an identity sign in to the caller's account. `label` is for people. Safe to repeat. */
@@ -40,8 +42,8 @@ export async function linkIdentity(
   at: Date,
 ): Promise<Credential | AccountRefusal> {
   const { user } = caller;
-  const owner = await findIdentifiedUser(accounts, identity, false, at);
-  if (owner !== undefined && owner.user !== user) return { refused: "identity-taken" };
+  const owner = await findIdentifiedUser(accounts, identity, undefined, at);
+  if (owner !== undefined && owner.account.user !== user) return { refused: "identity-taken" };
   const hash = hashIdentity(identity);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });

@@ -19,7 +19,7 @@ export interface FeedToImport extends Details {
   readonly feedUrl: string;
   /** Line of the file, from 1. */
   readonly line?: number;
-  /** Why the import leaves it out: it is in the file before, or the app it comes from says that it is unsubscribed. */
+  /** Why the import leaves it out: the file already contains it further up, or the app it comes from says that it is unsubscribed. */
   readonly skip?: "duplicate-in-file" | "unsubscribed-in-file";
 }
 

@@ -1,13 +1,7 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
-import type { Account, Credential } from "./account-store.ts";
-import {
-  type AccountRefusal,
-  type Accounts,
-  hashSecret,
-  type IssuedCredential,
-  isRefused,
-  type Verified,
-} from "./accounts.ts";
+import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import type { Account, Credential, IssuedCredential } from "./account-store.ts";
+import { type Accounts, hashSecret, type Verified } from "./accounts.ts";
 import type { AppSignatures } from "./app-signatures.ts";
 import type { Networks } from "./attempts.ts";
 import { asUser, type Caller, type UserId } from "./subscriptions.ts";
@@ -107,6 +101,9 @@ export class Passkeys {
     const stored = readStored(found.label);
     const challenge = this.#expectChallenge("", at);
     const counter = await verifyUse(response, stored, user, site, challenge.check);
+    // Only the owner of the account learns this.
+    if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
+      return { refused: "disabled" };
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
       return { refused: "invalid-passkey" };
     if (counter !== stored.counter) {

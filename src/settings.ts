@@ -38,6 +38,10 @@ export const SETTINGS = {
     "180",
     "Days to keep the record of a removed subscription, so that other devices learn about the removal.",
   ],
+  EARMARK_PUBLIC_URL: [
+    "",
+    "URL under which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request.",
+  ],
   EARMARK_ALLOWED_HOSTS: [
     "",
     "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts, empty allows any name.",

@@ -11,11 +11,27 @@ export interface Caller {
   readonly user: UserId;
   /** Hash of the request's credential; undefined when there is none to revoke. */
   readonly credentialHash: string | undefined;
-  /** Stored hash of the password, if the request was authenticated with it. It must not have changed. */
+  /**
+   * Stored hash of the password, if the request was not made with a credential. It must not have changed, and the account
+   * must not be disabled.
+   */
   readonly passwordHash?: string | undefined;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;
+  /** The user must be an administrator whose account is not disabled. */
+  readonly requiresAdmin?: boolean;
+  /** Who acts, for the audit log; the command line unless given. */
+  readonly actor?: Actor;
 }
+
+/** Who did something, and from which address; empty if it was done on the server itself. */
+export interface Actor {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** No name has a space. */
+export const COMMAND_LINE: Actor = { name: "command line", address: "" };
 
 /** No quota. A number that every engine can compare. */
 export const UNLIMITED = Number.MAX_SAFE_INTEGER;
@@ -206,8 +222,8 @@ export async function* everySubscription(
  * - what it confirms is durable, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
  * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless the error says `unknown`;
- * - a write happens only if, in its own transaction, the account exists and the caller's credential is neither revoked,
- *   expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
+ * - a write happens only if, in its own transaction, the account exists and is not disabled, and the caller's credential
+ *   is neither revoked, expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
  *
  * Every change to a list takes the list's next sequence number; an update to another feed takes two, since the old feed is
  * recorded as removed. An item's place is the number under which it was added.
@@ -261,7 +277,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The account was deleted, or the caller's credential revoked or expired, before the write. Nothing was written. */
+/** The account was deleted or disabled, or the caller's credential revoked or expired, before the write, which did nothing. */
 export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRefused } from "../src/accounts.ts";
+import { isRefused } from "../src/account-refusals.ts";
 import { AppSync } from "../src/app-sync.ts";
 import { hashPassword } from "../src/passwords.ts";
 import { asUser, type UserId } from "../src/subscriptions.ts";

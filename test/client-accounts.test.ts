@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClient, EarmarkError } from "../client/src/index.ts";
-import { Accounts, isRefused } from "../src/accounts.ts";
+import { inviteTo } from "./support/accounts.ts";
 import { failureOf, feedsOf, keepCookie, openBrowser, outcomesOf, PASSWORD, refusalOf } from "./support/client.ts";
 import { startServer } from "./support/server.ts";
 
@@ -47,9 +47,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
 
 test("invitation: used twice → refused", async () => {
   const { url, store } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "false" });
-  const opened = await new Accounts(store.accounts, { signUp: false }).invite(7, new Date());
-  assert.ok(!isRefused(opened));
-  const invitation = opened.secret;
+  const invitation = await inviteTo(store);
   const client = openBrowser(url);
   assert.deepEqual(await refusalOf(client.signUp({ name: "ann", password: PASSWORD })), [403, "sign-up-closed"]);
   await client.signUp({ name: "ann", password: PASSWORD, invitation });

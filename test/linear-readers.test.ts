@@ -20,6 +20,7 @@ import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
+import { readInvitation, readPasswordReset, readPersonChange } from "../src/jsonapi/people.ts";
 import {
   readChangesQuery,
   readFieldsQuery,
@@ -33,6 +34,7 @@ import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readFeedFile } from "../src/opml/read-file.ts";
 import { faultOfPassword } from "../src/passwords.ts";
+import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
 import { FeedReader } from "../src/podcasts/read-feed.ts";
@@ -75,8 +77,10 @@ const readClient = createClientReader(["127.0.0.1"]);
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
 const verify = createVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
+const accounts = new Accounts(store.accounts, { signUp: false });
 const authenticate = createAuthentication({
-  accounts: new Accounts(store.accounts, { signUp: false }),
+  accounts,
+  people: new People(store.people, accounts),
   config: config.accounts ?? assert.fail(),
   metricsToken: "0123456789abcdef",
   verify: undefined,
@@ -256,6 +260,10 @@ const READERS: readonly Reader[] = [
   plain("readSignUp", HEADERS, (text) =>
     readSignUp(document("account", { name: "a", password: "b", invitation: text })),
   ),
+  plain("readPasswordReset", HEADERS, (text) => readPasswordReset(document("password-reset", { link: text }))),
+  plain("readInvitation", HEADERS, (text) => readInvitation(document("invitation", { note: text }), now)),
+  plain("readInvitation: expiry", HEADERS, (text) => readInvitation(document("invitation", { expires_at: text }), now)),
+  plain("readPersonChange", HEADERS, (text) => readPersonChange(document("account", { role: text }))),
   plain("readNewPassword", HEADERS, (text) => readNewPassword(document("account", { current_password: text }))),
   plain("readNewToken", HEADERS, (text) =>
     readNewToken(document("token", { label: "a", scope: "read", expires_at: text }), now),

@@ -10,7 +10,7 @@ import { startServer } from "./support/server.ts";
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const CODES = Object.keys(ERRORS).sort();
 /** Pages are not part of the API. */
-const PAGES = ["/", "/join", "/assets/{name}", "/docs", "/docs.css"];
+const PAGES = ["/", "/join", "/reset-password", "/assets/{name}", "/docs", "/docs.css"];
 
 const operations = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
@@ -38,11 +38,14 @@ test("document: routes of the server → the same paths, methods and credentials
     EARMARK_METRICS: "true",
     EARMARK_METRICS_TOKEN: "x".repeat(32),
   });
-  const accessOf = ({ security = DOCUMENT.security }: Operation): Access | "read or write" => {
+  const accessOf = ({ security = DOCUMENT.security, responses }: Operation): Access | "read or write" => {
     const names = security.flatMap((requirement) => Object.keys(requirement));
     if (names.length === 0) return "open";
     if (names.includes("metricsToken")) return "metrics";
-    return names.includes("token") ? "read or write" : "account";
+    if (names.includes("token")) return "read or write";
+    return responses["403"] && codesIn(resolveResponse(responses["403"])).includes("admin-required")
+      ? "admin"
+      : "account";
   };
   const offered = server.routes
     .filter(({ dialect }) => dialect.app === undefined)

@@ -111,6 +111,7 @@ describe("account", { concurrency: 3 }, () => {
       assert.ok(!(await pageContents(page)).includes(token));
 
       await button(page, apps.revokeOf(label)).click();
+      await button(dialog(page), apps.revoke).click();
       await page.getByText(apps.revoked(label)).waitFor();
       assert.equal((await server.call("GET", "/v1/subscriptions", { headers })).status, 401);
       await item.waitFor({ state: "detached" });
@@ -160,6 +161,7 @@ describe("account", { concurrency: 3 }, () => {
     await assertFieldError(field(page, apps.label), errors["too-many-tokens"]);
     assert.equal(await field(page, apps.label).inputValue(), "One more");
     await button(page, apps.revokeOf("App 7")).click();
+    await button(dialog(page), apps.revoke).click();
     await button(page, apps.revokeOf("App 7")).waitFor({ state: "detached" });
     await button(page, apps.create).click();
     await heading(page, apps.created("One more")).waitFor();

@@ -6,6 +6,7 @@ import { assertAccessible } from "./support/browser.ts";
 import {
   assertNoOverflow,
   button,
+  dialog,
   field,
   fill,
   heading,
@@ -59,6 +60,7 @@ describe("app login", { concurrency: 3 }, () => {
     await tokenItem(page, "AntennaPod on Pixel 8").waitFor();
     await deviceItem(page, "AntennaPod on Pixel 8").getByText("AntennaPod · ", { exact: false }).waitFor();
     await button(page, apps.revokeOf("AntennaPod on Pixel 8")).click();
+    await button(dialog(page), apps.revoke).click();
     await page.getByText(apps.revoked("AntennaPod on Pixel 8")).waitFor();
     assert.equal((await callAs(app, "GET", FEEDS)).status, 401);
     await finish();

@@ -55,6 +55,7 @@ describe("sessions", { concurrency: 3 }, () => {
     assert.deepEqual([await items.count(), await here.count(), await there.count()], [2, 1, 1]);
     assert.equal(await here.getByRole("button").count(), 0);
     await button(there, account.endSession("Firefox, Windows")).click();
+    await button(dialog(page), account.signOut).click();
     await there.waitFor({ state: "detached" });
     await page.getByText(account.sessionEnded).waitFor();
     assert.equal(await here.count(), 1);

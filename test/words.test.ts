@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ERRORS } from "../src/errors.ts";
+import { en as people } from "../web/src/people-words/people-en.ts";
 import { en } from "../web/src/words/en.ts";
 
 type TextFunction = (...args: readonly unknown[]) => string;
@@ -9,11 +10,14 @@ type TextFunction = (...args: readonly unknown[]) => string;
 type Texts = ReadonlyMap<string, string | TextFunction>;
 
 const FOLDER = new URL("../web/src/words/", import.meta.url);
+/** Texts that are loaded with the views that need them. */
+const PEOPLE_FOLDER = new URL("../web/src/people-words/", import.meta.url);
 
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
   API: ["de", "es", "fr", "zh"],
   App: ["de"],
+  Link: ["de"],
   Apps: ["de", "es"],
   Token: ["de", "es"],
   Import: ["de"],
@@ -50,10 +54,11 @@ const known: ReadonlyMap<string, Texts> = new Map(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
       const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
+      const { [language]: people } = await import(new URL(`people-${language}.ts`, PEOPLE_FOLDER).href);
       const { [language]: feeds } = await import(new URL(`feeds.${language}.ts`, FOLDER).href);
       return [
         language,
-        new Map(flatten({ ...words, podcasts, feeds }).filter(([path]) => !FORMS.includes(path))),
+        new Map(flatten({ ...words, podcasts, feeds, people }).filter(([path]) => !FORMS.includes(path))),
       ] as const;
     }),
   ),
@@ -75,7 +80,9 @@ const kindOf = (text: string | TextFunction) => (typeof text === "function" ? `f
 assert.deepEqual(languages.toSorted(), ["de", "en", "es", "fr", "zh"]);
 
 test("words: translated errors → each is a code of the server", () => {
-  const unknown = Object.keys(en.errors).filter((code) => !Object.hasOwn(ERRORS, code));
+  const unknown = [...Object.keys(en.errors), ...Object.keys(people.errors)].filter(
+    (code) => !Object.hasOwn(ERRORS, code),
+  );
   assert.deepEqual(unknown, []);
 });
 
@@ -112,7 +119,15 @@ for (const language of languages) {
       for (const n of [0, 1, 2, 5, 21]) {
         for (const m of [0, 1, 2, 5, 21]) {
           const isSame = rules.select(n) === rules.select(m);
-          for (const path of ["count", "import.start", "apps.synced", "ago.minutes", "ago.hours"]) {
+          for (const path of [
+            "count",
+            "import.start",
+            "apps.synced",
+            "ago.minutes",
+            "ago.hours",
+            "people.days",
+            "people.rows",
+          ]) {
             assert.equal(form(path, n) === form(path, m), isSame, `${path} of ${n} and ${m}`);
           }
           if (isSame) assert.equal(form("list.found", n), form("list.found", m));
@@ -143,6 +158,8 @@ for (const language of languages) {
         ["apps.forgetOf", "apps.forget"],
         ["account.endSession", "account.signOut"],
         ["feeds.removed.restoreOf", "feeds.removed.restore"],
+        ["people.manageOf", "people.manage"],
+        ["people.revokeOf", "people.revoke"],
       ] as const) {
         assert.ok(
           render(texts.get(name))

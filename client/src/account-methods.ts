@@ -53,8 +53,8 @@ export function createAccountMethods(send: Send): AccountMethods {
       }
     },
 
-    async changePassword({ current, wanted }, { signal } = {}) {
-      const attributes = { current_password: current, password: wanted };
+    async changePassword({ current, wanted, revokeTokens }, { signal } = {}) {
+      const attributes = { current_password: current, password: wanted, revoke_tokens: revokeTokens };
       await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", once: true, signal });
     },
 

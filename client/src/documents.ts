@@ -163,7 +163,7 @@ export function readRemovals({ data }: { readonly data: readonly AnyResource[] }
 export function readMe({ data, meta }: MeDocument): Me {
   return {
     id: data.id,
-    ...toCamelCase<Pick<Me, "name" | "issuer" | "createdAt">>(data.attributes),
+    ...toCamelCase<Pick<Me, "name" | "issuer" | "role" | "createdAt">>(data.attributes),
     ...meta,
     counts: { ...meta.counts },
     limits: toCamelCase(meta.limits),
@@ -181,7 +181,7 @@ export function writeOperation(operation: Operation): object {
   return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders } } };
 }
 
-function readDate(text: string | null | undefined): Date | null {
+export function readDate(text: string | null | undefined): Date | null {
   return text ? new Date(text) : null;
 }
 

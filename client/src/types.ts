@@ -199,6 +199,8 @@ export interface Me {
   /** `local` on a server without accounts. */
   readonly name: string;
   readonly issuer: string | null;
+  /** Null on a server without accounts. */
+  readonly role: "administrator" | "member" | null;
   readonly createdAt: Date | null;
   /** Null on a server without accounts, and for a JWT. */
   readonly credential: { readonly kind: string; readonly id: string; readonly scope: "read" | "write" } | null;
@@ -357,8 +359,11 @@ export interface Client extends AppMethods {
   signIn(person: Credentials, options?: CallOptions): Promise<void>;
   /** Ends the current session. Succeeds if it has already ended. */
   signOut(options?: CallOptions): Promise<void>;
-  /** Also ends every other session. */
-  changePassword(change: { readonly current: string; readonly wanted: string }, options?: CallOptions): Promise<void>;
+  /** Also ends every other session. With `revokeTokens`, apps lose access too. */
+  changePassword(
+    change: { readonly current: string; readonly wanted: string; readonly revokeTokens?: boolean | undefined },
+    options?: CallOptions,
+  ): Promise<void>;
   tokens(options?: CallOptions): Promise<Access[]>;
   sessions(options?: CallOptions): Promise<Access[]>;
   /** The default scope is `write`. `secret` is the token for the app; the server shows it only once. */

@@ -50,7 +50,13 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.deepEqual([bob.code, bob.stdout], [0, ""]);
       assert.match(bob.stderr, /^Database: \S+\nCreated account "bob"\./);
       const [ann, ...others] = await list(database, "user", "list");
-      assert.deepEqual({ ...ann, created_at: "" }, { name: "ann", issuer: null, created_at: "", subscriptions: 0 });
+      assert.deepEqual(
+        { ...ann, created_at: "" },
+        {
+          ...{ name: "ann", issuer: null, created_at: "", subscriptions: 0 },
+          ...{ role: "administrator", last_seen_on: null, stored_rows: 0, state: "enabled" },
+        },
+      );
       assert.equal(others.length, 1);
       const { stdout: table } = await run(database, ["user", "list"]);
       assert.match(table, /^(?:(?:ann|bob)\t\d{4}-\d\d-\d\dT[\d:.]+Z\t0\b.*\n){2}$/);
@@ -165,6 +171,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.equal((await signUp(server, invitation, "cyd")).status, 201);
       assert.equal((await signUp(server, invitation, "dan")).status, 403, "an invitation is for one");
 
+      await done(database, ["user", "admin", "bob"]);
       await done(database, ["user", "delete", "ann", "--yes"]);
       assert.equal(await statusOfToken(server, tablet), 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 401);

@@ -1,6 +1,7 @@
 import { readName } from "../account-names.ts";
+import { type AccountRefusal, isRefused } from "../account-refusals.ts";
 import { type Account, isValidAt, type Store } from "../account-store.ts";
-import { type AccountRefusal, Accounts, INVITATION_DAYS, isRefused } from "../accounts.ts";
+import { Accounts } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
 import { faultOfLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
@@ -10,9 +11,8 @@ import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
 import { count, type Terminal } from "./terminal.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
+export const DAY_MS = 24 * 60 * 60 * 1_000;
 const MAX_DAYS = 3_650;
-const PAGE_SIZE = 500;
 
 export async function addUser(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
   const password = await terminal.password(fromInput);
@@ -27,31 +27,21 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
   );
 }
 
-export async function listUsers(terminal: Terminal, asJson: boolean): Promise<void> {
-  await withAccounts(terminal, async (accounts, store) => {
-    for (let after = 0; ; ) {
-      const some = await accounts.list(after, PAGE_SIZE);
-      for (const { user, name, issuer, createdAt } of some) {
-        const { total } = await store.page(user, { offset: 0, size: 1 });
-        const created_at = createdAt.toISOString();
-        await terminal.line({ name, created_at, subscriptions: total, issuer: issuer === "" ? null : issuer }, asJson);
-      }
-      if (some.length < PAGE_SIZE) return;
-      after = some.at(-1)?.user ?? after;
-    }
-  });
-}
-
-export async function changePassword(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
+export async function changePassword(
+  terminal: Terminal,
+  name: string,
+  { fromInput, revokesTokens }: { fromInput: boolean; revokesTokens: boolean },
+): Promise<void> {
   // Fails before the user types a password.
   await withAccounts(terminal, async (accounts) => requirePassword(await accountOf(terminal, accounts, name)));
   const password = await terminal.password(fromInput);
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
-    const refused = await accounts.setPassword(account, password, terminal.context.now());
+    const refused = await accounts.setPassword(account, password, terminal.context.now(), revokesTokens);
     if (refused !== undefined) throw new UserError(describeRefusal(refused));
-    terminal.say(`Changed the password of "${name}" and ended all sessions. App tokens stay valid.`);
+    const tokens = revokesTokens ? "revoked all app tokens" : "ended all sessions. App tokens stay valid";
+    terminal.say(`Changed the password of "${name}" and ${tokens}.`);
   });
 }
 
@@ -68,7 +58,8 @@ export async function deleteUser(terminal: Terminal, name: string, isConfirmed: 
   await terminal.confirm(question, isConfirmed);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    await accounts.delete(asUser(user), terminal.context.now());
+    const refused = await accounts.delete(asUser(user), terminal.context.now());
+    if (refused !== undefined) throw new UserError(describeRefusal(refused));
     terminal.say(`Deleted account "${name}" and all its data.`);
   });
 }
@@ -91,16 +82,6 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
   });
 }
 
-export async function invite(terminal: Terminal, days: string | undefined): Promise<void> {
-  const length = readDays(days) ?? INVITATION_DAYS;
-  await withAccounts(terminal, async (accounts) => {
-    const issued = await accounts.invite(length, terminal.context.now());
-    if (isRefused(issued)) throw new UserError(describeRefusal(issued));
-    terminal.say(`Open this path on your server within ${length} days to create one account:`);
-    await terminal.write(`${terminal.context.config().basePath}/join#${issued.secret}\n`);
-  });
-}
-
 export async function createToken(
   terminal: Terminal,
   name: string,
@@ -112,7 +93,8 @@ export async function createToken(
   const length = readDays(days);
   const expiresAt = length === undefined ? undefined : new Date(terminal.context.now().getTime() + length * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
-    const { user } = await accountOf(terminal, accounts, name);
+    const { user, disabledAt } = await accountOf(terminal, accounts, name);
+    if (disabledAt !== undefined) throw new UserError(describeRefusal({ refused: "disabled" }));
     const issued = await accounts.createToken(
       asUser(user),
       { label, scope: readOnly ? "read" : "write", expiresAt },
@@ -139,15 +121,18 @@ export async function listTokens(terminal: Terminal, name: string, asJson: boole
 export async function revokeToken(terminal: Terminal, name: string, id: string): Promise<void> {
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
     const now = terminal.context.now();
-    if (!isId || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
+    if (!isId(id) || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
       throw new UserError(`"${name}" has no token with id ${id}. See: earmark token list ${name}`);
     terminal.say("Token revoked.");
   });
 }
 
-async function withAccounts<T>(
+export function isId(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}
+
+export async function withAccounts<T>(
   terminal: Terminal,
   work: (accounts: Accounts, store: Store) => Promise<T>,
   { mayCreate } = { mayCreate: false },
@@ -160,25 +145,29 @@ async function withAccounts<T>(
   }
 }
 
-async function accountOf(terminal: Terminal, accounts: Accounts, name: string): Promise<Account> {
+export async function accountOf(terminal: Terminal, accounts: Accounts, name: string): Promise<Account> {
   const config = terminal.context.config();
   const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
   if (account !== undefined) return account;
   throw new UserError(`No account "${name}" in ${nameOf(config.databaseUrl)}. See: earmark user list`);
 }
 
-function readDays(text: string | undefined): number | undefined {
+export function readDays(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const days = /^\d+$/.test(text) ? Number(text) : 0;
   if (days < 1 || days > MAX_DAYS) throw new UserError(`--days must be a whole number from 1 to ${MAX_DAYS}.`);
   return days;
 }
 
-function describeRefusal(refusal: AccountRefusal): string {
+export function describeRefusal(refusal: AccountRefusal): string {
   if (refusal.refused === "invalid") return `${refusal.detail}.`;
   const texts: Partial<Record<AccountRefusal["refused"], string>> = {
     "name-taken": "An account with this name already exists.",
-    full: "Too many exist already. Revoke a token that is no longer used, or wait until invitations expire.",
+    full: "Too many exist already. Revoke some that are no longer needed, or wait until they expire.",
+    disabled: "The account is disabled. Enable it first: earmark user enable NAME",
+    "no-password": "The account signs in through the identity provider and has no password.",
+    "last-admin":
+      "The account is the only administrator. Make another one an administrator first: earmark user admin NAME",
   };
   return texts[refusal.refused] ?? "The account has been deleted.";
 }

@@ -101,6 +101,8 @@ export async function restore(
 const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any. */
 const RARE_KINDS = { passkey: "passkey", identity: "identity link" } as const;
+/** Other kinds that give access, by the kind they are counted as. */
+const NAMES: Readonly<Record<string, (typeof KINDS)[number]>> = { setup: "invitation", "password-reset": "invitation" };
 
 /** "2 tokens, 1 session, 0 invitations": what a backup makes valid again; undefined if there is nothing. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
@@ -112,7 +114,7 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
     for (const row of rows) {
       const expiresAt = Number(row[end ?? 0]);
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
-      const key = row[kind ?? 0] === "setup" ? "invitation" : row[kind ?? 0];
+      const key = NAMES[String(row[kind ?? 0])] ?? row[kind ?? 0];
       // Others, such as the public keys of app sessions, give no access without a password or token.
       if (KINDS.some((known) => known === key) || Object.hasOwn(RARE_KINDS, String(key)))
         counts.set(key, (counts.get(key) ?? 0) + 1);

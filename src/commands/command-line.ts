@@ -7,7 +7,8 @@ import { stripControlCharacters, stripFromLines } from "../control-characters.ts
 import { StoreUnavailable } from "../subscriptions.ts";
 import { suggest } from "../suggest.ts";
 import { UserError } from "../user-error.ts";
-import { COMMANDS, COMMON_OPTIONS, OPTIONS, type Options } from "./commands.ts";
+import { COMMON_OPTIONS, OPTIONS, type Options } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
 import { type CommandContext, Terminal, UsageError } from "./terminal.ts";
 
 /** Exit codes, as sysexits.h numbers them. */

@@ -1,54 +1,9 @@
 import { DATABASE_URLS, readDatabaseUrl } from "../config.ts";
 import { stripFromLines } from "../control-characters.ts";
-import { type Terminal, UsageError } from "./terminal.ts";
+import { COMMON_OPTIONS, type Command, type Options, text } from "./command.ts";
+import { UsageError } from "./terminal.ts";
+import { USER_COMMANDS } from "./user-commands.ts";
 
-/** Every option: the name of its value, if it has one, and its description. */
-export const OPTIONS = {
-  help: ["", "Show help"],
-  version: ["", "Show the version"],
-  quiet: ["", "Print only data and errors"],
-  "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
-  removed: ["", "What was removed lately instead of what is in the list"],
-  attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
-  json: ["", "Print one JSON object per line"],
-  yes: ["", "Do not ask for confirmation"],
-  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups of this command are deleted"],
-  "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
-  "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
-  server: [
-    "URL",
-    "Server to use; if it has accounts, set EARMARK_TOKEN, or EARMARK_TOKEN_FILE to a file with the token",
-  ],
-  user: ["NAME", "Account to use, in a database with accounts"],
-  "dry-run": ["", "Print what would happen and change nothing"],
-  "password-stdin": ["", "Read the password from standard input"],
-  label: ["TEXT", "Name of the app that the token is for"],
-  "read-only": ["", "Create a token that cannot change anything"],
-  days: ["N", "Number of days until it expires"],
-  folder: ["PATH", "Folder to move to, such as News/Tech"],
-  from: ["URL", "Database to copy"],
-  to: ["URL", "Empty database to copy to"],
-  distribute: ["", "Distribute the tables over a Citus cluster"],
-  "new-epoch": ["", "Make all clients read their lists again, after the database was restored by other means"],
-} as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
-
-/** Options that every command has. */
-export const COMMON_OPTIONS = ["env-file", "quiet", "help"] as const;
-
-export type OptionName = keyof typeof OPTIONS;
-export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
-
-export interface Command {
-  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
-  readonly operands: readonly string[];
-  readonly options: readonly OptionName[];
-  readonly summary: string;
-  readonly examples: readonly (readonly [line: string, meaning: string])[];
-  /** Resolves to an exit code. */
-  readonly run: (terminal: Terminal, options: Options, operands: readonly string[]) => Promise<number>;
-}
-
-const text = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);
 const locationOf = ({ server, user }: Options) => ({ server: text(server), user: text(user) });
 const LOCATION = ["server", "user"] as const;
 
@@ -175,80 +130,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (terminal, options) =>
       (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),
   },
-  "user add": {
-    operands: ["NAME"],
-    options: ["password-stdin"],
-    summary: "Create an account",
-    examples: [["earmark user add ann", "Ask for the password"]],
-    run: (terminal, options, [name = ""]) =>
-      accounts(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
-  },
-  "user list": {
-    operands: [],
-    options: ["json"],
-    summary: "List accounts with name, creation time and number of subscriptions",
-    examples: [["earmark user list", "List all accounts"]],
-    run: (terminal, options) => accounts(({ listUsers }) => listUsers(terminal, options.json === true)),
-  },
-  "user passwd": {
-    operands: ["NAME"],
-    options: ["password-stdin"],
-    summary: "Set a new password and end all sessions",
-    examples: [["earmark user passwd ann", "Ask for the password"]],
-    run: (terminal, options, [name = ""]) =>
-      accounts(({ changePassword }) => changePassword(terminal, name, options["password-stdin"] === true)),
-  },
-  "user delete": {
-    operands: ["NAME"],
-    options: ["yes"],
-    summary: "Delete an account and all its data",
-    examples: [["earmark user delete ann", "Ask for confirmation, unless --yes is given"]],
-    run: (terminal, options, [name = ""]) =>
-      accounts(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
-  },
-  "user export": {
-    operands: ["NAME"],
-    options: [],
-    summary: "Export all data of an account as JSON",
-    examples: [["earmark user export ann > ann.json", "Save it to a file"]],
-    run: (terminal, _options, [name = ""]) => accounts(({ exportUser }) => exportUser(terminal, name)),
-  },
-  "user invite": {
-    operands: [],
-    options: ["days"],
-    summary: "Create an invitation link for one account",
-    examples: [["earmark user invite --days 2", "Create a link that expires in two days"]],
-    run: (terminal, options) => accounts(({ invite }) => invite(terminal, text(options.days))),
-  },
-  "token create": {
-    operands: ["NAME"],
-    options: ["label", "read-only", "days"],
-    summary: "Create an API token for an app",
-    examples: [["earmark token create ann --label phone", "Print the token, once"]],
-    run: (terminal, options, [name = ""]) =>
-      accounts(({ createToken }) =>
-        createToken(terminal, name, {
-          label: text(options.label),
-          readOnly: options["read-only"] === true,
-          days: text(options.days),
-        }),
-      ),
-  },
-  "token list": {
-    operands: ["NAME"],
-    options: ["json"],
-    summary: "List tokens with id, scope, state, last use, expiry and label",
-    examples: [["earmark token list ann", "List the tokens of one account"]],
-    run: (terminal, options, [name = ""]) =>
-      accounts(({ listTokens }) => listTokens(terminal, name, options.json === true)),
-  },
-  "token revoke": {
-    operands: ["NAME", "ID"],
-    options: [],
-    summary: "Revoke a token at once",
-    examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
-    run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
-  },
+  ...USER_COMMANDS,
   backup: {
     operands: ["FILE|FOLDER"],
     options: ["keep"],
@@ -358,8 +240,3 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
 };
-
-async function accounts(work: (commands: typeof import("./accounts.ts")) => Promise<void>): Promise<number> {
-  await work(await import("./accounts.ts"));
-  return 0;
-}

@@ -1,5 +1,6 @@
 import { SECRETS, SETTINGS } from "../settings.ts";
-import { COMMANDS, COMMON_OPTIONS, type Command, OPTIONS, type OptionName } from "./commands.ts";
+import { COMMON_OPTIONS, type Command, OPTIONS, type OptionName } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
 
 export function writeHelp(): string {
   const examples: readonly (readonly [string, string])[] = [

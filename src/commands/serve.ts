@@ -1,13 +1,15 @@
 import type { Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
-import { Accounts, isRefused } from "../accounts.ts";
+import { isRefused } from "../account-refusals.ts";
+import { Accounts } from "../accounts.ts";
 import { type AccountsConfig, type Config, ConfigError } from "../config.ts";
+import { People } from "../people.ts";
 import { openStore } from "../store/engines.ts";
 import { nameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import { createReadableLog } from "./log-lines.ts";
 
-/** How often old removals, unused podcasts and expired credentials are deleted, and interrupted deletions finished. */
+/** How often expired data is deleted and interrupted deletions are finished. */
 const SWEEP_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * SWEEP_MS;
 
@@ -45,7 +47,8 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
       server.routes.map(({ path }) => path),
     );
     const accounts = new Accounts(store.accounts, { signUp: config.accounts?.signUp === true });
-    const invitation = config.accounts && (await prepareAccounts(accounts, config.accounts));
+    const people = new People(store.people, accounts);
+    const invitation = config.accounts && (await prepareAccounts(accounts, people, config.accounts));
     if (config.accounts === undefined && !config.allowAnonymous && !(await accounts.isEmpty())) {
       throw new UserError(
         `The database at ${nameOf(config.databaseUrl)} has accounts. Set EARMARK_ACCOUNTS=true, or EARMARK_ALLOW_ANONYMOUS=true to serve the first account's list to everyone without credentials.`,
@@ -54,10 +57,11 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     const url = await server.listen(config.host, config.port).catch((error) => {
       throw cannotListen(config, error);
     });
-    if (isText && isTerminal) output.write(banner(url, config, version));
+    const publicUrl = config.publicUrl ?? `${url}${config.basePath}`;
+    if (isText && isTerminal) output.write(banner(publicUrl, config, version));
     else server.log.info({ url, database: nameOf(config.databaseUrl), version }, "listening");
     for (const warning of warnings) server.log.warn(warning);
-    if (invitation !== undefined) say(setupInstructions(`${url}${config.basePath}`, invitation));
+    if (invitation !== undefined) say(setupInstructions(publicUrl, invitation));
     limitHeapGrowth();
     const forgetRemovals = async () => {
       await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
@@ -99,9 +103,13 @@ function limitHeapGrowth(): void {
 }
 
 /** Creates the account from the settings, or returns the secret of a setup link for the first account. */
-async function prepareAccounts(accounts: Accounts, config: AccountsConfig): Promise<string | undefined> {
+async function prepareAccounts(
+  accounts: Accounts,
+  people: People,
+  config: AccountsConfig,
+): Promise<string | undefined> {
   const now = new Date();
-  if (config.admin === undefined) return (await accounts.setUp(now))?.secret;
+  if (config.admin === undefined) return (await people.setUp(now))?.secret;
   if (!(await accounts.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
   if (isRefused(created) && created.refused === "invalid")
@@ -128,7 +136,7 @@ function banner(url: string, config: Config, version: string): string {
   return `
   Earmark ${version} is running.
 
-    Open      ${url}${config.basePath}/
+    Open      ${url}/
     Database  ${nameOf(config.databaseUrl)}
 
   Apps connect to the same URL.

@@ -1,13 +1,7 @@
-import { type Credential, isValidAt } from "../account-store.ts";
-import {
-  type AccountRefusal,
-  type Accounts,
-  type IssuedCredential,
-  isRefused,
-  MAX_TOKENS,
-  type OwnKind,
-  SESSION_MS,
-} from "../accounts.ts";
+import { referenceOf } from "../account-names.ts";
+import { type AccountRefusal, isRefused } from "../account-refusals.ts";
+import { type Credential, type IssuedCredential, isValidAt } from "../account-store.ts";
+import { type Accounts, MAX_TOKENS, type OwnKind, SESSION_MS } from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import { MAX_IDENTITIES } from "../identities.ts";
 import {
@@ -23,6 +17,7 @@ import {
   writeOne,
 } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
+import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAt } from "../list-state.ts";
 import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../passkeys.ts";
@@ -33,7 +28,7 @@ import { readJson } from "./body.ts";
 import { type ReadClient, siteOf } from "./client-address.ts";
 import { writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
-import type { Request } from "./exchange.ts";
+import type { Request, Response } from "./exchange.ts";
 import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
@@ -89,22 +84,31 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
 }
 
 /** Handlers that exist only on a server with accounts. */
-export function createAccountHandlers(
-  accounts: Accounts,
-  passkeys: Passkeys,
-  { config: { basePath }, hub, readClient, clock }: Services,
-) {
+export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, services: Services) {
+  const {
+    config: { basePath },
+    hub,
+    readClient,
+    clock,
+  } = services;
   const setCookie = ({ raw }: Request, secret: string) => ({
     "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
   });
   const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
-  const networksOf = ({ raw }: Request) => readClient(raw).networks;
+  const clientOf = (request: Request) => {
+    const { address, networks } = readClient(request.raw);
+    return { address, networks, label: userAgentOf(request) };
+  };
+
+  const respondSignedIn = (request: Request, response: Response, { credential, secret }: IssuedCredential) => {
+    const data = credentialResource(credential, basePath, { current: true });
+    respond(response, 201, JSON_API, writeOne(data), { location: data.links.self, ...setCookie(request, secret) });
+  };
 
   return {
     async signUp({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readSignUp(await readJson(request, response, maxBytes));
-      const client = { networks: networksOf(request), label: userAgentOf(request) };
-      const issued = await accounts.signUp({ ...wanted, ...client }, clock());
+      const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
       if (isRefused(issued)) throw toFailure(issued, "password");
       const data = accountResource(await accountOf(accounts, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
@@ -112,9 +116,9 @@ export function createAccountHandlers(
     },
 
     async changePassword({ request, response, caller, maxBytes }: Call): Promise<void> {
-      const { current, password } = readNewPassword(await readJson(request, response, maxBytes));
+      const wanted = readNewPassword(await readJson(request, response, maxBytes));
       if (caller.credential === undefined) throw failure("no-password");
-      const change = { current, password, session: caller.credential.id, networks: networksOf(request) };
+      const change = { ...wanted, session: caller.credential.id, networks: clientOf(request).networks };
       const refused = await accounts.changePassword(caller, change, clock());
       if (refused !== undefined) {
         // An expired session must not learn whether the password is right.
@@ -127,7 +131,9 @@ export function createAccountHandlers(
 
     async deleteAccount({ request, response, caller }: Call): Promise<void> {
       requireRecentSignIn(caller, clock());
-      if (!(await accounts.delete(caller, clock()))) throw failure("invalid-credentials");
+      const actor = { name: referenceOf(await accountOf(accounts, caller.user)), address: clientOf(request).address };
+      const refused = await accounts.delete({ ...caller, actor }, clock());
+      if (refused !== undefined) throw toFailure(refused, "password");
       hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
@@ -135,17 +141,25 @@ export function createAccountHandlers(
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
       const typed = readSignIn(await readJson(request, response, maxBytes));
       const isPasskey = "passkey" in typed;
-      const client = { networks: networksOf(request), label: userAgentOf(request) };
+      const { address, ...client } = clientOf(request);
       const issued: IssuedCredential | AccountRefusal = isPasskey
-        ? await passkeys.signIn({ response: typed.passkey, site: siteOf(request.raw, readClient), ...client }, clock())
+        ? await passkeys.signIn({ response: typed.passkey, site: siteOf(request.raw, services), ...client }, clock())
         : await accounts.signIn({ ...typed, ...client }, clock());
       if (isRefused(issued)) {
-        if (issued.refused !== "too-often") logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
-        throw isPasskey && issued.refused !== "too-often" ? failure("passkey-failed") : toFailure(issued, "password");
+        if (issued.refused === "too-often" || issued.refused === "disabled") throw toFailure(issued, "password");
+        logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
+        throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
       }
-      const data = credentialResource(issued.credential, basePath, { current: true });
-      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
-      respond(response, 201, JSON_API, writeOne(data), headers);
+      respondSignedIn(request, response, issued);
+    },
+
+    /** Sets a new password with a reset link, and signs in. */
+    async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
+      const wanted = readPasswordReset(await readJson(request, response, maxBytes));
+      const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
+      if (isRefused(issued)) throw toFailure(issued, "password");
+      hub.recheck(issued.credential.user);
+      respondSignedIn(request, response, issued);
     },
 
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
@@ -204,7 +218,7 @@ export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): 
 export async function accountOf(accounts: Accounts | undefined, user: UserId) {
   const account = await accounts?.get(user);
   if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
-  return account ?? { user, name: "local", issuer: "", createdAt: undefined };
+  return account ?? { user, name: "local", issuer: "", createdAt: undefined, isAdmin: undefined };
 }
 
 function show(credential: Credential, caller: Principal, basePath: string) {
@@ -247,6 +261,7 @@ export function toFailure(
     case "sign-up-closed":
       return failure("sign-up-closed");
     case "no-password":
+    case "last-admin":
     case "identity-taken":
       return failure(refusal.refused);
     case "invalid-passkey":
@@ -257,6 +272,10 @@ export function toFailure(
     }
     case "gone":
       return failure("invalid-credentials");
+    case "disabled":
+      return failure("account-disabled");
+    case "invalid-link":
+      return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
   }
 }
 

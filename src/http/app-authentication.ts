@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { isRefused } from "../accounts.ts";
+import { isRefused } from "../account-refusals.ts";
 import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../app-sign-in.ts";
 import type { Client as AppClient } from "../app-store.ts";
 import { isDeviceId } from "../app-store.ts";
@@ -129,7 +129,7 @@ async function readUser(
     const user = await signIn.withPassword({ ...typed, networks }, at);
     if (!isRefused(user)) return user;
     if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
-    logFailedSignIn(request, readClient, "app");
+    if (user.refused !== "disabled") logFailedSignIn(request, readClient, "app");
     throw failure("invalid-credentials");
   }
   const token = acceptsBearer ? readBearer(authorization) : undefined;

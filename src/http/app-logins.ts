@@ -1,4 +1,5 @@
-import { type AccountRefusal, type Accounts, isRefused } from "../accounts.ts";
+import { type AccountRefusal, isRefused } from "../account-refusals.ts";
+import type { Accounts } from "../accounts.ts";
 import { type AppLogin, allowAppLogin, denyAppLogin, readAppLoginId } from "../app-logins.ts";
 import type { AppSignatures } from "../app-signatures.ts";
 import { failure, type RequestFailure } from "../errors.ts";

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from "node:http";
-import { NOBODY } from "../account-store.ts";
+import { referenceOf } from "../account-names.ts";
+import { NOBODY, type StoredAccount } from "../account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
 import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
-import { findIdentifiedUser, type IdentifiedUser } from "../identities.ts";
+import { findIdentifiedUser } from "../identities.ts";
 import { type Rate, RateLimiter } from "../limits.ts";
-import { asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
+import type { People } from "../people.ts";
+import { isActiveAdmin } from "../people-store.ts";
+import { type Actor, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { Verify } from "./oidc.ts";
@@ -18,9 +21,10 @@ import type { ReadProxyUser } from "./proxy-user.ts";
  * - `read`, `write`: a user; a token needs at least this scope;
  * - `account`: a user with a session, a JWT from the identity provider, or authenticated by a trusted proxy; API tokens are
  *   not accepted;
+ * - `admin`: the same, if the user is an administrator;
  * - `metrics`: the bearer of the metrics token.
  */
-export type Access = "open" | "read" | "write" | "account" | "metrics";
+export type Access = "open" | "read" | "write" | "account" | "admin" | "metrics";
 
 /** The user of a request. Handlers pass it to every write of the store. */
 export interface Principal extends Caller {
@@ -79,6 +83,7 @@ function createMetricsCheck(token: string | undefined): (request: IncomingMessag
 
 export interface AuthenticationOptions {
   readonly accounts: Accounts;
+  readonly people: People;
   readonly config: AccountsConfig;
   readonly metricsToken: string | undefined;
   readonly verify: Verify | undefined;
@@ -92,14 +97,19 @@ export interface AuthenticationOptions {
 const MAX_SESSION_COOKIES = 4;
 
 /** Verified by a credential, by a JWT from the identity provider, by a proxy, or by the password of the account. */
-export type VerifiedUser =
-  | Verified
-  | ({ readonly kind: "jwt"; readonly createdAt: Date } & IdentifiedUser)
-  | { readonly kind: "proxy"; readonly user: UserId; readonly createdAt: Date }
-  | { readonly kind: "password"; readonly user: UserId; readonly createdAt: Date; readonly passwordHash: string };
+export type VerifiedUser = Verified | ({ readonly kind: "jwt" | "proxy" | "password" } & AuthenticatedUser);
+
+/** A user without a credential of their own. Writes check the hash again, and with it that the account is not disabled. */
+interface AuthenticatedUser {
+  readonly user: UserId;
+  readonly createdAt: Date;
+  readonly passwordHash: string;
+  /** The hash of the link, if the identity that the user signed in with is linked to the account. */
+  readonly linkHash?: string | undefined;
+}
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
-  const { accounts, config, readClient, verify, readProxyUser, basePath, clock } = options;
+  const { accounts, people, config, readClient, verify, readProxyUser, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
@@ -123,10 +133,12 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { authorization } = request.headers;
     const text = authorization === undefined ? undefined : readBearer(authorization);
     const proxyUser = readProxyUser(request);
-    if (text === undefined && proxyUser !== undefined) return verifyProxyUser(proxyUser.name, now);
+    if (text === undefined && proxyUser !== undefined) return verifyProxyUser(request, proxyUser.name, now);
     if (authorization === undefined) return verifySession(request, now);
     if (text === undefined) return undefined;
-    return text.startsWith(TOKEN_PREFIX) ? accounts.verifyCredential(text, "token", now) : verifyJwt(text, now);
+    return text.startsWith(TOKEN_PREFIX)
+      ? accounts.verifyCredential(text, "token", now)
+      : verifyJwt(request, text, now);
   };
 
   /** The distinct values of the session cookies; throws if there are none. */
@@ -152,18 +164,28 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return another === undefined ? valid : undefined;
   };
 
-  const verifyProxyUser = async (name: string | undefined, now: Date): Promise<VerifiedUser> => {
-    const user = name === undefined ? undefined : await accounts.findOrCreate(name, "", config.signUp, now);
-    if (user === undefined) throw failure("no-account");
-    return { kind: "proxy", user, createdAt: now };
+  const verifyProxyUser = async (request: IncomingMessage, name: string | undefined, now: Date) => {
+    const address = config.signUp ? readClient(request).address : undefined;
+    const found = name === undefined ? undefined : await accounts.findOrCreate(name, "", address, now);
+    if (found === undefined) throw failure("no-account");
+    return { kind: "proxy", ...authenticated(found, now) } as const;
   };
 
-  const verifyJwt = async (text: string, now: Date): Promise<VerifiedUser | undefined> => {
+  const verifyJwt = async (request: IncomingMessage, text: string, now: Date): Promise<VerifiedUser | undefined> => {
     const identity = await verify?.(text, now);
     if (identity === undefined || config.oidc === undefined) return undefined;
     const { issuer, signUp } = config.oidc;
-    const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, signUp, now);
-    return found && { kind: "jwt", ...found, createdAt: identity.issuedAt };
+    const address = signUp ? readClient(request).address : undefined;
+    const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, address, now);
+    return found && { kind: "jwt", ...authenticated(found, identity.issuedAt), linkHash: found.linkHash };
+  };
+
+  /** Throws unless the user is an administrator. */
+  const requireAdmin = async (request: IncomingMessage, user: UserId): Promise<Actor> => {
+    const account = await accounts.get(user);
+    if (account === undefined) throw failure("invalid-credentials");
+    if (!isActiveAdmin(account)) throw failure("admin-required");
+    return { name: referenceOf(account), address: readClient(request).address };
   };
 
   return async (request, access, verifyCaller = (at) => verifyRequest(request, at)) => {
@@ -179,11 +201,14 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { user } = verified;
     spend("requests", user, 1, requests, now);
     if (verified.kind === "token") {
-      if (access === "account") throw failure("session-required");
+      if (access === "account" || access === "admin") throw failure("session-required");
       if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
     }
+    people.recordSeen(user, now);
     const credential = "hash" in verified ? verified : undefined;
+    const isAdmin = access === "admin";
     return {
+      ...(isAdmin ? { requiresAdmin: true, actor: await requireAdmin(request, user) } : {}),
       user,
       credential,
       credentialHash: credential?.hash ?? ("linkHash" in verified ? verified.linkHash : undefined),
@@ -193,9 +218,16 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       spend: (cost) => spend("operations", user, cost, operations, clock()),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
+        if (isAdmin) await requireAdmin(request, user);
       },
     };
   };
+}
+
+/** Throws if the account is disabled. */
+function authenticated({ account, password: passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
+  if (account.disabledAt !== undefined) throw failure("account-disabled");
+  return { user: account.user, createdAt, passwordHash };
 }
 
 function perMinute(count: number): Rate {
@@ -205,7 +237,7 @@ function perMinute(count: number): Rate {
 /** Proxies log URLs and browsers keep them in their history, so a secret in a URL is rejected. */
 function refuseSecretInTarget({ url = "" }: IncomingMessage): void {
   const query = url.indexOf("?");
-  if (query === -1 || !/(^|[?&])access_token=|em[ki]_[\w-]{20}/i.test(url.slice(query))) return;
+  if (query === -1 || !/(^|[?&])access_token=|em[kir]_[\w-]{20}/i.test(url.slice(query))) return;
   throw failure("token-in-query");
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP, isIPv4, type Socket } from "node:net";
+import type { Config } from "../config.ts";
 import { createNetworkCheck } from "../networks.ts";
 import type { Site } from "../passkeys.ts";
 
@@ -61,18 +62,37 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
   };
 }
 
-/** Scheme, host and port under which the client reached the server. */
-export function originOf(raw: IncomingMessage, readClient: ReadClient): string {
-  const { isHttps, host = raw.headers.host } = readClient(raw);
-  return `${isHttps ? "https" : "http"}://${host}`;
+/** The URL of the server for links, with the base path and without a slash at the end. */
+export type ServerUrlOf = (request: IncomingMessage) => string;
+
+/** The URL from the settings, else the one under which the client reached the server. */
+export function createServerUrlReader(
+  { publicUrl, basePath }: Pick<Config, "publicUrl" | "basePath">,
+  readClient: ReadClient,
+): ServerUrlOf {
+  if (publicUrl !== undefined) return () => publicUrl;
+  return (raw) => {
+    const { isHttps, host = raw.headers.host } = readClient(raw);
+    return `${isHttps ? "https" : "http"}://${host}${basePath}`;
+  };
 }
 
-/** The site under which the client reached the server, for passkeys. A scheme that no trusted proxy reports is unknown. */
-export function siteOf(raw: IncomingMessage, readClient: ReadClient): Site {
-  const origin = originOf(raw, readClient);
-  const isKnown = readClient(raw).scheme !== undefined;
+/**
+ * The site of the server for passkeys: that of its URL from the settings, else the one under which the client reached it. A
+ * scheme that no trusted proxy reports is unknown.
+ */
+export function siteOf(
+  raw: IncomingMessage,
+  server: {
+    readonly config: Pick<Config, "publicUrl">;
+    readonly readClient: ReadClient;
+    readonly serverUrlOf: ServerUrlOf;
+  },
+): Site {
+  const { origin, hostname: host } = URL.parse(server.serverUrlOf(raw)) ?? { origin: "", hostname: "" };
+  const isKnown = server.config.publicUrl !== undefined || server.readClient(raw).scheme !== undefined;
   return {
-    host: URL.parse(origin)?.hostname ?? "",
+    host,
     origins: isKnown ? [origin] : [origin, origin.replace(/^http:/, "https:")],
   };
 }

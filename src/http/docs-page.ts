@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
-import type { ReadClient } from "./client-address.ts";
+import type { ServerUrlOf } from "./client-address.ts";
 import { respondContent } from "./respond.ts";
 import { anyQuery, type Call, type Route, route } from "./router.ts";
 
@@ -12,12 +11,12 @@ const PAGE_HEADERS = { "content-security-policy": POLICY, "cross-origin-opener-p
 const EXAMPLE_URL = "http://127.0.0.1:8080";
 
 /** The API reference: `/openapi.json` for programs, `/docs` for people. Both come from docs/. */
-export function docsRoutes(basePath: string, readClient: ReadClient): Route[] {
+export function docsRoutes(serverUrlOf: ServerUrlOf): Route[] {
   const file = (path: string, type: string, load: () => Promise<string>, headers = {}) => {
     let loaded: Promise<string> | undefined;
     const run = async ({ request, response }: Call) => {
       loaded ??= load();
-      const text = (await loaded).replaceAll(EXAMPLE_URL, () => serverUrl(request.raw, basePath, readClient));
+      const text = (await loaded).replaceAll(EXAMPLE_URL, () => safely(serverUrlOf(request.raw)));
       respondContent(response, type, text, headers);
     };
     return route("GET", path, { access: "open", response: "file", query: anyQuery, run });
@@ -43,8 +42,7 @@ function read(path: string): Promise<string> {
   return readFile(new URL(`../../${path}`, import.meta.url), "utf8");
 }
 
-/** The URL that the client used. A `Host` with unusual characters is not repeated, so nothing needs escaping. */
-function serverUrl(raw: IncomingMessage, basePath: string, readClient: ReadClient): string {
-  const { scheme = "http", host = raw.headers.host } = readClient(raw);
-  return host !== undefined && /^[\w.:[\]-]+$/.test(host) ? `${scheme}://${host}${basePath}` : EXAMPLE_URL;
+/** A URL with unusual characters, which only a `Host` header can have, is not repeated, so nothing needs escaping. */
+function safely(url: string): string {
+  return /^https?:\/\/[\w.:[\]/~-]+$/.test(url) ? url : EXAMPLE_URL;
 }

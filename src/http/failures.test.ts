@@ -5,6 +5,7 @@ import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
 import type { AccountStore, Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";
+import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
@@ -28,6 +29,7 @@ async function startBroken(failure: Error) {
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
+    people: {} as PeopleStore,
     apps: {} as AppStore,
     podcasts: {} as PodcastStore,
   };

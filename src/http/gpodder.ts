@@ -18,7 +18,6 @@ import { clearAppCookie } from "./app-authentication.ts";
 import { MAX_ACTIONS_BYTES, readAppDocument } from "./app-body.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
-import { originOf } from "./client-address.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readFile } from "./imports.ts";
 import type { Parser } from "./parser.ts";
@@ -97,9 +96,9 @@ export function gpodderRoutes(services: Services, parser: Parser): Route[] {
 }
 
 /** Tells apps the URL of this API. */
-function sendClientConfig({ config, readClient }: Services): (call: Call) => Promise<void> {
+function sendClientConfig({ serverUrlOf }: Services): (call: Call) => Promise<void> {
   return async ({ request, response }) => {
-    const baseurl = `${originOf(request.raw, readClient)}${config.basePath}/`;
+    const baseurl = `${serverUrlOf(request.raw)}/`;
     const document = { mygpo: { baseurl }, "mygpo-feedservice": { baseurl }, update_timeout: UPDATE_TIMEOUT_S };
     respond(response, 200, GPODDER, JSON.stringify(document));
   };

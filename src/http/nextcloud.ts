@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Accounts, hashSecret, isRefused } from "../accounts.ts";
+import { isRefused } from "../account-refusals.ts";
+import { type Accounts, hashSecret } from "../accounts.ts";
 import { readPollToken, startAppLogin } from "../app-logins.ts";
 import { failure } from "../errors.ts";
 import { readActionsQuery } from "../gpodder/actions.ts";
@@ -10,9 +11,7 @@ import { readPollRequest, writeLoginAllowed, writeLoginStarted, writeOcs } from 
 import { toFailure, userAgentOf } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { readBody } from "./body.ts";
-import { originOf } from "./client-address.ts";
 import { NEXTCLOUD } from "./dialect.ts";
-import type { Request } from "./exchange.ts";
 import { createSyncHandlers } from "./gpodder.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondContent } from "./respond.ts";
@@ -52,8 +51,7 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
 }
 
 /** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
-function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }: Services) {
-  const serverOf = ({ raw }: Request) => originOf(raw, readClient) + config.basePath;
+function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock }: Services) {
   const findDecision = async (token: string) => {
     if (accounts === undefined) return LOCAL;
     const secret = readPollToken(token, clock());
@@ -65,7 +63,7 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
   };
   return {
     async start({ request, response }: Call): Promise<void> {
-      const server = serverOf(request);
+      const server = serverUrlOf(request.raw);
       if (appSignIn === undefined) {
         const anyone = { pollToken: LOCAL.password, login: `${server}/` };
         respond(response, 200, NEXTCLOUD, writeLoginStarted(server, anyone));
@@ -87,7 +85,13 @@ function createLoginHandlers({ accounts, appSignIn, config, readClient, clock }:
       }
       // Apps that stop polling on an error status stop on 403.
       if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
-      else respond(response, 200, NEXTCLOUD, writeLoginAllowed(serverOf(request), decision.name, decision.password));
+      else
+        respond(
+          response,
+          200,
+          NEXTCLOUD,
+          writeLoginAllowed(serverUrlOf(request.raw), decision.name, decision.password),
+        );
     },
   };
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { document } from "../../test/support/accounts.ts";
-import { elsewhere, MINUTE, newUser, start } from "../../test/support/http-accounts.ts";
+import { elsewhere, MINUTE, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
 import { Browser, CLIENT, listenForProvider } from "../../test/support/oidc-provider.ts";
+import { NOBODY } from "../account-store.ts";
+import { asUser } from "../subscriptions.ts";
 
 const provider = await listenForProvider();
 const SETTINGS = {
@@ -294,6 +296,37 @@ suite("attacks on a login", () => {
     assert.match(String(answer.headers["set-cookie"]), /^__Secure-earmark-oidc=[^;]+; Path=\/pods\/; .*; Secure$/);
     const failed = await proxied.call("GET", "/pods/oidc/callback?code=x&state=x", { headers });
     assert.equal(failed.headers["location"], "/pods/#sign-in-failed=oidc-failed");
+  });
+
+  test("login: EARMARK_PUBLIC_URL → the redirect URI, whatever the request says", async () => {
+    const named = await start({ ...SETTINGS, EARMARK_PUBLIC_URL: "https://pods.example/p", EARMARK_BASE_PATH: "/p" });
+    const headers = { Host: "localhost", "X-Forwarded-Host": "other.example", ...elsewhere() };
+    const answer = await named.call("POST", "/p/v1/oidc-logins", { headers });
+    const url = new URL(answer.json.meta.authorization_url);
+    assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/p/oidc/callback");
+  });
+
+  test("login: disabled account, of the identity or linked to it → refused, and not a failed sign-in", async () => {
+    const { name, Cookie } = await newUser(open);
+    const owner = newBrowser(Cookie);
+    assert.equal(await finish(owner, "linked", open, "/v1/identities"), "");
+    assert.equal(await finish(newBrowser(), "dora", open), "");
+    await open.accounts.create("operator", PASSWORD, open.now());
+    for (const [login, account] of [
+      ["dora", await open.accounts.findByName("oidc:dora", provider.url)],
+      ["linked", await open.accounts.findByName(name)],
+    ] as const) {
+      const change = (kind: "disable" | "enable") =>
+        open.people.change(asUser(NOBODY), account?.user ?? 0, kind, open.now());
+      const before = failures(open);
+      assert.equal(await change("disable"), undefined);
+      const browser = newBrowser();
+      assert.equal(await finish(browser, login, open), "account-disabled");
+      assert.equal(await me(browser, open), undefined);
+      assert.equal(failures(open), before);
+      assert.equal(await change("enable"), undefined);
+      assert.equal(await finish(browser, login, open), "");
+    }
   });
 
   test("login: not configured → the paths do not exist", async () => {

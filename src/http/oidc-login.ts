@@ -1,4 +1,5 @@
-import { type Accounts, isRefused, SESSION_MS } from "../accounts.ts";
+import { isRefused } from "../account-refusals.ts";
+import { type Accounts, SESSION_MS } from "../accounts.ts";
 import type { AppSignatures } from "../app-signatures.ts";
 import type { OidcConfig } from "../config.ts";
 import { failure, RequestFailure } from "../errors.ts";
@@ -6,7 +7,6 @@ import { findIdentifiedUser, type Identity, linkIdentity } from "../identities.t
 import { writeMeta } from "../jsonapi/accounts.ts";
 import { issueTicket, readTicket } from "../tickets.ts";
 import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./accounts.ts";
-import { originOf } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
@@ -32,10 +32,10 @@ export function createOidcLoginHandlers(
   accounts: Accounts,
   signatures: AppSignatures,
   oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
-  { config: { basePath }, authenticate, readClient, log, clock }: Services,
+  { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: Services,
 ) {
   const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
-  const redirectUri = ({ raw }: Request) => `${originOf(raw, readClient)}${basePath}${CALLBACK}`;
+  const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;
   const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
     writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE);
 
@@ -60,13 +60,15 @@ export function createOidcLoginHandlers(
   };
 
   const signIn = async (request: Request, identity: Identity): Promise<string> => {
-    const found = await findIdentifiedUser(accounts, identity, oidc.signUp, clock());
+    const client = readClient(request.raw);
+    const found = await findIdentifiedUser(accounts, identity, oidc.signUp ? client.address : undefined, clock());
     if (found === undefined) throw failure("no-account");
+    if (found.account.disabledAt !== undefined) throw failure("account-disabled");
     // Without a link the account belongs to the identity, and has no password.
     const condition = found.linkHash === undefined ? { password: "" } : { credentialHash: found.linkHash };
-    const issued = await accounts.openSession(found, condition, userAgentOf(request), clock());
+    const issued = await accounts.openSession(found.account, condition, userAgentOf(request), clock());
     if (isRefused(issued)) throw toFailure(issued, "password");
-    return writeCookie(issued.secret, SESSION_MS, readClient(request.raw), basePath);
+    return writeCookie(issued.secret, SESSION_MS, client, basePath);
   };
 
   const link = async ({ raw }: Request, user: string, identity: Identity & { readonly label: string }) => {
@@ -107,7 +109,8 @@ export function createOidcLoginHandlers(
       } catch (error) {
         if (!(error instanceof RequestFailure)) throw error;
         const { code } = error.error;
-        if (code !== "identity-provider-unavailable") logFailedSignIn(request, readClient, "oidc");
+        if (code !== "identity-provider-unavailable" && code !== "account-disabled")
+          logFailedSignIn(request, readClient, "oidc");
         respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [forget]);
       }
     },

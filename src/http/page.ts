@@ -21,6 +21,8 @@ const POLICY =
 /** A file with a hash in its name never changes. */
 const HASHED = /-[\w-]{8}\.\w+$/;
 
+type PageConfig = Pick<Config, "accounts" | "basePath" | "publicUrl">;
+
 interface File {
   readonly type: string;
   readonly tag: string;
@@ -30,8 +32,11 @@ interface File {
   readonly encoded: readonly (readonly [coding: string, bytes: Buffer])[];
 }
 
-/** The web page at `/` and, with accounts, at `/join` for invitations. No routes if the page has not been built. */
-export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "basePath">): Route[] {
+/**
+ * The web page at `/` and, with accounts, at `/join` for invitations and at `/reset-password` for reset links. No routes if
+ * the page has not been built.
+ */
+export function pageRoutes({ accounts, basePath, publicUrl }: PageConfig): Route[] {
   let html: string;
   try {
     html = readFileSync(new URL("index.html", FOLDER), "utf8");
@@ -41,10 +46,15 @@ export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "ba
   const names = readdirSync(new URL("assets/", FOLDER)).filter((name) => !/\.(br|gz)$/.test(name));
   const files = new Map(names.map((name) => [name, readFile(name)]));
   const state = accounts === undefined ? "off" : accounts.signUp ? "open" : "on";
-  const [before, after] = html.split('name="earmark-accounts" content="off"');
   const provider = escapeAttribute(accounts?.oidc?.login?.name ?? "");
-  const page = `${before}name="earmark-accounts" content="${state}" data-provider="${provider}"${after}`;
-  const document = describe("index.html", Buffer.from(page));
+  const text = html
+    .replace(
+      'name="earmark-accounts" content="off"',
+      () => `name="earmark-accounts" content="${state}" data-provider="${provider}"`,
+    )
+    // The URL is one that `URL` has normalized, so nothing needs escaping.
+    .replace('name="earmark-url" content=""', `name="earmark-url" content="${publicUrl ?? ""}"`);
+  const document = describe("index.html", Buffer.from(text));
 
   const get = (path: string, run: (call: Call) => Promise<void>) =>
     route("GET", path, { access: "open", response: "file", query: anyQuery, run });
@@ -61,7 +71,7 @@ export function pageRoutes({ accounts, basePath }: Pick<Config, "accounts" | "ba
   };
   return [
     get("/", sendPage),
-    ...(accounts === undefined ? [] : [get("/join", sendPage)]),
+    ...(accounts === undefined ? [] : [get("/join", sendPage), get("/reset-password", sendPage)]),
     get("/assets/:name", sendAsset),
   ];
 }

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Authenticator, type Ceremony } from "../../test/support/authenticator.ts";
-import { cookieOf, documentOf, elsewhere, JSONAPI, MINUTE, newUser, start } from "../../test/support/http-accounts.ts";
+import {
+  cookieOf,
+  documentOf,
+  elsewhere,
+  JSONAPI,
+  MINUTE,
+  newUser,
+  PASSWORD,
+  start,
+} from "../../test/support/http-accounts.ts";
+import { NOBODY } from "../account-store.ts";
+import { asUser } from "../subscriptions.ts";
 
 type TestServer = Awaited<ReturnType<typeof start>>;
 const server = await start();
@@ -246,6 +257,44 @@ suite("passkeys", () => {
     for (let count = 0; count < 101; count += 1)
       statuses.push((await signInWith(server, { id: "AA" }, network)).status);
     assert.deepEqual([statuses[0], statuses.at(-1)], [401, 429]);
+  });
+
+  test("passkeys: disabled account → refused and not in the log as a failed sign-in; enabled → signs in", async () => {
+    const { name, Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    const user = (await server.accounts.findByName(name))?.user ?? 0;
+    await server.accounts.create("operator", PASSWORD, server.now());
+    const disable = (kind: "disable" | "enable") => server.people.change(asUser(NOBODY), user, kind, server.now());
+    const use = async () => authenticator.use({ challenge: await challengeOf(server), ...SITE });
+    const before = failures(server);
+    assert.equal(await disable("disable"), undefined);
+    assert.equal(codeOf(await signInWith(server, await use())), "account-disabled");
+    assert.equal(failures(server), before);
+    assert.equal((await server.accounts.listCredentials(user, "session")).length, 0);
+    // Only the owner learns that the account is disabled.
+    const forged = authenticator.use({ challenge: await challengeOf(server), ...SITE, isVerified: false });
+    assert.equal(codeOf(await signInWith(server, forged)), "passkey-failed");
+    assert.equal(await disable("enable"), undefined);
+    assert.equal((await signInWith(server, await use())).status, 201);
+  });
+
+  test("passkeys: EARMARK_PUBLIC_URL → its host and origin, whatever the request says", async () => {
+    const named = await start({ EARMARK_PUBLIC_URL: "https://pods.example" });
+    const { Cookie } = await newUser(named);
+    const { rp, challenge, user } = await optionsOf(named, "registration", { Cookie });
+    assert.equal(rp.id, "pods.example");
+    assert.equal((await optionsOf(named, "sign-in", { "X-Forwarded-Host": "other.example" })).rpId, "pods.example");
+    const authenticator = new Authenticator();
+    authenticator.userHandle = user.id;
+    const site = { host: "pods.example", origin: "https://pods.example" };
+    assert.equal((await addWith(named, Cookie, authenticator.create({ challenge, ...site }))).status, 201);
+    for (const [origin, status] of [
+      ["http://pods.example", 401],
+      ["https://pods.example", 201],
+    ] as const) {
+      const use = authenticator.use({ challenge: await challengeOf(named), ...site, origin });
+      assert.equal((await signInWith(named, use)).status, status, origin);
+    }
   });
 
   test("passkeys: behind a proxy → the public host and only the scheme that the proxy reports", async () => {

@@ -1,4 +1,5 @@
-import { type Accounts, isRefused } from "../accounts.ts";
+import { isRefused } from "../account-refusals.ts";
+import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
 import { credentialResource, readNewPasskey, writeMeta, writeOne } from "../jsonapi/accounts.ts";
 import type { Passkeys } from "../passkeys.ts";
@@ -11,14 +12,11 @@ import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers that create passkeys, and the options with which a browser creates or uses one. */
-export function createPasskeyHandlers(
-  accounts: Accounts,
-  passkeys: Passkeys,
-  { config: { basePath }, readClient, clock }: Services,
-) {
+export function createPasskeyHandlers(accounts: Accounts, passkeys: Passkeys, services: Services) {
+  const { config, clock } = services;
   return {
     async signInOptions({ request, response }: Call): Promise<void> {
-      const options = await passkeys.signInOptions(siteOf(request.raw, readClient), clock());
+      const options = await passkeys.signInOptions(siteOf(request.raw, services), clock());
       respond(response, 200, JSON_API, writeMeta({ options }));
     },
 
@@ -26,17 +24,17 @@ export function createPasskeyHandlers(
       requireRecentSignIn(caller, clock());
       const account = await accounts.get(caller.user);
       if (account === undefined) throw failure("invalid-credentials");
-      const options = await passkeys.registrationOptions(account, siteOf(request.raw, readClient), clock());
+      const options = await passkeys.registrationOptions(account, siteOf(request.raw, services), clock());
       respond(response, 200, JSON_API, writeMeta({ options }));
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
       requireRecentSignIn(caller, clock());
       const { label: name, passkey } = readNewPasskey(await readJson(request, response, maxBytes));
-      const site = siteOf(request.raw, readClient);
+      const site = siteOf(request.raw, services);
       const added = await passkeys.add(caller, { name, response: passkey, site }, clock());
       if (isRefused(added)) throw toFailure(added, "password", "passkey");
-      const data = credentialResource({ ...added.credential, label: added.name }, basePath);
+      const data = credentialResource({ ...added.credential, label: added.name }, config.basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
   };

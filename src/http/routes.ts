@@ -28,6 +28,7 @@ import { createOperationsHandler } from "./operations.ts";
 import { pageRoutes } from "./page.ts";
 import { Parser } from "./parser.ts";
 import { createPasskeyHandlers } from "./passkeys.ts";
+import { createPeopleHandlers } from "./people.ts";
 import { createPodcastHandlers } from "./podcasts.ts";
 import { respondContent } from "./respond.ts";
 import { anyQuery, type Route, route } from "./router.ts";
@@ -109,7 +110,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     ...nextcloudRoutes(services, parser),
 
     ...pageRoutes(config),
-    ...docsRoutes(config.basePath, services.readClient),
+    ...docsRoutes(services.serverUrlOf),
 
     route("GET", "/healthz", { access: "open", response: "file", query: anyQuery, run: health.live }),
     route("GET", "/readyz", { access: "open", response: "file", query: anyQuery, run: health.ready }),
@@ -118,8 +119,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 }
 
 function accountRoutes(services: Services): Route[] {
-  const { appSignIn } = services;
-  if (services.accounts === undefined || appSignIn === undefined) return [];
+  const { appSignIn, people } = services;
+  if (services.accounts === undefined || people === undefined || appSignIn === undefined) return [];
   const { signatures } = appSignIn;
   const passkeys = new Passkeys(services.accounts, signatures);
   const accounts = createAccountHandlers(services.accounts, passkeys, services);
@@ -158,6 +159,27 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),
     route("POST", "/v1/app-logins/:token", { access: "account", body, run: logins.allow }),
     route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
+
+    route("POST", "/v1/password-resets", { access: "open", body, run: accounts.resetPassword }),
+    ...peopleRoutes(createPeopleHandlers(services.accounts, people, services)),
+  ];
+}
+
+function peopleRoutes(people: ReturnType<typeof createPeopleHandlers>): Route[] {
+  const body = { maxBytes: MAX_ACCOUNT_BYTES };
+  const query = readPageQuery;
+  return [
+    route("GET", "/v1/accounts", { access: "admin", query, run: people.list }),
+    route("GET", "/v1/accounts/:account", { access: "admin", run: people.get }),
+    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: people.change }),
+    route("DELETE", "/v1/accounts/:account", { access: "admin", run: people.delete }),
+    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: people.createResetLink }),
+
+    route("GET", "/v1/invitations", { access: "admin", query, run: people.listInvitations }),
+    route("POST", "/v1/invitations", { access: "admin", body, run: people.invite }),
+    route("DELETE", "/v1/invitations/:id", { access: "admin", run: people.revokeInvitation }),
+
+    route("GET", "/v1/audit-log", { access: "admin", query, run: people.auditLog }),
   ];
 }
 

@@ -10,12 +10,13 @@ import { AppSync } from "../app-sync.ts";
 import type { AccountsConfig, Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { createNetworkCheck } from "../networks.ts";
+import { People } from "../people.ts";
 import { createScheduler } from "../podcasts/fetching.ts";
 import { estimateSize, SAMPLE_USERS } from "../store-size.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
-import { createClientReader } from "./client-address.ts";
+import { createClientReader, createServerUrlReader } from "./client-address.ts";
 import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
@@ -93,12 +94,14 @@ export function createServer(options: ServerOptions): Server {
   });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
   const readProxyUser = createProxyUserReader(config);
+  const people = accounts && new People(store.people, accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
-    accounts === undefined || config.accounts === undefined
+    accounts === undefined || people === undefined || config.accounts === undefined
       ? createLocalAuthentication(clock, config.metricsToken)
       : createAuthentication({
           accounts,
+          people,
           config: config.accounts,
           metricsToken: config.metricsToken,
           verify: createOidcVerifier(config.accounts, onError),
@@ -116,8 +119,10 @@ export function createServer(options: ServerOptions): Server {
     basePath: config.basePath,
     clock,
   });
-  const shared = { config, store, apps, accounts, appSignIn, metrics, hub, scheduler };
-  const services = { ...shared, log, authenticate, readClient, clock };
+  const serverUrlOf = createServerUrlReader(config, readClient);
+  const signIn = { accounts, people, appSignIn, authenticate };
+  const shared = { config, store, apps, ...signIn, metrics, hub, scheduler };
+  const services = { ...shared, log, readClient, serverUrlOf, clock };
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);

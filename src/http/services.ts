@@ -3,9 +3,10 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
+import type { People } from "../people.ts";
 import type { Scheduler } from "../podcasts/scheduler.ts";
 import type { Authenticate } from "./authenticate.ts";
-import type { ReadClient } from "./client-address.ts";
+import type { ReadClient, ServerUrlOf } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Logger } from "./exchange.ts";
 import type { Metrics } from "./metrics.ts";
@@ -18,7 +19,8 @@ export interface Services {
   readonly metrics: Metrics | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
-  /** Exists if `accounts` does. */
+  /** These exist if `accounts` does. */
+  readonly people: People | undefined;
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
   readonly log: Logger;
@@ -26,5 +28,6 @@ export interface Services {
   /** Undefined if the server does not fetch feeds. */
   readonly scheduler: Scheduler | undefined;
   readonly readClient: ReadClient;
+  readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;
 }

@@ -206,7 +206,7 @@ describe("sign-up policy", () => {
   test("invitations: used or expired → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const invite = async () => {
-      const opened = await server.accounts.invite(7, server.now());
+      const opened = await server.people.invite(asUser(0), server.now());
       assert.ok(!("refused" in opened));
       return opened.secret;
     };
@@ -222,11 +222,11 @@ describe("sign-up policy", () => {
 
   test("setup link: the first account exists → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
-    const [first, second] = [await server.accounts.setUp(server.now()), await server.accounts.setUp(server.now())];
+    const [first, second] = [await server.people.setUp(server.now()), await server.people.setUp(server.now())];
     assert.ok(first !== undefined && second !== undefined);
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: first.secret })).status, 201);
     assert.equal((await signUp(server, "bob", PASSWORD, { invitation: second.secret })).status, 403);
-    assert.equal(await server.accounts.setUp(server.now()), undefined);
+    assert.equal(await server.people.setUp(server.now()), undefined);
   });
 
   test("sign-up: an existing local list → not taken over", async () => {
@@ -248,9 +248,9 @@ describe("sign-up policy", () => {
   test("names: oidc:NAME → cannot be chosen", async () => {
     const { accounts, now } = await start();
     const issuer = "https://id.example";
-    const vouched = await accounts.findOrCreate("alice", issuer, true, now());
+    const vouched = await accounts.findOrCreate("alice", issuer, "192.0.2.1", now());
     const made = await accounts.create("alice", PASSWORD, now());
-    assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, vouched);
+    assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, vouched?.account.user);
     assert.equal((await accounts.findByName("Alice", issuer))?.user, "user" in made && made.user);
     assert.equal(await accounts.findByName("oidc:alice"), undefined);
     assert.ok("refused" in (await accounts.create("oidc:alice", PASSWORD, now())));

@@ -42,6 +42,7 @@ test("account documents: valid → attributes are read", () => {
   assert.deepEqual(readNewPassword(document("account", { current_password: "c", password: "p" })), {
     current: "c",
     password: "p",
+    revokesTokens: false,
   });
 });
 
@@ -182,7 +183,7 @@ test("new token: expiry not a valid future timestamp → rejected", () => {
   }
 });
 
-const ANN = { user: 7, name: "ann", issuer: "", createdAt: NOW };
+const ANN = { user: 7, name: "ann", issuer: "", createdAt: NOW, isAdmin: true };
 const TOKEN: Credential = {
   id: "t",
   kind: "token",
@@ -198,14 +199,18 @@ test("account document: written → no internal fields", () => {
   assert.deepEqual(accountResource(ANN, "/p"), {
     type: "account",
     id: "7",
-    attributes: { name: "ann", issuer: null, created_at: "2026-01-02T03:04:05.678Z" },
+    attributes: { name: "ann", issuer: null, role: "administrator", created_at: "2026-01-02T03:04:05.678Z" },
     links: { self: "/p/v1/me" },
   });
-  assert.deepEqual(accountResource({ ...ANN, issuer: "https://id.example", createdAt: undefined }, "").attributes, {
-    name: "ann",
-    issuer: "https://id.example",
-    created_at: null,
-  });
+  assert.deepEqual(
+    accountResource({ ...ANN, issuer: "https://id.example", createdAt: undefined, isAdmin: undefined }, "").attributes,
+    {
+      name: "ann",
+      issuer: "https://id.example",
+      role: null,
+      created_at: null,
+    },
+  );
 });
 
 test("credential document: token → has a scope; session → has none; secret only if given", () => {

@@ -41,6 +41,11 @@ const INVALID = {
   current_password: "invalid-password",
   label: "invalid-label",
   invitation: "invalid-attribute",
+  link: "invalid-attribute",
+  note: "invalid-attribute",
+  revoke_tokens: "invalid-attribute",
+  role: "invalid-attribute",
+  disabled: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
 export function invalidAttribute(name: keyof typeof INVALID, reason: string): RequestFailure {
@@ -53,7 +58,7 @@ function missingAttribute(name: string): RequestFailure {
 }
 
 /** Texts over `maxLength` are rejected before they are validated. */
-function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength: number): string {
+export function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength: number): string {
   const value = attributes[name];
   if (value === undefined) throw missingAttribute(name);
   if (typeof value !== "string") throw invalidAttribute(name, `\`${name}\` must be a string`);
@@ -63,7 +68,7 @@ function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength:
 
 /** In UTF-16 code units: no valid name or password is longer. They are validated later. */
 const MAX_NAME_TEXT = 256;
-const MAX_PASSWORD_TEXT = 512;
+export const MAX_PASSWORD_TEXT = 512;
 
 /** A name and a password, or the response of a passkey. */
 export function readSignIn(document: unknown): { name: string; password: string } | { passkey: object } {
@@ -84,12 +89,26 @@ export function readSignUp(document: unknown): { name: string; password: string;
   };
 }
 
-export function readNewPassword(document: unknown): { current: string; password: string } {
+export interface NewPassword {
+  readonly password: string;
+  /** Whether apps lose access. */
+  readonly revokesTokens: boolean;
+}
+
+export function readNewPassword(document: unknown): NewPassword & { readonly current: string } {
   const attributes = readAttributes(document, "account");
   return {
     current: readText(attributes, "current_password", MAX_PASSWORD_TEXT),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
   };
+}
+
+export function readFlag(attributes: Attributes, name: keyof typeof INVALID): boolean | undefined {
+  const value = attributes[name];
+  if (value !== undefined && typeof value !== "boolean")
+    throw invalidAttribute(name, `\`${name}\` must be true or false`);
+  return value;
 }
 
 export function readNewToken(
@@ -141,7 +160,7 @@ export function faultOfLabel(label: string, max = MAX_LABEL): string | undefined
   return /\p{Cc}|\p{Cs}/u.test(label) ? "must not contain control characters or lone surrogates" : undefined;
 }
 
-function readExpiry(value: unknown, now: Date): Date | undefined {
+export function readExpiry(value: unknown, now: Date): Date | undefined {
   if (value === undefined || value === null) return undefined;
   const expiry = typeof value === "string" && TIMESTAMP.test(value) ? new Date(value) : new Date(Number.NaN);
   // `Date` would turn February 30 into March 2.
@@ -150,17 +169,28 @@ function readExpiry(value: unknown, now: Date): Date | undefined {
   return expiry;
 }
 
-const toTimestamp = (date: Date | undefined) => date?.toISOString() ?? null;
+export const toTimestamp = (date: Date | undefined) => date?.toISOString() ?? null;
 
-export interface Resource {
+export interface ResourceWithoutLinks {
   readonly type: string;
   readonly id: string;
   readonly attributes: object;
+}
+
+export interface Resource extends ResourceWithoutLinks {
   readonly links: { readonly self: string };
 }
 
-/** An account, or the local user of a server without accounts, who has no creation time. */
-export type Person = Omit<Account, "createdAt"> & { readonly createdAt: Date | undefined };
+/** An account, or the local user of a server without accounts, who has neither a creation time nor a role. */
+export type Person = Pick<Account, "user" | "name" | "issuer"> & {
+  readonly createdAt: Date | undefined;
+  readonly isAdmin: boolean | undefined;
+};
+
+export function roleOf({ isAdmin }: Pick<Person, "isAdmin">): "administrator" | "member" | null {
+  if (isAdmin === undefined) return null;
+  return isAdmin ? "administrator" : "member";
+}
 
 export function accountResource(account: Person, base: string): Resource {
   return {
@@ -169,6 +199,7 @@ export function accountResource(account: Person, base: string): Resource {
     attributes: {
       name: account.name,
       issuer: account.issuer === "" ? null : account.issuer,
+      role: roleOf(account),
       created_at: toTimestamp(account.createdAt),
     },
     links: { self: `${base}/v1/me` },
@@ -222,7 +253,7 @@ export function appLoginResource(
   };
 }
 
-export function writeOne(data: Resource, meta?: object): string {
+export function writeOne(data: ResourceWithoutLinks, meta?: object): string {
   return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, meta });
 }
 
@@ -234,7 +265,17 @@ export function writeMeta(meta: object): string {
 /** One page of a collection that is short enough to be read as a whole. */
 export function writeMany(all: readonly Resource[], path: string, query: PageQuery): string {
   const start = (query.number - 1) * query.size;
-  const data = JSON.stringify(all.slice(start, start + query.size));
-  const links = writeLinks(path, query, all.length);
-  return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${all.length}}}`;
+  return writePage(all.slice(start, start + query.size), all.length, path, query);
+}
+
+/** One page of a collection of `total` resources. */
+export function writePage(
+  resources: readonly ResourceWithoutLinks[],
+  total: number,
+  path: string,
+  query: PageQuery,
+): string {
+  const data = JSON.stringify(resources);
+  const links = writeLinks(path, query, total);
+  return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${total}}}`;
 }

@@ -8,7 +8,7 @@ import { deviceResource } from "./apps.ts";
 import { writeAccountExport } from "./export.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
-const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW };
+const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false };
 const TOKEN: Credential = {
   ...{ id: "1b4e28ba-2fa1-4d2e-883f-0016d3cca427", kind: "token", user: 5, scope: "write", label: "phone" },
   ...{ createdAt: NOW, usedAt: undefined, expiresAt: undefined },

@@ -11,17 +11,21 @@ import {
   NOBODY,
 } from "../account-store.ts";
 import { hashSecret } from "../accounts.ts";
+import type { PeopleStore } from "../people-store.ts";
 import { AccessRevoked, asUser, type Draft, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 
 export const NOW = new Date("2026-01-02T03:04:05.678Z");
-export const LARGEST_USER: UserId = 2 ** 48 - 2;
 /** A caller that adds credentials without having one itself. */
 export const SERVER = asUser(NOBODY);
 
 export interface Stores {
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly subscriptions: SubscriptionStore;
 }
+
+/** What most accounts are. */
+export const MEMBER = { isAdmin: false, disabledAt: undefined };
 
 export const later = (ms: number, from = NOW) => new Date(from.getTime() + ms);
 export const newHash = () => hashSecret(randomUUID());
@@ -62,7 +66,7 @@ export function credential(user: UserId, more: Partial<Credential> = {}): NewCre
 
 /** A store with a first account, and helpers to fill it. */
 export async function createContext(open: () => Promise<Stores>) {
-  const { accounts, subscriptions } = await open();
+  const { accounts, people, subscriptions } = await open();
   let users = 2 ** 40;
   // The first account is special and tested separately.
   await accounts.create(newUser(), newAccountNamed("first"), NOW);
@@ -82,7 +86,7 @@ export async function createContext(open: () => Promise<Stores>) {
     const user = newUser();
     const account = newAccountNamed(`name-${user}`, more);
     assert.equal(await accounts.create(user, account, NOW), user);
-    return { user, name: account.name, issuer: account.issuer, createdAt: NOW, password: account.password };
+    return { user, name: account.name, issuer: account.issuer, createdAt: NOW, ...MEMBER, password: account.password };
   }
 
   async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {
@@ -125,6 +129,7 @@ export async function createContext(open: () => Promise<Stores>) {
 
   return {
     accounts,
+    people,
     subscriptions,
     openFor,
     newUser,
@@ -142,7 +147,3 @@ export async function createContext(open: () => Promise<Stores>) {
 }
 
 export type AccountsContext = Awaited<ReturnType<typeof createContext>>;
-
-export function withoutPassword({ user, name, issuer, createdAt }: Account): Account {
-  return { user, name, issuer, createdAt };
-}

@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto";
 import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
-import type { AccountStore, Store } from "../account-store.ts";
+import type { Store } from "../account-store.ts";
 import { Accounts, hashSecret } from "../accounts.ts";
+import { People } from "../people.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 
 import { describeChanges } from "./accounts-changes.suite.ts";
@@ -15,12 +16,14 @@ import {
   credential,
   draft,
   drafts,
+  MEMBER,
   NOW,
   newAccountNamed,
   SERVER,
   type Stores,
   times,
 } from "./accounts-support.ts";
+import { describePeople } from "./people.suite.ts";
 
 /** Creates an account named `user-ID` with a list of this many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
@@ -31,16 +34,19 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
 }
 
 /** Once `here` has confirmed a revocation, `there` rejects the credential, even if it was using it all the time. */
-export async function requireEnds(here: AccountStore, there: AccountStore): Promise<void> {
+export async function requireEnds({ accounts: here, people }: Store, { accounts: there }: Store): Promise<void> {
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
+  const administering = new People(people, changing);
   const ends: readonly ((user: UserId, id: string) => Promise<unknown>)[] = [
     (user, id) => changing.removeCredential(asUser(user), "session", id, NOW),
-    async (user) => changing.setPassword({ user, name: "", issuer: "", createdAt: NOW }, "correct horse battery", NOW),
+    async (user) =>
+      changing.setPassword({ user, name: "", issuer: "", createdAt: NOW, ...MEMBER }, "correct horse battery", NOW),
     (user) => changing.delete(asUser(user), NOW),
+    (user) => administering.change(SERVER, user, "disable", NOW),
   ];
   for (const [index, end] of ends.entries()) {
-    const user = await here.create(2 ** 41 + index, newAccountNamed(`ends-${index}`), NOW);
+    const user = await here.create(2 ** 41 + index, newAccountNamed(`ends-${index}`, { isOwner: false }), NOW);
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
@@ -108,5 +114,6 @@ export async function describeAccounts(engine: string, open: () => Promise<Store
     describeCreation(context);
     describeChanges(context);
     describeCredentials(context);
+    describePeople(context);
   });
 }

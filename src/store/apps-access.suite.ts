@@ -88,7 +88,7 @@ export function describeAppAccess(engine: string, store: Store): void {
 
       test(`${name}: account deleted meanwhile → refused`, async () => {
         const { user, withToken, withPassword } = await someone();
-        assert.equal(await accounts.delete(asUser(user), NOW), true);
+        assert.equal(await accounts.delete(asUser(user), NOW), "deleted");
         for (const caller of [withToken, withPassword]) await assert.rejects(write(caller), AccessRevoked);
         assert.deepEqual([await sync.devices(user), (await store.page(user, { offset: 0, size: 1 })).total], [[], 0]);
       });
@@ -100,7 +100,7 @@ export function describeAppAccess(engine: string, store: Store): void {
       await sync.addActions(asUser(user), PHONE, many, NOW);
       const { pages } = await sync.actionsSince(asUser(user), PHONE, 0, undefined, NOW);
       assert.equal((await collect(pages)).length, 2_501);
-      assert.equal(await accounts.delete(asUser(user), NOW), true);
+      assert.equal(await accounts.delete(asUser(user), NOW), "deleted");
       await assert.rejects(sync.addActions(asUser(user), PHONE, [play("x")], NOW), AccessRevoked);
       await assert.rejects(sync.feedsSince(asUser(user), PHONE, 0, NOW), AccessRevoked);
       const range = { after: 0, upTo: 3_000, limit: 10, feed: undefined };

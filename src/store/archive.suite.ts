@@ -63,6 +63,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "feed_spellings",
         "episode_actions",
         "podcasts",
+        "audit_log",
       ]);
       const plain = (rows: readonly Row[]) =>
         rows.map((row) => row.map((one) => (one instanceof Uint8Array ? [...one] : one)));

@@ -10,14 +10,14 @@ const server = await sharedPostgres();
 
 await describeAccounts("PostgreSQL", async () => {
   const store = await openStore(await server.database(), { connections: 10 });
-  return { accounts: store.accounts, subscriptions: store };
+  return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
 test("access: a revocation in one process is confirmed → refused by the others", async (t) => {
   const url = await server.database();
   const [here, there] = await Promise.all([openStore(url, { connections: 2 }), openStore(url, { connections: 2 })]);
   t.after(() => Promise.all([here.close(), there.close()]));
-  await requireEnds(here.accounts, there.accounts);
+  await requireEnds(here, there);
 });
 
 for (const processes of ["this process", "another process"]) {
@@ -28,8 +28,8 @@ for (const processes of ["this process", "another process"]) {
     const there = processes === "this process" ? here : await open();
     t.after(() => Promise.all([here.close(), there.close()]));
     await requireNoLateWrites(
-      { accounts: here.accounts, subscriptions: here },
-      { accounts: there.accounts, subscriptions: there },
+      { accounts: here.accounts, people: here.people, subscriptions: here },
+      { accounts: there.accounts, people: there.people, subscriptions: there },
     );
   });
 }

@@ -1,5 +1,5 @@
+import { referenceOf } from "../account-names.ts";
 import {
-  type Account,
   type AccountStore,
   type Credential,
   type EndSessions,
@@ -11,39 +11,36 @@ import {
   type SharedLimits,
   type StoredAccount,
 } from "../account-store.ts";
+import { AUDIT_MS, isActiveAdmin } from "../people-store.ts";
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
-import { deleteCredentials, requireCredential, requirePassword } from "./postgres-credentials.ts";
+import {
+  CREDENTIAL,
+  type CredentialRow,
+  deleteCredentials,
+  endSessions,
+  hasActiveAdmin,
+  lockAccount,
+  lockPeople,
+  NEVER,
+  requireAdmin,
+  requireCredential,
+  requirePassword,
+  toCredential,
+} from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
+import { type AccountColumns, log, logCredential, nameOf, toAccount } from "./postgres-people.ts";
 import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
-/** Stored when a credential never expires, or was never used. */
-const NEVER = 0;
 /** How many names and secrets a process remembers the user of. */
 const MAX_USERS = 50_000;
 
-const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.password";
-const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
+const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.is_admin, a.disabled_at, a.password";
 
-interface AccountRow {
-  readonly user_id: string;
-  readonly name: string;
-  readonly issuer: string;
-  readonly created_at: string;
+interface AccountRow extends AccountColumns {
   readonly password: string;
-}
-
-interface CredentialRow {
-  readonly id: string;
-  readonly kind: Credential["kind"];
-  readonly user_id: string;
-  readonly scope: Credential["scope"];
-  readonly label: string;
-  readonly created_at: string;
-  readonly used_at: string;
-  readonly expires_at: string;
 }
 
 /** Accounts in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
@@ -126,43 +123,38 @@ export class PostgresAccounts implements AccountStore {
     return row && { account: toAccount(row), password: row.password };
   }
 
-  async list(after: UserId, size: number): Promise<readonly Account[]> {
-    const rows = await this.#read<AccountRow>(
-      `select ${ACCOUNT} from earmark.accounts a where user_id > $1 order by user_id limit $2`,
-      after,
-      size,
-    );
-    return rows.map(toAccount);
-  }
-
   setPassword(caller: Caller, newPassword: NewPassword, at: Date): Promise<boolean> {
     const { user } = caller;
-    const { password, keepSession, expectedHash } = newPassword;
+    const { password, keepSession, expectedHash, revokesTokens, resetBy } = newPassword;
     return this.#transact(async (connection) => {
-      const former = await lockAccount(connection, user);
+      const former = (await lockAccount(connection, user))?.password;
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
       if (former === password) return true;
       await requireCredential(connection, caller, at);
       if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
-      await endSessions(connection, user, keepSession);
+      await endSessions(connection, user, keepSession, revokesTokens);
+      if (resetBy !== undefined) await log(connection, "password-reset", await nameOf(connection, user), resetBy, at);
       return true;
     });
   }
 
-  async delete(caller: Caller, at: Date): Promise<boolean> {
-    const { user } = caller;
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
     let wasThere = false;
-    const isDone = await this.#transact(async (connection) => {
+    const outcome = await this.#transact(async (connection) => {
+      await lockPeople(connection);
       const { rows } = await connection.query<AccountRow>(
         `select ${ACCOUNT} from earmark.accounts a where user_id = $1 for update`,
         [user],
       );
       const [row] = rows;
       // Missing on a retry: the first attempt deleted it, but its reply was lost.
-      if (row === undefined && wasThere) return true;
+      if (row === undefined && wasThere) return "deleted";
+      await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
-      if (row === undefined) return false;
+      await requireAdmin(connection, caller);
+      if (row === undefined) return "gone";
+      if (isActiveAdmin(toAccount(row)) && (await hasOthersWithoutAdmin(connection, user))) return "last-admin";
       wasThere = true;
       // Writers of the list wait for this lock and then find the user deleted.
       await connection.query(
@@ -186,9 +178,10 @@ export class PostgresAccounts implements AccountStore {
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
       await connection.query("delete from earmark.identities where key = $1", [key]);
-      return true;
+      await log(connection, "account-deleted", referenceOf(row), caller.actor, at);
+      return "deleted";
     });
-    if (isDone) {
+    if (outcome === "deleted") {
       await this.#erase(user).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
@@ -196,7 +189,7 @@ export class PostgresAccounts implements AccountStore {
         });
       });
     }
-    return isDone;
+    return outcome;
   }
 
   /** Erases a deleted list in steps, from the highest sequence number down. */
@@ -235,6 +228,7 @@ export class PostgresAccounts implements AccountStore {
     const { credential, hash, atMost, password } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
+      if (caller.requiresAdmin === true) await lockPeople(connection);
       const current = await lockAccount(connection, user);
       const { rows } = await connection.query<{ count: string; known: boolean }>(
         `select count(*) as count, coalesce(bool_or(hash = $3 and id = $4), false) as known
@@ -245,8 +239,9 @@ export class PostgresAccounts implements AccountStore {
       if (rows[0]?.known === true) return "added";
       await requirePassword(connection, caller);
       await requireCredential(connection, caller, createdAt);
-      if (user !== NOBODY && current === undefined) return "gone";
-      if (password !== undefined && current !== password) return "gone";
+      await requireAdmin(connection, caller);
+      if (user !== NOBODY && current?.isDisabled !== false) return "gone";
+      if (password !== undefined && current?.password !== password) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       const { rowCount } = await connection.query(
         "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing",
@@ -268,6 +263,7 @@ export class PostgresAccounts implements AccountStore {
           expiresAt?.getTime() ?? NEVER,
         ],
       );
+      await logCredential(connection, "created", credential, caller.actor, createdAt);
       return "added";
     });
   }
@@ -297,19 +293,26 @@ export class PostgresAccounts implements AccountStore {
     at: Date,
     ending?: EndSessions,
   ): Promise<boolean> {
+    const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
     let wasThere = false;
     return this.#transact(async (connection) => {
+      if (caller.requiresAdmin === true) await lockPeople(connection);
       // Two sessions of one user that remove each other would deadlock otherwise.
       await lockAccount(connection, caller.user);
-      const { rows } = await connection.query(
-        "select 1 from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
-        [caller.user, kind, id],
+      const { rows } = await connection.query<{ label: string }>(
+        "select label from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
+        [owner, kind, id],
       );
       // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
+      await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
-      wasThere ||= (await deleteCredentials(connection, caller.user, "kind = $2 and id = $3", kind, id)) === 1;
-      if (wasThere && ending !== undefined) await endSessions(connection, caller.user, ending.except);
+      await requireAdmin(connection, caller);
+      const isDeleted = (await deleteCredentials(connection, owner, "kind = $2 and id = $3", kind, id)) === 1;
+      wasThere ||= isDeleted;
+      if (isDeleted && ending !== undefined) await endSessions(connection, owner, ending.except);
+      const revoked = { kind, user: owner, label: rows[0]?.label ?? "" };
+      if (isDeleted) await logCredential(connection, "revoked", revoked, caller.actor, at);
       return wasThere;
     });
   }
@@ -352,6 +355,7 @@ export class PostgresAccounts implements AccountStore {
       await connection.query("delete from earmark.credential_users where hash = any($1)", [hashes]);
     });
     await this.#read("delete from earmark.limits where moment < $1", now);
+    await this.#read("delete from earmark.audit_log where acted_at <= $1", now - AUDIT_MS);
     const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
   }
@@ -365,34 +369,9 @@ export class PostgresAccounts implements AccountStore {
   }
 }
 
-/** Locks the account. Returns the hash of its password; undefined if there is no account. */
-async function lockAccount(connection: Connection, user: UserId): Promise<string | undefined> {
-  const { rows } = await connection.query<{ password: string }>(
-    "select password from earmark.accounts where user_id = $1 for update",
-    [user],
-  );
-  return rows[0]?.password;
-}
-
-async function endSessions(connection: Connection, user: UserId, keepSession: string | undefined): Promise<void> {
-  const others = "kind = 'session' and id is distinct from $2::uuid";
-  await deleteCredentials(connection, user, others, keepSession ?? null);
-}
-
-function toAccount({ user_id, name, issuer, created_at }: AccountRow): Account {
-  return { user: Number(user_id), name, issuer, createdAt: new Date(Number(created_at)) };
-}
-
-function toCredential(row: CredentialRow): Credential {
-  const toDate = (time: string) => (Number(time) === NEVER ? undefined : new Date(Number(time)));
-  return {
-    id: row.id,
-    kind: row.kind,
-    user: Number(row.user_id),
-    scope: row.scope,
-    label: row.label,
-    createdAt: new Date(Number(row.created_at)),
-    usedAt: toDate(row.used_at),
-    expiresAt: toDate(row.expires_at),
-  };
+/** Whether there are other accounts, but none that can administer the server. */
+async function hasOthersWithoutAdmin(connection: Connection, user: UserId): Promise<boolean> {
+  if (await hasActiveAdmin(connection, "<>", user)) return false;
+  const { rows } = await connection.query("select 1 from earmark.accounts where user_id <> $1 limit 1", [user]);
+  return rows.length > 0;
 }

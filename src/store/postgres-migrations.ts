@@ -214,4 +214,22 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.credentials add constraint credentials_pkey primary key (user_id, hash);
   create index credentials_by_hash on earmark.credentials (hash);
   `,
+  `
+  alter table earmark.accounts add column is_admin smallint not null default 0;
+  alter table earmark.accounts add column disabled_at bigint not null default 0;
+  alter table earmark.accounts add column seen_at bigint not null default 0;
+  create index accounts_by_creation on earmark.accounts (created_at, user_id);
+  update earmark.accounts set is_admin = 1
+    where user_id = (select user_id from earmark.accounts order by user_id <> 1, created_at, user_id limit 1);
+
+  create table earmark.audit_log (
+    acted_at bigint not null,
+    id uuid not null,
+    action text not null,
+    actor text not null,
+    address text not null,
+    target text not null,
+    primary key (acted_at, id)
+  );
+  `,
 ];

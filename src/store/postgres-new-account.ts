@@ -1,8 +1,11 @@
+import { referenceOf } from "../account-names.ts";
 import { type Credential, decideNewAccount, type NewAccount, type NewAccountState, NOBODY } from "../account-store.ts";
+import { creationAction } from "../people-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
 import { type Connection, LOCK_MS } from "./postgres-connection.ts";
 import { deleteCredentials } from "./postgres-credentials.ts";
+import { log } from "./postgres-people.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
 
@@ -32,7 +35,7 @@ async function createInTransaction(
   const existing = await findIdentity(connection, key);
   // Hashes are unique: the same one means that an earlier attempt, whose reply was lost, created this account.
   if (existing !== undefined && password !== "" && existing.password === password) return existing.user;
-  const state = await readState(connection, invitation);
+  const state = await readState(connection, account);
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
   if (typeof decision === "string") return decision;
   if (state.invitationKind === "invitation" && invitation !== undefined) {
@@ -49,15 +52,16 @@ async function createInTransaction(
   );
   if (named !== 1) return "retry";
   const { rowCount: created } = await connection.query(
-    `insert into earmark.accounts (user_id, created_at, name, issuer, password) values ($1, $2, $3, $4, $5)
+    `insert into earmark.accounts (user_id, created_at, name, issuer, password, is_admin) values ($1, $2, $3, $4, $5, $6)
      on conflict do nothing`,
-    [user, at.getTime(), name, issuer, password],
+    [user, at.getTime(), name, issuer, password, decision.becomesAdmin ? 1 : 0],
   );
   if (created !== 1) {
     if (!decision.becomesLocalUser) throw new StoreUnavailable("the new user id is taken");
     // A concurrent transaction has created the account of the local user.
     return "retry";
   }
+  await log(connection, creationAction(account), referenceOf(account), account.actor, at);
   // Last, because two concurrent setups would otherwise deadlock.
   if (decision.endsSetup) await deleteCredentials(connection, NOBODY, "kind = 'setup'");
   return user;
@@ -80,10 +84,8 @@ async function findIdentity(
   return { user, password: accounts[0]?.password };
 }
 
-async function readState(
-  connection: Connection,
-  invitation: string | undefined,
-): Promise<Omit<NewAccountState, "isNameTaken">> {
+async function readState(connection: Connection, account: NewAccount): Promise<Omit<NewAccountState, "isNameTaken">> {
+  const { invitation } = account;
   const { rows: links } = await connection.query<{ kind: Credential["kind"]; given: boolean }>(
     `select kind, hash = $2 as given from earmark.credentials
      where user_id = $1 and (hash = $2 or kind = 'setup') order by hash = $2 desc limit 2`,
@@ -100,8 +102,13 @@ async function readState(
   const { rows: accounts } = isSettingUp
     ? await connection.query("select 1 from earmark.accounts limit 1")
     : { rows: [1] };
+  // Only the operator's account can become an administrator.
+  const { rows: admins } = account.isOwner
+    ? await connection.query("select 1 from earmark.accounts where is_admin = 1 limit 1")
+    : { rows: [1] };
   return {
     hasAccounts: accounts.length > 0,
+    hasAdmins: admins.length > 0,
     isLocalUserTaken: local.length > 0 || deleted.length > 0,
     invitationKind: links.find(({ given }) => given)?.kind,
   };

@@ -103,7 +103,7 @@ test("change: another process deletes the account → AccessRevoked, and nothing
   const user = Number(await other.accounts.create(4_711, account, NOW));
   await addTo(store, asUser(user), drafts(0, 3), NOW);
   await addTo(store, asUser(user), drafts(3, 3), NOW);
-  assert.equal(await other.accounts.delete(asUser(user), NOW), true);
+  assert.equal(await other.accounts.delete(asUser(user), NOW), "deleted");
   await assert.rejects(addTo(store, asUser(user), drafts(6, 3), NOW), AccessRevoked);
   const name = databaseOf(url);
   assert.deepEqual(await server.query("select * from earmark.subscriptions", name), []);

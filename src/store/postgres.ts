@@ -2,6 +2,7 @@ import type { AccountStore, ConnectionCounts, Store } from "../account-store.ts"
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
+import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { StoreSample } from "../store-size.ts";
 import {
@@ -26,6 +27,7 @@ import { PostgresAccounts } from "./postgres-accounts.ts";
 import { PostgresApps } from "./postgres-apps.ts";
 import { distribute } from "./postgres-cluster.ts";
 import { type Connection, named, Postgres } from "./postgres-connection.ts";
+import { PostgresPeople } from "./postgres-people.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
@@ -63,6 +65,7 @@ export async function preparePostgres(
 class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly connections: () => ConnectionCounts;
@@ -80,6 +83,7 @@ class PostgresStore implements Store {
     this.#options = options;
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
+    this.people = new PostgresPeople(postgres);
     this.apps = new PostgresApps(postgres);
     this.podcasts = new PostgresPodcasts(postgres);
     this.connections = () => postgres.connections;

@@ -1,10 +1,14 @@
 import type { Credential, StoredAccount } from "../account-store.ts";
 import { idOfKey } from "./keys.ts";
 
-/** Stored when a credential never expires, or was never used. */
+/** Stored for a date that is not set. */
 export const NEVER = 0;
+export const toDate = (time: number) => (time === NEVER ? undefined : new Date(time));
 
-export type AccountRow = [user: number, name: string, issuer: string, createdAt: number, password: string];
+export type AccountRow = [
+  ...[user: number, name: string, issuer: string, createdAt: number],
+  ...[isAdmin: number, disabledAt: number, password: string],
+];
 export type CredentialRow = [
   id: Uint8Array,
   kind: Credential["kind"],
@@ -17,13 +21,19 @@ export type CredentialRow = [
 ];
 
 /** The columns of an account and of a credential, as the rows have them. */
-export const ACCOUNT = "user_id, name, issuer, created_at, password";
+export const ACCOUNT = "user_id, name, issuer, created_at, is_admin, disabled_at, password";
 export const CREDENTIAL = "id, kind, user_id, scope, label, created_at, used_at, expires_at";
 
 export function toAccount(row: AccountRow | undefined): StoredAccount | undefined {
   if (row === undefined) return undefined;
-  const [user, name, issuer, createdAt, password] = row;
-  return { account: { user, name, issuer, createdAt: new Date(createdAt) }, password };
+  const [user, name, issuer, createdAt, isAdmin, disabledAt, password] = row;
+  return {
+    account: {
+      ...{ user, name, issuer, createdAt: new Date(createdAt), isAdmin: isAdmin === 1 },
+      disabledAt: toDate(disabledAt),
+    },
+    password,
+  };
 }
 
 export function toCredential([id, kind, user, scope, label, createdAt, usedAt, expiresAt]: CredentialRow): Credential {
@@ -34,7 +44,7 @@ export function toCredential([id, kind, user, scope, label, createdAt, usedAt, e
     scope,
     label,
     createdAt: new Date(createdAt),
-    usedAt: usedAt === NEVER ? undefined : new Date(usedAt),
-    expiresAt: expiresAt === NEVER ? undefined : new Date(expiresAt),
+    usedAt: toDate(usedAt),
+    expiresAt: toDate(expiresAt),
   };
 }

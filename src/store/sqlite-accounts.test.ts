@@ -16,14 +16,14 @@ let files = 0;
 await describeAccounts("SQLite", async () => {
   files += 1;
   const store = await openStore(`file:${join(folder, `${files}.db`)}`, { connections: 1 });
-  return { accounts: store.accounts, subscriptions: store };
+  return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
 test("access: a revocation is confirmed → refused at the next use", async (t) => {
   const url = `file:${join(folder, "revoked.db")}`;
   const store = await openStore(url, { connections: 1 });
   t.after(() => store.close());
-  await requireEnds(store.accounts, store.accounts);
+  await requireEnds(store, store);
 });
 
 test("access: a revocation by a command is confirmed → refused by the server", async (t) => {
@@ -31,13 +31,13 @@ test("access: a revocation by a command is confirmed → refused by the server",
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
-  await requireEnds(command.accounts, server.accounts);
+  await requireEnds(command, server);
 });
 
 test("access: a revocation in this process is answered → no write under it appears later", async (t) => {
   const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
-  const stores = { accounts: store.accounts, subscriptions: store };
+  const stores = { accounts: store.accounts, people: store.people, subscriptions: store };
   await requireNoLateWrites(stores, stores);
 });
 
@@ -47,8 +47,8 @@ test("access: a revocation by a command is answered → no write of the server u
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await requireNoLateWrites(
-    { accounts: command.accounts, subscriptions: command },
-    { accounts: server.accounts, subscriptions: server },
+    { accounts: command.accounts, people: command.people, subscriptions: command },
+    { accounts: server.accounts, people: server.people, subscriptions: server },
   );
 });
 

@@ -1,7 +1,7 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { referenceOf } from "../account-names.ts";
 import {
-  type Account,
   type AccountStore,
   type Credential,
   decideNewAccount,
@@ -13,7 +13,16 @@ import {
   SESSION_IDLE_MS,
   type StoredAccount,
 } from "../account-store.ts";
-import { asUser, type Caller, LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { creationAction } from "../people-store.ts";
+import {
+  type Actor,
+  asUser,
+  type Caller,
+  COMMAND_LINE,
+  LOCAL_USER,
+  StoreUnavailable,
+  type UserId,
+} from "../subscriptions.ts";
 import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey } from "./keys.ts";
 import {
   ACCOUNT,
@@ -25,31 +34,36 @@ import {
   toCredential,
 } from "./sqlite-account-rows.ts";
 import { reading } from "./sqlite-file.ts";
+import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
 import type { PodcastWriter } from "./sqlite-podcasts.ts";
+import { Statements } from "./sqlite-statements.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** An account change, as sent to the writer thread, which replies with one of the numbers below. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
-  | ({ readonly kind: "password"; readonly user: UserId } & NewPassword)
-  | { readonly kind: "delete"; readonly user: UserId }
+  | ({ readonly kind: "password"; readonly user: UserId; readonly at: number } & NewPassword)
+  | { readonly kind: "delete"; readonly user: UserId; readonly actor: Actor; readonly at: number }
   /** Erases one step of a deleted list. */
   | { readonly kind: "erase"; readonly user: UserId }
-  | ({ readonly kind: "add-credential" } & NewCredential)
+  | ({ readonly kind: "add-credential"; readonly actor: Actor } & NewCredential)
   | {
       readonly kind: "remove-credential";
       readonly user: UserId;
       readonly credentialKind: Credential["kind"];
       readonly id: string;
       readonly endSessions: EndSessions | undefined;
+      readonly actor: Actor;
+      readonly at: number;
     }
   | { readonly kind: "label"; readonly hash: string; readonly expected: string; readonly label: string }
+  | PersonChange
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
 const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
-/** The account is deleted, but part of its list has not been erased yet. */
-const MORE = 8;
+/** MORE: the account is deleted, but part of its list has not been erased yet. */
+const [LAST_ADMIN, MORE] = [8, 9];
 
 /** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
 const ERASING_PAUSE_MS = 3;
@@ -63,12 +77,13 @@ const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
-  readonly #database: DatabaseSync;
+  readonly #statements: Statements;
+  readonly #people: PeopleWriter;
   readonly #podcasts: PodcastWriter;
-  readonly #statements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync, podcasts: PodcastWriter) {
-    this.#database = database;
+    this.#statements = new Statements(database);
+    this.#people = new PeopleWriter(this.#statements);
     this.#podcasts = podcasts;
   }
 
@@ -79,7 +94,7 @@ export class AccountWriter {
       case "password":
         return this.#setPassword(change);
       case "delete":
-        return this.#delete(change.user);
+        return this.#delete(change);
       case "erase":
         return this.#erase(change.user);
       case "add-credential":
@@ -105,7 +120,10 @@ export class AccountWriter {
            or (kind = 'session' and max(used_at, created_at) <= ?1 - ${SESSION_IDLE_MS})`,
           change.at,
         );
+        this.#people.forget(change.at);
         return DONE;
+      default:
+        return this.#people.apply(change);
     }
   }
 
@@ -114,6 +132,7 @@ export class AccountWriter {
     const key = identityKey(name, issuer);
     const decision = decideNewAccount(change, {
       hasAccounts: this.#has("select 1 from accounts limit 1"),
+      hasAdmins: this.#has("select 1 from accounts where is_admin = 1 limit 1"),
       isNameTaken: this.#has("select 1 from identities where key = ?", key),
       isLocalUserTaken:
         this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) ||
@@ -121,11 +140,10 @@ export class AccountWriter {
       invitationKind:
         invitation === undefined
           ? undefined
-          : (
-              this.#get("select kind from credentials where hash = ?", bytesOf(invitation)) as
-                | Pick<Credential, "kind">
-                | undefined
-            )?.kind,
+          : this.#statements.get<[Credential["kind"]]>(
+              "select kind from credentials where hash = ?",
+              bytesOf(invitation),
+            )?.[0],
     });
     if (decision === "not-invited") return NOT_INVITED;
     if (decision === "name-taken") return NAME_TAKEN;
@@ -140,44 +158,42 @@ export class AccountWriter {
     if (decision.endsSetup) this.#run("delete from credentials where kind = 'setup'");
     this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
     this.#run(
-      "insert into accounts (user_id, name, issuer, password, created_at) values (?, ?, ?, ?, ?)",
-      user,
-      name,
-      issuer,
-      password,
-      at,
+      "insert into accounts (user_id, name, issuer, password, created_at, is_admin) values (?, ?, ?, ?, ?, ?)",
+      ...[user, name, issuer, password, at, decision.becomesAdmin ? 1 : 0],
     );
+    this.#people.log(creationAction(change), referenceOf(change), change.actor, at);
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
-  #setPassword({ user, password, keepSession, expectedHash }: AccountChange & { kind: "password" }): number {
+  #setPassword(change: AccountChange & { kind: "password" }): number {
+    const { user, password, keepSession, expectedHash, revokesTokens, resetBy, at } = change;
     const isExpected = (hash: string) =>
       this.#has("select 1 from accounts where user_id = ? and password = ?", user, hash);
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
-    this.#endSessions(user, keepSession);
+    this.#endSessions(user, keepSession, revokesTokens);
+    if (resetBy !== undefined) this.#people.log("password-reset", this.#people.nameOf(user), resetBy, at);
     return DONE;
   }
 
-  #removeCredential({ user, credentialKind, id, endSessions }: AccountChange & { kind: "remove-credential" }): number {
-    const sql = "delete from credentials where user_id = ? and kind = ? and id = ?";
-    const removed = this.#run(sql, user, credentialKind, idKey(id));
-    if (removed === DONE && endSessions !== undefined) this.#endSessions(user, endSessions.except);
-    return removed;
-  }
-
-  #endSessions(user: UserId, keepSession: string | undefined): void {
+  /** Also ends reset links. */
+  #endSessions(user: UserId, keepSession: string | undefined, revokesTokens = false): void {
     this.#run(
-      "delete from credentials where user_id = ? and kind = 'session' and id <> ?",
+      `delete from credentials where user_id = ? and id <> ?
+       and kind in ('session', 'password-reset'${revokesTokens ? ", 'token', 'disabled-token'" : ""})`,
       user,
       keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession),
     );
   }
 
-  #delete(user: UserId): number {
-    const row = this.#get("select name, issuer from accounts where user_id = ?", user);
+  #delete({ user, actor, at }: AccountChange & { kind: "delete" }): number {
+    const row = this.#statements.get<[string, string]>("select name, issuer from accounts where user_id = ?", user);
     if (row === undefined) return NOTHING;
-    this.#run("delete from identities where key = ?", identityKey(String(row["name"]), String(row["issuer"])));
+    const [name, issuer] = row;
+    const isAlone = !this.#has("select 1 from accounts where user_id <> ? limit 1", user);
+    if (!isAlone && this.#people.isLastAdmin(user)) return LAST_ADMIN;
+    this.#people.log("account-deleted", referenceOf({ name, issuer }), actor, at);
+    this.#run("delete from identities where key = ?", identityKey(name, issuer));
     for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
     const numbers = tablesDeleted("in-steps").map(
@@ -197,9 +213,9 @@ export class AccountWriter {
 
   /** Erases the step with the highest sequence numbers. */
   #erase(user: UserId): number {
-    const row = this.#get("select remaining from erasures where user_id = ?", user);
+    const row = this.#statements.get<[number]>("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
-    const remaining = Number(row["remaining"]) - ERASED_AT_ONCE;
+    const remaining = row[0] - ERASED_AT_ONCE;
     this.#podcasts.eraseOfUser(user, remaining);
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
@@ -211,19 +227,20 @@ export class AccountWriter {
     return DONE;
   }
 
-  #addCredential({ credential, hash, atMost, password }: AccountChange & { kind: "add-credential" }): number {
+  #addCredential({ credential, hash, atMost, password, actor }: AccountChange & { kind: "add-credential" }): number {
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
-    const account = this.#get("select password from accounts where user_id = ?", user);
-    if (user !== NOBODY && account === undefined) return GONE;
-    if (password !== undefined && account?.["password"] !== password) return GONE;
-    const { count } = this.#get(
-      "select count(*) as count from credentials where user_id = ? and kind = ?",
+    const account = this.#statements.get<[string]>(
+      "select password from accounts where user_id = ? and disabled_at = 0",
       user,
-      kind,
-    ) as { count: number };
+    );
+    if (user !== NOBODY && account === undefined) return GONE;
+    if (password !== undefined && account?.[0] !== password) return GONE;
+    const [count = 0] =
+      this.#statements.get<[number]>("select count(*) from credentials where user_id = ? and kind = ?", user, kind) ??
+      [];
     if (count >= atMost) return FULL;
     const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
-    return this.#run(
+    const answer = this.#run(
       `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
       bytesOf(hash),
@@ -234,64 +251,44 @@ export class AccountWriter {
       label,
       ...times,
     );
+    if (answer === DONE) this.#people.logCredential("created", credential, actor, createdAt.getTime());
+    return answer;
   }
 
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+  #removeCredential(change: AccountChange & { kind: "remove-credential" }): number {
+    const { user, credentialKind, id, endSessions, actor, at } = change;
+    const owner = [user, credentialKind, idKey(id)] as const;
+    const one = "from credentials where user_id = ? and kind = ? and id = ?";
+    const [label] = this.#statements.get<[string]>(`select label ${one}`, ...owner) ?? [];
+    if (label === undefined) return NOTHING;
+    this.#people.logCredential("revoked", { kind: credentialKind, user, label }, actor, at);
+    this.#run(`delete ${one}`, ...owner);
+    if (endSessions !== undefined) this.#endSessions(user, endSessions.except);
+    return DONE;
   }
 
   #run(sql: string, ...values: SQLInputValue[]): number {
-    return this.#prepare(sql).run(...values).changes === 0 ? NOTHING : DONE;
-  }
-
-  #get(sql: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined {
-    return this.#prepare(sql).get(...values);
+    return this.#statements.run(sql, ...values) === 0 ? NOTHING : DONE;
   }
 
   #has(sql: string, ...values: SQLInputValue[]): boolean {
-    return this.#get(sql, ...values) !== undefined;
+    return this.#statements.has(sql, ...values);
   }
 }
 
 /** Accounts in SQLite: read here, written by the writer thread. */
 export class SqliteAccounts implements AccountStore {
+  readonly #statements: Statements;
   readonly #write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>;
   readonly sharedLimits = undefined;
-  readonly #any: StatementSync;
-  readonly #byIdentity: StatementSync;
-  readonly #byUser: StatementSync;
-  readonly #list: StatementSync;
-  readonly #credential: StatementSync;
-  readonly #credentials: StatementSync;
-  readonly #erasures: StatementSync;
 
   constructor(database: DatabaseSync, write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>) {
+    this.#statements = new Statements(database);
     this.#write = write;
-    const prepare = (sql: string) => {
-      const statement = database.prepare(sql);
-      statement.setReturnArrays(true);
-      return statement;
-    };
-    this.#any = prepare("select 1 from accounts limit 1");
-    this.#byIdentity = prepare(
-      `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`,
-    );
-    this.#byUser = prepare(`select ${ACCOUNT} from accounts where user_id = ?`);
-    this.#list = prepare(`select ${ACCOUNT} from accounts where user_id > ? order by user_id limit ?`);
-    this.#credential = prepare(`select ${CREDENTIAL} from credentials where hash = ?`);
-    this.#credentials = prepare(
-      `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`,
-    );
-    this.#erasures = prepare("select user_id from erasures");
   }
 
   async isEmpty(): Promise<boolean> {
-    return reading(() => this.#any.get() === undefined);
+    return reading(() => !this.#statements.has("select 1 from accounts limit 1"));
   }
 
   async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
@@ -304,27 +301,23 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    return reading(() =>
-      toAccount(this.#byIdentity.get(identityKey(name, issuer)) as unknown as AccountRow | undefined),
-    );
+    const sql = `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`;
+    return toAccount(reading(() => this.#statements.get<AccountRow>(sql, identityKey(name, issuer))));
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
-    return reading(() => toAccount(this.#byUser.get(user) as unknown as AccountRow | undefined));
-  }
-
-  async list(after: UserId, size: number): Promise<readonly Account[]> {
-    const rows = reading(() => this.#list.all(after, size)) as unknown as AccountRow[];
-    return rows.flatMap((row) => toAccount(row)?.account ?? []);
+    const sql = `select ${ACCOUNT} from accounts where user_id = ?`;
+    return toAccount(reading(() => this.#statements.get<AccountRow>(sql, user)));
   }
 
   async setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean> {
-    return (await this.#write({ kind: "password", user: caller.user, ...password }, caller, at)) === DONE;
+    const change = { kind: "password", user: caller.user, at: at.getTime(), ...password } as const;
+    return (await this.#write(change, caller, at)) === DONE;
   }
 
-  async delete(caller: Caller, at: Date): Promise<boolean> {
-    const { user } = caller;
-    const answer = await this.#write({ kind: "delete", user }, caller, at);
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
+    const change = { kind: "delete", user, actor: caller.actor ?? COMMAND_LINE, at: at.getTime() } as const;
+    const answer = await this.#write(change, caller, at);
     if (answer === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
@@ -333,7 +326,8 @@ export class SqliteAccounts implements AccountStore {
         });
       });
     }
-    return answer !== NOTHING;
+    if (answer === LAST_ADMIN) return "last-admin";
+    return answer === NOTHING ? "gone" : "deleted";
   }
 
   async #eraseRest(user: UserId, at: Date): Promise<void> {
@@ -342,19 +336,21 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const answer = await this.#write({ kind: "add-credential", ...added }, caller, added.credential.createdAt);
+    const change = { kind: "add-credential", actor: caller.actor ?? COMMAND_LINE, ...added } as const;
+    const answer = await this.#write(change, caller, added.credential.createdAt);
     if (answer === FULL) return "full";
     return answer === DONE ? "added" : "gone";
   }
 
   async findCredential(hash: string): Promise<Credential | undefined> {
-    const row = reading(() => this.#credential.get(bytesOf(hash))) as unknown as CredentialRow | undefined;
+    const sql = `select ${CREDENTIAL} from credentials where hash = ?`;
+    const row = reading(() => this.#statements.get<CredentialRow>(sql, bytesOf(hash)));
     return row && toCredential(row);
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
-    const rows = reading(() => this.#credentials.all(user, kind)) as unknown as CredentialRow[];
-    return rows.map(toCredential);
+    const sql = `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`;
+    return reading(() => this.#statements.all<CredentialRow>(sql, user, kind)).map(toCredential);
   }
 
   async removeCredential(
@@ -364,7 +360,10 @@ export class SqliteAccounts implements AccountStore {
     at: Date,
     endSessions?: EndSessions,
   ): Promise<boolean> {
-    const change = { kind: "remove-credential", user: caller.user, credentialKind, id, endSessions } as const;
+    const { actor = COMMAND_LINE, requiresAdmin } = caller;
+    const user = credentialKind === "invitation" && requiresAdmin === true ? NOBODY : caller.user;
+    const removed = { user, credentialKind, id, endSessions, actor, at: at.getTime() };
+    const change = { kind: "remove-credential", ...removed } as const;
     return (await this.#write(change, caller, at)) === DONE;
   }
 
@@ -378,7 +377,7 @@ export class SqliteAccounts implements AccountStore {
 
   async sweep(at: Date): Promise<void> {
     await this.#write({ kind: "sweep", at: at.getTime() }, SERVER, at);
-    const unfinished = reading(() => this.#erasures.all()) as unknown as [user: number][];
+    const unfinished = reading(() => this.#statements.all<[user: number]>("select user_id from erasures"));
     for (const [user] of unfinished) await this.#eraseRest(user, at);
   }
 }

@@ -89,6 +89,12 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
     assert.equal(isNewest(database), true);
     assert.equal(findForeignSchema(database, NEWEST_VERSION), undefined, `schema ${version}`);
     assert.deepEqual(read(), before);
+    // The fixtures have accounts from schema 2 on; the first one is the operator's.
+    const admins = database.prepare("select name from accounts where is_admin = 1").all();
+    assert.deepEqual(
+      admins.map(({ name }) => name),
+      version === 1 ? [] : ["ann"],
+    );
     database.close();
   }
 });

@@ -23,13 +23,17 @@ export type Job =
 
 /** A job that runs only if the credential and the password, as far as given, are still valid. */
 export interface Authorized {
+  /** Who must be an administrator. */
+  readonly admin: UserId | undefined;
   readonly credentialHash: string | undefined;
   readonly password: { readonly user: UserId; readonly hash: string } | undefined;
   readonly at: number;
 }
 
-export function authorizedBy({ user, credentialHash, passwordHash: hash }: Caller, at: Date): Authorized {
-  return { credentialHash, password: hash === undefined ? undefined : { user, hash }, at: at.getTime() };
+export function authorizedBy(caller: Caller, at: Date): Authorized {
+  const { user, credentialHash, passwordHash: hash, requiresAdmin } = caller;
+  const password = hash === undefined ? undefined : { user, hash };
+  return { admin: requiresAdmin === true ? user : undefined, credentialHash, password, at: at.getTime() };
 }
 
 /** A number for `account`, `app` and `podcast` (see there), and for `forget` the number of erased removals. */

@@ -26,6 +26,8 @@ export const APPLICATION_ID = 0x4541524d;
  *
  * `podcasts` and `artwork` have what was learned about feeds, shared by all subscribers. They do not contain the feeds'
  * URLs, and are erased when a feed has no subscriber. Artwork is not part of backups: it can be fetched again.
+ * `accounts.is_admin` is 1 for administrators, `disabled_at` is 0 unless the account is disabled, and `seen_at` is the day
+ * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
  *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the number of remaining sequence numbers.
@@ -223,6 +225,24 @@ const MIGRATIONS: readonly string[] = [
   create index subscriptions_of_feed on subscriptions (feed);
   `,
   "", // For PostgreSQL only.
+  `
+  alter table accounts add column is_admin integer not null default 0;
+  alter table accounts add column disabled_at integer not null default 0;
+  alter table accounts add column seen_at integer not null default 0;
+  create index accounts_by_creation on accounts (created_at, user_id);
+  update accounts set is_admin = 1
+    where user_id = (select user_id from accounts order by user_id <> 1, created_at, user_id limit 1);
+
+  create table audit_log (
+    acted_at integer not null,
+    id blob not null,
+    action text not null,
+    actor text not null,
+    address text not null,
+    target text not null,
+    primary key (acted_at, id)
+  ) strict, without rowid;
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;

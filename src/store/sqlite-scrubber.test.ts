@@ -85,7 +85,7 @@ test("erasing: a deleted account → gone from all files when the deletion is an
   const password = newMarker();
   await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
   const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
-  assert.equal(await store.accounts.delete(asUser(3), NOW), true);
+  assert.equal(await store.accounts.delete(asUser(3), NOW), "deleted");
   const wanted = new Set([...live, ...removed].filter(({ user }) => user !== 3).map(({ marker }) => marker));
   assert.deepEqual(markersIn(file), wanted);
   assert.equal(statSync(`${file}-wal`).size, 0);

@@ -24,6 +24,10 @@ export class Statements {
     return Number(this.#prepare(sql).run(...values).changes);
   }
 
+  has(sql: string, ...values: SQLInputValue[]): boolean {
+    return this.#prepare(sql).get(...values) !== undefined;
+  }
+
   #prepare(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {

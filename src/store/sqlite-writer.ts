@@ -24,6 +24,7 @@ class Writer {
   readonly #commit: StatementSync;
   readonly #readExpiry: StatementSync;
   readonly #checkPassword: StatementSync;
+  readonly #checkAdmin: StatementSync;
   readonly #lists: ListWriter;
   readonly #accounts: AccountWriter;
   readonly #apps: AppWriter;
@@ -38,8 +39,15 @@ class Writer {
     this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     this.#begin = this.#database.prepare("begin immediate");
     this.#commit = this.#database.prepare("commit");
-    this.#readExpiry = this.#database.prepare("select expires_at from credentials where hash = ?");
-    this.#checkPassword = this.#database.prepare("select 1 from accounts where user_id = ? and password = ?");
+    this.#readExpiry = this.#database.prepare(
+      "select expires_at from credentials where hash = ? and kind <> 'disabled-token'",
+    );
+    this.#checkPassword = this.#database.prepare(
+      "select 1 from accounts where user_id = ? and password = ? and disabled_at = 0",
+    );
+    this.#checkAdmin = this.#database.prepare(
+      "select 1 from accounts where user_id = ? and is_admin = 1 and disabled_at = 0",
+    );
     this.#lists = new ListWriter(this.#database);
     this.#podcasts = new PodcastWriter(this.#database);
     this.#accounts = new AccountWriter(this.#database, this.#podcasts);
@@ -120,7 +128,8 @@ class Writer {
     }
   }
 
-  #isRevoked({ credentialHash, password, at }: Authorized): boolean {
+  #isRevoked({ admin, credentialHash, password, at }: Authorized): boolean {
+    if (admin !== undefined && this.#checkAdmin.get(admin) === undefined) return true;
     if (password !== undefined && this.#checkPassword.get(password.user, password.hash) === undefined) return true;
     if (credentialHash === undefined) return false;
     let expiry = this.#expiries.get(credentialHash);

@@ -5,6 +5,7 @@ import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
+import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { StoreSample } from "../store-size.ts";
 import {
@@ -14,7 +15,6 @@ import {
   type ChangeRows,
   type ListPosition,
   type OnChange,
-  type Outcome,
   type Page,
   type Piece,
   type RemovedSubscription,
@@ -33,6 +33,7 @@ import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
 import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
+import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isNewest, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -58,6 +59,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 class SqliteStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly connections = undefined;
@@ -80,6 +82,7 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
+    this.people = new SqlitePeople(reader.database, write);
     const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
       const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
       return Number(await this.#write(job, operationsOf(change)));
@@ -89,11 +92,7 @@ class SqliteStore implements Store {
     this.podcasts = new SqlitePodcasts(reader.database, (read) => reader.snapshot(read), writePodcasts);
   }
 
-  async change(
-    caller: Caller,
-    changes: readonly Change[],
-    at: Date,
-  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
+  async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
     const { user, maxSubscriptions: max } = caller;
     const packed = packChanges(changes);
     const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;

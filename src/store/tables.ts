@@ -91,6 +91,9 @@ export const TABLES: readonly Table[] = [
       ["issuer", "text"],
       ["password", "text"],
       ["created_at", "number"],
+      ["is_admin", "number"],
+      ["disabled_at", "number"],
+      ["seen_at", "number"],
     ],
     keyColumns: 1,
     deletion: "at-once",
@@ -227,6 +230,20 @@ export const TABLES: readonly Table[] = [
     keyColumns: 1,
     deletion: "own-rule",
     distributedBy: "feed",
+  },
+  {
+    name: "audit_log",
+    columns: [
+      ["acted_at", "number"],
+      ["id", "key"],
+      ["action", "text"],
+      ["actor", "text"],
+      ["address", "text"],
+      ["target", "text"],
+    ],
+    keyColumns: 2,
+    deletion: "own-rule",
+    distributedBy: "id",
   },
 ];
 

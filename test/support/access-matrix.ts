@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { Accounts, isRefused } from "../../src/accounts.ts";
+import { isRefused } from "../../src/account-refusals.ts";
+import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
 import { linkIdentity } from "../../src/identities.ts";
@@ -37,7 +38,7 @@ import {
   tamper,
   wayOf,
 } from "./access.ts";
-import { fromElsewhere, newToken, signIn, signUp } from "./accounts.ts";
+import { fromElsewhere, inviteTo, newToken, signIn, signUp } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
@@ -67,14 +68,13 @@ export class AccessMatrix {
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
     const { server, clock } = clocked;
     const accounts = new Accounts(server.store.accounts, { signUp: false });
-    const invitation = await accounts.invite(7, clock.now);
-    assert.ok(!isRefused(invitation));
+    const invitation = await inviteTo(server.store, clock.now);
     const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
     const secrets = { cookie: gone.cookie, token };
     const { podcasts } = server.store;
-    const matrix = new AccessMatrix(port, clock, accounts, podcasts, names, invitation.secret, secrets);
+    const matrix = new AccessMatrix(port, clock, accounts, podcasts, names, invitation, secrets);
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -277,8 +277,8 @@ export class AccessMatrix {
     const image = `${ARTWORK.hash}-160.webp`;
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id).replace(":image", image), owner });
     return [
-      at(this.personOf(actor).items.get(url) ?? "", actor),
-      ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? "", other)),
+      at(this.personOf(actor).items.get(url) ?? newId(), actor),
+      ...this.#othersThan(actor).map((other) => at(this.personOf(other).items.get(url) ?? newId(), other)),
       at(newId(), NOBODY),
       // An id of the same user, but of another kind of item.
       at(this.personOf(actor).items.get(url === TOKEN ? SESSION : TOKEN) ?? "", NOBODY),
@@ -288,7 +288,18 @@ export class AccessMatrix {
 
   async #fill(url: string): Promise<string> {
     const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
-    return url.replace(":name", "icon.svg").replace(":device", "phone").replace(":token", id);
+    const account = await this.#accountOf("ann");
+    return url
+      .replace(":name", "icon.svg")
+      .replace(":device", "phone")
+      .replace(":token", id)
+      .replace(":account", account);
+  }
+
+  /** The id of an account, which others could guess. */
+  async #accountOf(name: string): Promise<string> {
+    const answer = await this.send("GET", "/v1/me", { Cookie: this.personOf(name).cookie });
+    return String(JSON.parse(bodyOf(answer)).data.id);
   }
 
   #othersThan(actor: string): string[] {

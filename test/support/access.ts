@@ -181,6 +181,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/me/export": { GET: { access: "account", status: 200 } },
   "/v1/accounts": {
+    GET: { access: "admin", status: 200 },
     POST: {
       access: "open",
       status: 201,
@@ -233,7 +234,28 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
     DELETE: { access: "account", status: 204 },
   },
+  // Valid links are the subject of openapi-responses.test.ts and page-people.test.ts.
+  "/v1/password-resets": {
+    POST: {
+      access: "open",
+      status: 403,
+      body: () => document("password-reset", { link: "emr_invalid", password: "the password of a guest" }),
+    },
+  },
+  "/v1/accounts/:account": {
+    GET: { access: "admin", status: 200 },
+    PATCH: { access: "admin", status: 200, body: () => document("account", { disabled: true }) },
+    DELETE: { access: "admin", status: 204 },
+  },
+  "/v1/accounts/:account/reset-links": { POST: { access: "admin", status: 201 } },
+  "/v1/invitations": {
+    GET: { access: "admin", status: 200 },
+    POST: { access: "admin", status: 201, body: () => document("invitation", { note: "Bob" }) },
+  },
+  "/v1/invitations/:id": { DELETE: { access: "admin", status: 204 } },
+  "/v1/audit-log": { GET: { access: "admin", status: 200 } },
   "/join": { GET: page },
+  "/reset-password": { GET: page },
   "/openapi.json": { GET: page },
   "/docs": { GET: page },
   "/docs.css": { GET: page },
@@ -260,6 +282,8 @@ export function expectedStatus(
   if (holder === undefined) return 401;
   if (access === "write" && scope === "read") return 403;
   if (access === "account" && scope !== "everything") return 403;
+  // Nobody here is an administrator: see access-admin.test.ts.
+  if (access === "admin") return 403;
   if (owner === MALFORMED) return 400;
   return owner === undefined || owner === holder ? status : 404;
 }

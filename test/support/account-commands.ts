@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { Accounts, isRefused } from "../../src/accounts.ts";
+import { isRefused } from "../../src/account-refusals.ts";
+import type { Store } from "../../src/account-store.ts";
+import { Accounts } from "../../src/accounts.ts";
 import { openStore } from "../../src/store/engines.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import { runHere } from "./commands.ts";
@@ -67,17 +69,20 @@ export async function list(database: string, ...command: readonly string[]): Pro
 }
 
 /** Works on a database without starting the program, which is much faster. */
-export async function within<T>(database: string, work: (accounts: Accounts) => Promise<T>): Promise<T> {
+export async function within<T>(database: string, work: (accounts: Accounts, store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(database, { connections: 1, allowRunningServer: true });
   try {
-    return await work(new Accounts(store.accounts, { signUp: false }));
+    return await work(new Accounts(store.accounts, { signUp: false }), store);
   } finally {
     await store.close();
   }
 }
 
 export const namesOf = (database: string) =>
-  within(database, async (accounts) => (await accounts.list(0, 100)).map(({ name }) => name).sort());
+  within(database, async (_accounts, store) => {
+    const { people } = await store.people.page({ offset: 0, size: 100 });
+    return people.map(({ name }) => name).sort();
+  });
 
 /** Creates an account with a token. */
 export const prepare = (database: string, name: string, password = PASSWORD) =>

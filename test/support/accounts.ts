@@ -1,6 +1,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isRefused } from "../../src/account-refusals.ts";
+import { NOBODY, type Store } from "../../src/account-store.ts";
+import { Accounts } from "../../src/accounts.ts";
+import { People } from "../../src/people.ts";
+import { asUser } from "../../src/subscriptions.ts";
 import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 
 /** Someone with an account who is signed in. */
@@ -41,6 +46,14 @@ async function make(port: number, path: string, headers: Headers, body: string) 
 export async function signUp(port: number, name: string, password: string, headers: Headers = {}): Promise<SignedIn> {
   const { session } = await make(port, "/v1/accounts", headers, document("account", { name, password }));
   return { name, password, session, cookie: `earmark=${session}` };
+}
+
+/** The secret of a new invitation. */
+export async function inviteTo(store: Store, at = new Date()): Promise<string> {
+  const people = new People(store.people, new Accounts(store.accounts, { signUp: false }));
+  const issued = await people.invite(asUser(NOBODY), at);
+  if (isRefused(issued)) throw new Error(issued.refused);
+  return issued.secret;
 }
 
 /** Opens another session. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Accounts } from "../../src/accounts.ts";
+import { People } from "../../src/people.ts";
 import { type Answer, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
@@ -17,6 +18,7 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
   return {
     ...server,
     accounts,
+    people: new People(server.store.people, accounts),
     wait: (ms: number) => {
       now += ms;
     },

@@ -44,7 +44,7 @@ export interface Answered {
 const PLAIN = "application/vnd.api+json";
 const ATOMIC = `${PLAIN};ext="https://jsonapi.org/ext/atomic"`;
 /** Not part of the API, and not in the document. */
-const PAGES = /^\/(docs|docs\.css|join|assets\/.*)?$/;
+const PAGES = /^\/(docs|docs\.css|join|reset-password|assets\/.*)?$/;
 /** APIs of podcast apps, which others define. */
 const APPS = /^\/+(api|index\.php|ocs|subscriptions|suggestions|toplist|search|clientconfig)\b/;
 /** Required in every response. */

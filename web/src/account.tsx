@@ -1,19 +1,26 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
 import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
+import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { Devices, useDevices } from "./devices.tsx";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
+import { usePeopleWords } from "./people-words/index.ts";
+import { Problem } from "./problem.tsx";
 import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
-import { Passkeys, Problem, SingleSignOn } from "./sign-in-methods.tsx";
+import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
 import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
+import { Tokens } from "./tokens.tsx";
 import { formatDay, useWords } from "./words/index.ts";
 
 export function AccountView() {
   const { account } = useWords();
+  const more = usePeopleWords();
   const me = useValue(currentUser);
+  const devices = useDevices({ polls: false });
   const [isDeleting, setDeleting] = useState(false);
   if (me === undefined) return null;
   // Otherwise an identity provider or a proxy signs the user in.
@@ -35,13 +42,22 @@ export function AccountView() {
         {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
       </p>
       {me.credential === null && <p class="muted">{account.byProxy}</p>}
+      {me.role === "administrator" && (
+        <p class="buttons">
+          <a class="button" href="#people">
+            {account.people}
+          </a>
+        </p>
+      )}
       <Sessions />
+      <Devices {...devices} />
+      <Tokens version={undefined} />
       {hasPassword && <ChangePassword name={me.name} />}
       <Passkeys browser={describeBrowser(navigator.userAgent) ?? account.unknownBrowser} />
       <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="muted">{account.exportLead}</p>
+        <p class="muted">{more.exportOwnLead}</p>
         <p class="buttons">
           <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
@@ -84,6 +100,7 @@ async function exportAccount(): Promise<void> {
 function Sessions() {
   const words = useWords();
   const { account, apps } = words;
+  const more = usePeopleWords();
   const [sessions, setSessions] = useState<readonly Access[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -94,13 +111,12 @@ function Sessions() {
   };
   useEffect(() => void load(), []);
   useRestoreFocus(sessions);
+  const [ended, setEnded] = useState<Access | undefined>(undefined);
+  const labelOf = (session: Access) => describeBrowser(session.label) ?? account.unknownBrowser;
   const end = async (session: Access) => {
-    try {
-      await client.revoke(session);
-      showNotice(account.sessionEnded);
-    } catch (error) {
-      showNotice(explainError(error));
-    }
+    await client.revoke(session);
+    showNotice(account.sessionEnded);
+    setEnded(undefined);
     await load();
   };
   return (
@@ -108,7 +124,7 @@ function Sessions() {
       <h2 id="sessions">{account.sessions}</h2>
       <ul class="cards">
         {sessions?.map((session) => {
-          const label = describeBrowser(session.label) ?? account.unknownBrowser;
+          const label = labelOf(session);
           return (
             <li key={session.id}>
               <div class="details">
@@ -128,7 +144,7 @@ function Sessions() {
                   type="button"
                   class="button danger"
                   aria-label={account.endSession(isolate(label))}
-                  onClick={() => void end(session)}
+                  onClick={() => setEnded(session)}
                 >
                   {account.signOut}
                 </button>
@@ -137,6 +153,15 @@ function Sessions() {
           );
         })}
       </ul>
+      {ended && (
+        <Confirm
+          title={account.endSession(isolate(labelOf(ended)))}
+          lead={more.endSessionLead}
+          action={account.signOut}
+          onConfirm={() => end(ended)}
+          onClose={() => setEnded(undefined)}
+        />
+      )}
     </section>
   );
 }
@@ -164,8 +189,10 @@ function describeBrowser(agent: string): string | undefined {
 
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
+  const more = usePeopleWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
+  const [revokeTokens, setRevokeTokens] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<FormError | undefined>(undefined);
   const submit = async (event: Event) => {
@@ -174,10 +201,11 @@ function ChangePassword({ name }: { name: string }) {
     setBusy(true);
     setError(undefined);
     try {
-      await noRetryClient.changePassword({ current, wanted: newPassword });
+      await noRetryClient.changePassword({ current, wanted: newPassword, revokeTokens });
       setCurrent("");
       setNewPassword("");
-      showNotice(account.changed);
+      setRevokeTokens(false);
+      showNotice(revokeTokens ? more.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -218,6 +246,16 @@ function ChangePassword({ name }: { name: string }) {
           value={newPassword}
           onInput={({ currentTarget }) => setNewPassword(currentTarget.value)}
         />
+        <div class="options">
+          <label>
+            <input
+              type="checkbox"
+              checked={revokeTokens}
+              onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
+            />
+            {more.revokeTokens}
+          </label>
+        </div>
         <p class="buttons">
           <button type="submit" class="button primary" aria-disabled={isBusy}>
             {account.change}
@@ -232,6 +270,7 @@ function ChangePassword({ name }: { name: string }) {
 function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
+  const more = usePeopleWords();
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -256,7 +295,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <p>{account.deleteLead}</p>
+        <p>{more.deleteOwnLead}</p>
         {name === undefined ? (
           <Problem error={error} />
         ) : (

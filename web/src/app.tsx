@@ -34,8 +34,9 @@ const MENU = {
   apps: lazyView(async () => (await import("./apps.tsx")).AppsView),
   account: lazyView(async () => (await import("./account.tsx")).AccountView),
 };
-const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "removed", View>> = {
+const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people" | "removed", View>> = {
   ...MENU,
+  people: lazyView(async () => (await import("./people.tsx")).PeopleView),
   removed: lazyView(async () => (await import("./removed.tsx")).RemovedView),
   appLogin: lazyView(async () => (await import("./app-login.tsx")).AppLoginView),
 };
@@ -47,6 +48,7 @@ function readView(): ViewName {
   const name = location.hash.slice(1);
   if (name === "account" && accountMode === "off") return "list";
   if (name === "removed") return name;
+  if (name === "people" && accountMode !== "off") return "people";
   return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
 
@@ -128,7 +130,12 @@ export function App() {
   }, [view]);
 
   const isSignedIn = user !== undefined || accountMode === "off";
-  const titles = { ...words.views, appLogin: words.appLogin.title, removed: words.list.recentlyRemoved };
+  const titles = {
+    ...words.views,
+    appLogin: words.appLogin.title,
+    people: words.account.people,
+    removed: words.list.recentlyRemoved,
+  };
   const viewTitle = titles[view];
   const title = isSignedIn ? viewTitle : words.account.signIn;
   useEffect(() => {
@@ -256,7 +263,7 @@ function Menu({ view }: { view: ViewName }) {
 const MENTION_AFTER_MS = 3_000;
 
 function ConnectionBanner() {
-  const words = useWords().connection;
+  const { connection: words, errors } = useWords();
   const problem = useValue(connectionProblem);
   const { pending } = useValue(subscriptionList);
   const [isOffline, setOffline] = useState(!navigator.onLine);
@@ -279,7 +286,7 @@ function ConnectionBanner() {
     <div role="status">
       {(isOffline || problem || (isWaiting && isPending)) && (
         <p class="banner">
-          {isOffline ? words.offline : problem && words[problem]}
+          {isOffline ? words.offline : problem === "disabled" ? errors["account-disabled"] : problem && words[problem]}
           {isPending && <strong>{words.waiting(pending, formatNumber(pending))}</strong>}
           {problem === "blocked" && (
             <button type="button" class="link" onClick={() => location.reload()}>

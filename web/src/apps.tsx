@@ -7,7 +7,7 @@ import { useWords } from "./words/index.ts";
 
 export function AppsView() {
   const { apps } = useWords();
-  const all = useDevices();
+  const all = useDevices({ polls: true });
   const [createdTokens, setCreatedTokens] = useState(0);
   // An app that the user has just allowed has a new token.
   const tokensVersion = `${createdTokens} ${all.devices?.map(({ id }) => id).join()}`;

@@ -120,24 +120,42 @@ export interface FieldProps {
   readonly error?: string | undefined;
 }
 
-/** A text field with a label, a hint and an error message, which moves the focus to the field. */
+/** A text field with a label, a hint and an error message, which moves the focus to the field. A password can be shown. */
 export function Field({ label, hint, error, ...input }: FieldProps & JSX.IntrinsicElements["input"]) {
   const id = useId();
   const ref = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (error) ref.current?.focus();
   }, [error]);
+  const [isShown, setShown] = useState(false);
+  const words = useWords();
   const descriptions = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  // The types know no input whose type may change.
+  const shown = isShown ? ({ ...input, type: "text" } as typeof input) : input;
+  const field = (
+    <input
+      {...shown}
+      id={id}
+      ref={ref}
+      aria-describedby={descriptions || undefined}
+      aria-invalid={error ? true : undefined}
+    />
+  );
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <input
-        {...input}
-        id={id}
-        ref={ref}
-        aria-describedby={descriptions || undefined}
-        aria-invalid={error ? true : undefined}
-      />
+      {input.type === "password" ? (
+        <div class="password-field">
+          {field}
+          <IconButton
+            icon={isShown ? "hide" : "show"}
+            label={isShown ? words.hidePassword : words.showPassword}
+            onClick={() => setShown(!isShown)}
+          />
+        </div>
+      ) : (
+        field
+      )}
       {hint && <small id={`${id}-hint`}>{hint}</small>}
       {error && (
         <small class="error" id={`${id}-error`} role="alert">
@@ -154,6 +172,7 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
   const words = useWords();
   const id = useId();
   const ref = useRef<HTMLDialogElement>(null);
+  const isRemoved = useRef(false);
   // In a layout effect the dialog closes while it is still in the document, so that the browser restores the focus.
   useLayoutEffect(() => {
     const dialog = ref.current;
@@ -161,7 +180,10 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
     // Never on a button: the key that opened the dialog may still be down and would press it.
     const first = dialog?.querySelector<HTMLElement>("input:not([readonly], [type=radio], [type=checkbox])");
     (first ?? dialog?.querySelector("h2"))?.focus();
-    return () => dialog?.close();
+    return () => {
+      isRemoved.current = true;
+      dialog?.close();
+    };
   }, []);
   return (
     <dialog
@@ -172,6 +194,8 @@ export function Dialog(props: { title: string; onClose?: () => void; children: C
         onClose?.();
       }}
       onClose={({ currentTarget }) => {
+        // Another dialog may have taken its place.
+        if (isRemoved.current) return;
         // Pressing Escape twice closes a dialog even if the page cancels it.
         if (onClose) onClose();
         else if (currentTarget.isConnected) currentTarget.showModal();

@@ -5,14 +5,15 @@ import { findAppName, GUIDES, type Guide, type Way } from "./app-guides.ts";
 import { CopyField, Icon } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
-import { accountMode, client, currentUser, isLoopback, serverUrl } from "./server.ts";
+import { accountMode, client, currentUser, isLoopback, publicUrl } from "./server.ts";
 import { useValue } from "./state.ts";
 import { TokenForm } from "./tokens.tsx";
 import { formatNumber, useWords } from "./words/index.ts";
 
 const hasAccounts = accountMode !== "off";
-const hasBasePath = new URL(serverUrl).pathname !== "/";
+const hasBasePath = new URL(publicUrl).pathname !== "/";
 
 interface Props {
   readonly devices: readonly Device[] | undefined;
@@ -110,7 +111,7 @@ function Steps({ app, way, userName, onCreateToken }: StepsProps) {
         <li>
           <div class="stack">
             {apps.enter}
-            <CopyField label={server} text={serverUrl} />
+            <CopyField label={server} text={publicUrl} />
             {credentials && hasAccounts && (
               <>
                 <CopyField label={credentials[0]} text={userName} />
@@ -140,7 +141,7 @@ function Steps({ app, way, userName, onCreateToken }: StepsProps) {
         <p class="message">{apps.localOnly}</p>
       ) : (
         <div class="codes">
-          <Code text={serverUrl} label={apps.qr} />
+          <Code text={publicUrl} label={apps.qr} />
           {token && <Code text={token} label={apps.tokenTextQr} />}
         </div>
       )}
@@ -228,11 +229,12 @@ function TokenField(props: {
 
 function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   const { apps } = useWords();
+  const more = usePeopleWords();
   const userName = useValue(currentUser)?.name;
   return (
     <>
-      <p>{apps.otherLead}</p>
-      <CopyField label={apps.serverUrl} text={serverUrl} />
+      <p>{more.otherAppLead}</p>
+      <CopyField label={apps.serverUrl} text={publicUrl} />
       {hasAccounts && userName !== undefined ? (
         <>
           <CopyField label={apps.userName} text={userName} />

@@ -2,9 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Device } from "../../client/src/index.ts";
 import { findAppName } from "./app-guides.ts";
 import { Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { Confirm, useSubmit } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { client, noRetryClient } from "./server.ts";
 import { formatAge, useWords } from "./words/index.ts";
 
@@ -17,8 +19,8 @@ interface DeviceList {
   readonly load: () => Promise<void>;
 }
 
-/** Stays up to date while the page is visible. */
-export function useDevices(): DeviceList {
+/** `polls` keeps it up to date while the page is visible. */
+export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
   const [devices, setDevices] = useState<readonly Device[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const load = async () => {
@@ -38,6 +40,7 @@ export function useDevices(): DeviceList {
       isLoading = false;
     };
     void poll();
+    if (!polls) return;
     const timer = setInterval(poll, POLL_MS);
     addEventListener("visibilitychange", poll);
     return () => {
@@ -50,6 +53,7 @@ export function useDevices(): DeviceList {
 
 export function Devices({ devices, failure, load }: DeviceList) {
   const words = useWords();
+  const more = usePeopleWords();
   const { apps } = words;
   const [renaming, setRenaming] = useState<Device | undefined>(undefined);
   const [forgetting, setForgetting] = useState<Device | undefined>(undefined);
@@ -102,7 +106,20 @@ export function Devices({ devices, failure, load }: DeviceList) {
         </ul>
       )}
       {renaming && <RenameDialog device={renaming} onChange={load} onClose={() => setRenaming(undefined)} />}
-      {forgetting && <ForgetDialog device={forgetting} onChange={load} onClose={() => setForgetting(undefined)} />}
+      {forgetting && (
+        <Confirm
+          title={apps.forgetOf(isolate(forgetting.caption))}
+          lead={more.forgetLead}
+          action={apps.forget}
+          onConfirm={async () => {
+            await client.forgetDevice(forgetting.id);
+            showNotice(apps.forgotten(isolate(forgetting.caption)));
+            setForgetting(undefined);
+            await load();
+          }}
+          onClose={() => setForgetting(undefined)}
+        />
+      )}
     </section>
   );
 }
@@ -146,54 +163,4 @@ function RenameDialog({ device, onChange, onClose }: DeviceDialogProps) {
       </form>
     </Dialog>
   );
-}
-
-function ForgetDialog({ device, onChange, onClose }: DeviceDialogProps) {
-  const words = useWords();
-  const { apps } = words;
-  const { isBusy, error, submit } = useSubmit(async () => {
-    await client.forgetDevice(device.id);
-    showNotice(apps.forgotten(isolate(device.caption)));
-    onClose();
-    await onChange();
-  });
-  return (
-    <Dialog title={apps.forgetOf(isolate(device.caption))} onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
-        <p>{apps.forgetLead}</p>
-        {error && (
-          <p class="error" role="alert">
-            {error}
-          </p>
-        )}
-        <p class="buttons">
-          <button type="submit" class="button danger" aria-disabled={isBusy}>
-            {apps.forget}
-          </button>
-          <button type="button" class="button" onClick={onClose}>
-            {words.cancel}
-          </button>
-        </p>
-      </form>
-    </Dialog>
-  );
-}
-
-/** Runs `work` when a form is submitted, one at a time. */
-function useSubmit(work: () => Promise<void>) {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<string | undefined>(undefined);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      await work();
-    } catch (cause) {
-      setError(explainError(cause));
-    }
-    setBusy(false);
-  };
-  return { isBusy, error, submit };
 }

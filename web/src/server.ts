@@ -4,8 +4,11 @@ import { createState, storage } from "./state.ts";
 /** With the base path if there is one, without a slash at the end. */
 export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");
 
+/** The URL for other devices: the one from the settings of the server, else the one of this page. */
+export const publicUrl = document.querySelector<HTMLMetaElement>("meta[name=earmark-url]")?.content || serverUrl;
+
 /** Other devices would look for a loopback address on themselves. */
-export const isLoopback = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
+export const isLoopback = /^https?:\/\/(localhost|127\.[\d.]+|\[::1\])(?![^:/])/.test(publicUrl);
 
 const accountsMeta = document.querySelector<HTMLMetaElement>("meta[name=earmark-accounts]");
 /** "off": the server has a single user; "open": anyone may create an account; otherwise by invitation only. */
@@ -17,14 +20,16 @@ export const providerName = accountsMeta?.dataset["provider"] ?? "";
 export const currentUser = createState<Me | undefined>(undefined);
 /** True while requests wait for the user to sign in. */
 export const needsSignIn = createState(false);
-export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | undefined>(undefined);
+export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | "disabled" | undefined>(
+  undefined,
+);
 
 const REQUEST_TIMEOUT_MS = 60_000;
 export const RETRY_MS = 10_000;
 /** How long a page that was opened waits for the server before it shows the copy of the list in this browser. */
 const PATIENCE_MS = 4_000;
 /** A request may wait until the user has signed in; each attempt has its own timeout. The maximum delay of a timer. */
-const NO_TIMEOUT = 2 ** 31 - 1;
+export const NO_TIMEOUT = 2 ** 31 - 1;
 
 let isUnloading = false;
 addEventListener("pagehide", () => {
@@ -39,7 +44,7 @@ addEventListener("pageshow", ({ persisted }) => {
 export const isLeft = (): boolean => isUnloading;
 
 /** Sends one request, whatever the response. */
-async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
+export async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
   if (isStale()) {
     leave();
     throw new Error("the user of this page has signed out");
@@ -57,7 +62,7 @@ async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
 }
 
 /** A session can end at any time: the request then waits until the user has signed in, and is sent again. */
-async function fetchSignedIn(url: string, init: RequestInit): Promise<Response> {
+export async function fetchSignedIn(url: string, init: RequestInit): Promise<Response> {
   for (;;) {
     const response = await fetchOnce(url, init);
     if (response.status !== 401 || accountMode === "off") return response;
@@ -71,11 +76,16 @@ async function fetchSignedIn(url: string, init: RequestInit): Promise<Response> 
   }
 }
 
+/** A proxy has signed in someone without an account, or whose account is disabled. */
+const PROXY_PROBLEMS: Readonly<Record<string, "noAccount" | "disabled">> = {
+  "no-account": "noAccount",
+  "account-disabled": "disabled",
+};
+const codeOf = (error: unknown) => (error instanceof EarmarkError ? (error.code ?? "") : "");
+
 export function reportProblem(error: unknown): void {
   if (connectionProblem.value === "blocked") return;
-  // A proxy has signed in someone without an account.
-  const isUnknown = error instanceof EarmarkError && error.code === "no-account";
-  connectionProblem.set(error instanceof NetworkError ? "unreachable" : isUnknown ? "noAccount" : "busy");
+  connectionProblem.set(error instanceof NetworkError ? "unreachable" : (PROXY_PROBLEMS[codeOf(error)] ?? "busy"));
 }
 
 export const client = createClient({

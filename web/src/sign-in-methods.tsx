@@ -1,11 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
-import { EarmarkError } from "../../client/src/index.ts";
-import { Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { Field, useRestoreFocus } from "./components.tsx";
+import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainCode, explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { canUsePasskeys, createPasskey } from "./passkeys.ts";
-import { anonymousClient, providerName } from "./server.ts";
+import { Problem } from "./problem.tsx";
+import { providerName } from "./server.ts";
 import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";
 import { leaveFor, signInFailure } from "./sign-in-return.ts";
 import { formatDay, useWords } from "./words/index.ts";
@@ -127,16 +128,12 @@ interface AccessListProps {
 }
 
 function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
-  const { account, apps, cancel } = useWords();
+  const { account, apps } = useWords();
   const [removed, setRemoved] = useState<SignInMethod | undefined>(undefined);
   const remove = async (access: SignInMethod) => {
+    await signedInRequests.remove(access);
+    showNotice(account.methodRemoved(isolate(access.label)));
     setRemoved(undefined);
-    try {
-      await signedInRequests.remove(access);
-      showNotice(account.methodRemoved(isolate(access.label)));
-    } catch (error) {
-      showNotice(explainError(error));
-    }
     await onRemoved();
   };
   return (
@@ -169,45 +166,14 @@ function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
         </ul>
       )}
       {removed && (
-        <Dialog title={describe(isolate(removed.label))} onClose={() => setRemoved(undefined)}>
-          <p>{account.removeMethodLead}</p>
-          <p class="buttons">
-            <button type="button" class="button danger" onClick={() => void remove(removed)}>
-              {action}
-            </button>
-            <button type="button" class="button" onClick={() => setRemoved(undefined)}>
-              {cancel}
-            </button>
-          </p>
-        </Dialog>
+        <Confirm
+          title={describe(isolate(removed.label))}
+          lead={account.removeMethodLead}
+          action={action}
+          onConfirm={() => remove(removed)}
+          onClose={() => setRemoved(undefined)}
+        />
       )}
     </>
   );
-}
-
-/** An error of a request, or a text. If the sign-in is too old, the user can sign in again. */
-export function Problem({ error }: { error: unknown }) {
-  const { account } = useWords();
-  if (error === undefined) return null;
-  const isOld = error instanceof EarmarkError && error.code === "recent-sign-in-required";
-  return (
-    <div class="message danger" role="alert">
-      <p>{typeof error === "string" ? error : explainError(error)}</p>
-      {isOld && (
-        <button type="button" class="button" onClick={() => void signInAgain()}>
-          {account.signIn}
-        </button>
-      )}
-    </div>
-  );
-}
-
-/** Ends the session. The page then asks for a new one and returns to this view. */
-async function signInAgain(): Promise<void> {
-  try {
-    await anonymousClient.signOut();
-    location.reload();
-  } catch (error) {
-    showNotice(explainError(error));
-  }
 }

@@ -7,6 +7,7 @@ import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { accountMode, anonymousClient, currentUser, finishSignIn } from "./server.ts";
+import { createState, useValue } from "./state.ts";
 import { formatNumber, translation, useWords } from "./words/index.ts";
 
 /** Opened by an invitation link. */
@@ -14,6 +15,10 @@ const isInvited = /\/join$/.test(location.pathname);
 /** Secrets of links are in the fragment, which browsers send to no server. It leaves the address bar at once. */
 const invitation = isInvited ? location.hash.slice(1) : "";
 if (isInvited) history.replaceState(null, "", "./");
+
+/** Opened by a reset link. */
+const resetLink = createState(/\/reset-password$/.test(location.pathname) ? location.hash.slice(1) : "");
+if (resetLink.value !== "") history.replaceState(null, "", "./");
 
 /** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
 let isInvitationOpen = isInvited;
@@ -34,6 +39,8 @@ addEventListener("hashchange", hideToken);
 export function SignInPage() {
   const { account, appLogin } = useWords();
   const [isNew, setNew] = useState(isInvited);
+  const link = useValue(resetLink);
+  if (link !== "") return <ResetPage link={link} />;
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
@@ -59,6 +66,18 @@ export function SignInPage() {
           )}
         </p>
       )}
+    </main>
+  );
+}
+
+/** Loaded when it is needed. */
+function ResetPage({ link }: { link: string }) {
+  const { loading } = useWords();
+  const [Loaded, setLoaded] = useState<typeof import("./reset-password.tsx")["ResetPassword"] | undefined>(undefined);
+  useEffect(() => void import("./reset-password.tsx").then(({ ResetPassword }) => setLoaded(() => ResetPassword)), []);
+  return (
+    <main class="sign-in" id="content" tabIndex={-1}>
+      {Loaded ? <Loaded link={link} onDone={() => resetLink.set("")} /> : <p class="muted">{loading}</p>}
     </main>
   );
 }

@@ -1,11 +1,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Access } from "../../client/src/index.ts";
 import { CopyField, Dialog, Field, useRestoreFocus } from "./components.tsx";
+import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
+import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
-import { client, isLoopback, serverUrl } from "./server.ts";
+import { client, isLoopback, publicUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 type NewToken = Access & { readonly secret: string };
@@ -14,8 +16,10 @@ type NewToken = Access & { readonly secret: string };
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
+  const more = usePeopleWords();
   const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
+  const [revoked, setRevoked] = useState<Access | undefined>(undefined);
 
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -29,12 +33,12 @@ export function Tokens({ version }: { version: unknown }) {
   useEffect(() => void attempt(load), [version]);
   useRestoreFocus(tokens);
 
-  const revoke = (token: Access) =>
-    attempt(async () => {
-      await client.revoke(token);
-      showNotice(apps.revoked(isolate(token.label)));
-      await load();
-    });
+  const revoke = async (token: Access) => {
+    await client.revoke(token);
+    showNotice(apps.revoked(isolate(token.label)));
+    setRevoked(undefined);
+    await attempt(load);
+  };
 
   return (
     <section class="stack" aria-labelledby="tokens">
@@ -50,8 +54,15 @@ export function Tokens({ version }: { version: unknown }) {
         </div>
       )}
       {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
-      {tokens !== undefined && tokens.length > 0 && (
-        <TokenList tokens={tokens} onRevoke={(token) => void revoke(token)} />
+      {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoked} />}
+      {revoked && (
+        <Confirm
+          title={apps.revokeOf(isolate(revoked.label))}
+          lead={more.revokeTokenLead}
+          action={apps.revoke}
+          onConfirm={() => revoke(revoked)}
+          onClose={() => setRevoked(undefined)}
+        />
       )}
     </section>
   );
@@ -152,9 +163,9 @@ function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void 
       {isLoopback ? (
         <p class="message">{apps.localOnly}</p>
       ) : (
-        <QrCode text={`${serverUrl}/#${token.secret}`} label={apps.tokenQr} />
+        <QrCode text={`${publicUrl}/#${token.secret}`} label={apps.tokenQr} />
       )}
-      <CopyField label={apps.serverUrl} text={serverUrl} />
+      <CopyField label={apps.serverUrl} text={publicUrl} />
       <CopyField label={apps.token} text={token.secret} />
       <p class="buttons">
         <button type="button" class="button primary" onClick={onClose}>

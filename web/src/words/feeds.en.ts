@@ -2,7 +2,7 @@
 export const en = {
   /** Why a feed was skipped, by its code. */
   reasons: {
-    "duplicate-in-file": "This feed is in the file before.",
+    "duplicate-in-file": "The file already contains this feed further up.",
     "unsubscribed-in-file": "Unsubscribed in the app that wrote the file.",
     "not-selected": "Not selected.",
   },

@@ -1,0 +1,165 @@
+import { readDate, readDocument } from "./documents.ts";
+import { fetchPart, writePage } from "./lists.ts";
+import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
+import type { CallOptions, ClientOptions, PageOptions } from "./types.ts";
+
+/** An account, as administrators see it. */
+export interface Person {
+  readonly id: string;
+  readonly name: string;
+  readonly issuer: string | null;
+  readonly role: "administrator" | "member";
+  readonly createdAt: Date;
+  readonly disabledAt: Date | null;
+  /** The start of the UTC day of the last request. */
+  readonly lastSeenOn: Date | null;
+  readonly subscriptions: number;
+  /** Subscriptions, removals and play positions together; 10,000 means that many or more. */
+  readonly storedRows: number;
+}
+
+export interface Invitation {
+  readonly id: string;
+  readonly note: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** The link to send to the person; the server shows it only once. */
+export interface NewLink {
+  readonly url: string;
+  readonly expiresAt: Date;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly action: string;
+  /** The name of an account, or `command line`. */
+  readonly actor: string;
+  readonly target: string;
+  readonly address: string | null;
+  readonly actedAt: Date;
+}
+
+export interface AdminPage<Item> {
+  readonly items: readonly Item[];
+  /** Number of items on all pages. */
+  readonly total: number;
+}
+
+/** What administrators can do, who must be signed in: tokens are not accepted. Also what follows from it. */
+export interface AdminClient {
+  /** Oldest first. */
+  accounts(options?: PageOptions): Promise<AdminPage<Person>>;
+  changeAccount(
+    id: string,
+    change: { readonly disabled: boolean } | { readonly role: Person["role"] },
+    options?: CallOptions,
+  ): Promise<void>;
+  /** Requires a sign-in within the last ten minutes. Resolves to false if there is no such account. */
+  deleteAccount(id: string, options?: CallOptions): Promise<boolean>;
+  createResetLink(id: string, options?: CallOptions): Promise<NewLink>;
+  /** Invitations that nobody has used, oldest first. */
+  invitations(options?: PageOptions): Promise<AdminPage<Invitation>>;
+  invite(
+    wish: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },
+    options?: CallOptions,
+  ): Promise<NewLink>;
+  revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
+  /**
+   * Sets a password with the secret of a reset link, the part after `#`, and signs in. Ends every other session. This is
+   * for the person who got the link, who is not signed in.
+   */
+  resetPassword(
+    reset: { readonly link: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
+    options?: CallOptions,
+  ): Promise<void>;
+  /** Newest first. */
+  auditLog(options?: PageOptions): Promise<AdminPage<AuditEntry>>;
+}
+
+interface Resource {
+  readonly id: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+export function createAdminClient(options: ClientOptions): AdminClient {
+  const send = createSend(createRequest(options), options);
+  const page = async <Item>(
+    path: string,
+    reader: (data: Resource) => Item,
+    { number = 1, size = 25, signal }: PageOptions = {},
+  ): Promise<AdminPage<Item>> => {
+    const { items, total } = await fetchPart(send, path + writePage(number, size), reader, signal);
+    return { items, total };
+  };
+  const readLink = (text: string) =>
+    readDocument(text, ({ data }: { readonly data: Resource }) => {
+      const { url, expires_at } = data.attributes;
+      return { url: String(url), expiresAt: new Date(String(expires_at)) };
+    });
+  const account = (id: string) => `/v1/accounts/${encodeURIComponent(id)}`;
+
+  return {
+    accounts: (wanted) => page("/v1/accounts", readPerson, wanted),
+
+    async changeAccount(id, change, { signal } = {}) {
+      await sendResource(send, account(id), "account", change, { method: "PATCH", signal });
+    },
+
+    async deleteAccount(id, { signal } = {}) {
+      return sendDelete(send, "/v1/accounts", id, { signal });
+    },
+
+    async createResetLink(id, { signal } = {}) {
+      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", once: true, signal })).text);
+    },
+
+    invitations: (wanted) => page("/v1/invitations", readInvitation, wanted),
+
+    async invite({ note = "", expiresAt }, { signal } = {}) {
+      const attributes = { note, expires_at: expiresAt?.toISOString() };
+      const { text } = await sendResource(send, "/v1/invitations", "invitation", attributes, { once: true, signal });
+      return readLink(text);
+    },
+
+    async revokeInvitation(id, { signal } = {}) {
+      return sendDelete(send, "/v1/invitations", id, { signal });
+    },
+
+    async resetPassword({ link, password, revokeTokens }, { signal } = {}) {
+      const attributes = { link, password, revoke_tokens: revokeTokens };
+      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
+    },
+
+    auditLog: (wanted) => page("/v1/audit-log", readEntry, wanted),
+  };
+}
+
+function readPerson({ id, attributes }: Resource): Person {
+  const { name, issuer, role, created_at, disabled_at, last_seen_on, subscriptions, stored_rows } =
+    attributes as unknown as PersonAttributes;
+  return {
+    ...{ id, name, issuer, role, createdAt: new Date(created_at), subscriptions, storedRows: stored_rows },
+    ...{ disabledAt: readDate(disabled_at), lastSeenOn: readDate(last_seen_on) },
+  };
+}
+
+interface PersonAttributes extends Pick<Person, "name" | "issuer" | "role" | "subscriptions"> {
+  readonly created_at: string;
+  readonly disabled_at: string | null;
+  readonly last_seen_on: string | null;
+  readonly stored_rows: number;
+}
+
+function readInvitation({ id, attributes: { note, created_at, expires_at } }: Resource): Invitation {
+  return { id, note: String(note), createdAt: new Date(String(created_at)), expiresAt: new Date(String(expires_at)) };
+}
+
+function readEntry({ id, attributes }: Resource): AuditEntry {
+  const { action, actor, target, address, acted_at } = attributes as Readonly<Record<string, string>>;
+  return {
+    ...{ id, action: String(action), actor: String(actor), target: String(target) },
+    ...{ address: address ?? null, actedAt: new Date(String(acted_at)) },
+  };
+}

@@ -1,0 +1,53 @@
+import type { Terminal } from "./terminal.ts";
+
+/** Every option: the name of its value, if it has one, and its description. */
+export const OPTIONS = {
+  help: ["", "Show help"],
+  version: ["", "Show the version"],
+  quiet: ["", "Print only data and errors"],
+  "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
+  removed: ["", "What was removed lately instead of what is in the list"],
+  attention: ["", "Only subscriptions whose feeds have moved, are forbidden, fail or are gone"],
+  json: ["", "Print one JSON object per line"],
+  yes: ["", "Do not ask for confirmation"],
+  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups of this command are deleted"],
+  "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
+  "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
+  server: [
+    "URL",
+    "Server to use; if it has accounts, set EARMARK_TOKEN, or EARMARK_TOKEN_FILE to a file with the token",
+  ],
+  user: ["NAME", "Account to use, in a database with accounts"],
+  "dry-run": ["", "Print what would happen and change nothing"],
+  "password-stdin": ["", "Read the password from standard input"],
+  "revoke-tokens": ["", "Also revoke all API tokens, so that apps lose access"],
+  revoke: ["", "Remove the role instead"],
+  note: ["TEXT", "Note for administrators, such as who the invitation is for"],
+  label: ["TEXT", "Name of the app that the token is for"],
+  "read-only": ["", "Create a token that cannot change anything"],
+  days: ["N", "Number of days until it expires"],
+  folder: ["PATH", "Folder to move to, such as News/Tech"],
+  from: ["URL", "Database to copy"],
+  to: ["URL", "Empty database to copy to"],
+  distribute: ["", "Distribute the tables over a Citus cluster"],
+  "new-epoch": ["", "Make all clients read their lists again, after the database was restored by other means"],
+} as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
+
+/** Options that every command has. */
+export const COMMON_OPTIONS = ["env-file", "quiet", "help"] as const;
+
+export type OptionName = keyof typeof OPTIONS;
+export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
+
+export interface Command {
+  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
+  readonly operands: readonly string[];
+  readonly options: readonly OptionName[];
+  readonly summary: string;
+  readonly examples: readonly (readonly [line: string, meaning: string])[];
+  /** Resolves to an exit code. */
+  readonly run: (terminal: Terminal, options: Options, operands: readonly string[]) => Promise<number>;
+}
+
+/** The value of an option that has one. */
+export const text = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);

@@ -1,0 +1,148 @@
+import { type Command, text } from "./command.ts";
+
+/** Commands for accounts, invitations, tokens and the audit log. */
+export const USER_COMMANDS: Readonly<Record<string, Command>> = {
+  "user add": {
+    operands: ["NAME"],
+    options: ["password-stdin"],
+    summary: "Create an account",
+    examples: [["earmark user add ann", "Ask for the password"]],
+    run: (terminal, options, [name = ""]) =>
+      accounts(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
+  },
+  "user list": {
+    operands: [],
+    options: ["json"],
+    summary:
+      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, day last seen, stored rows, state",
+    examples: [["earmark user list", "List all accounts"]],
+    run: (terminal, options) => people(({ listUsers }) => listUsers(terminal, options.json === true)),
+  },
+  "user passwd": {
+    operands: ["NAME"],
+    options: ["password-stdin", "revoke-tokens"],
+    summary: "Set a new password and end all sessions",
+    examples: [["earmark user passwd ann", "Ask for the password"]],
+    run: (terminal, options, [name = ""]) =>
+      accounts(({ changePassword }) =>
+        changePassword(terminal, name, {
+          fromInput: options["password-stdin"] === true,
+          revokesTokens: options["revoke-tokens"] === true,
+        }),
+      ),
+  },
+  "user reset-password": {
+    operands: ["NAME"],
+    options: [],
+    summary: "Create a link by which a user can set a new password, once, within a day",
+    examples: [["earmark user reset-password ann", "Print the link"]],
+    run: (terminal, _options, [name = ""]) => people(({ createResetLink }) => createResetLink(terminal, name)),
+  },
+  "user disable": {
+    operands: ["NAME"],
+    options: [],
+    summary: "End all access to an account and keep its data",
+    examples: [["earmark user disable ann", "Sign ann and all her apps out"]],
+    run: (terminal, _options, [name = ""]) => people(({ changeUser }) => changeUser(terminal, name, "disable")),
+  },
+  "user enable": {
+    operands: ["NAME"],
+    options: [],
+    summary: "Allow access to a disabled account again",
+    examples: [["earmark user enable ann", "Her apps have access again"]],
+    run: (terminal, _options, [name = ""]) => people(({ changeUser }) => changeUser(terminal, name, "enable")),
+  },
+  "user admin": {
+    operands: ["NAME"],
+    options: ["revoke"],
+    summary: "Make an account an administrator",
+    examples: [
+      ["earmark user admin ann", "ann can administer the server on its page"],
+      ["earmark user admin ann --revoke", "ann no longer can"],
+    ],
+    run: (terminal, options, [name = ""]) =>
+      people(({ changeUser }) => changeUser(terminal, name, options.revoke === true ? "demote" : "promote")),
+  },
+  "user delete": {
+    operands: ["NAME"],
+    options: ["yes"],
+    summary: "Delete an account and all its data",
+    examples: [["earmark user delete ann", "Ask for confirmation, unless --yes is given"]],
+    run: (terminal, options, [name = ""]) =>
+      accounts(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
+  },
+  "user export": {
+    operands: ["NAME"],
+    options: [],
+    summary: "Export all data of an account as JSON",
+    examples: [["earmark user export ann > ann.json", "Save it to a file"]],
+    run: (terminal, _options, [name = ""]) => accounts(({ exportUser }) => exportUser(terminal, name)),
+  },
+  "user invite": {
+    operands: [],
+    options: ["days", "note"],
+    summary: "Create an invitation link for one account",
+    examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
+    run: (terminal, options) => people(({ invite }) => invite(terminal, text(options.days), text(options.note))),
+  },
+  "user invitations": {
+    operands: [],
+    options: ["json"],
+    summary: "List open invitations with id, creation time, expiry and note",
+    examples: [["earmark user invitations", "List all invitations that nobody has used"]],
+    run: (terminal, options) => people(({ listInvitations }) => listInvitations(terminal, options.json === true)),
+  },
+  "user revoke-invitation": {
+    operands: ["ID"],
+    options: [],
+    summary: "Revoke an invitation at once",
+    examples: [["earmark user revoke-invitation 5a2e7c1b-…", "Revoke the invitation with this id"]],
+    run: (terminal, _options, [id = ""]) => people(({ revokeInvitation }) => revokeInvitation(terminal, id)),
+  },
+  audit: {
+    operands: [],
+    options: ["json"],
+    summary: "Print the audit log, newest first: time, action, who, target, IP address",
+    examples: [["earmark audit | head", "Show the last actions of administrators"]],
+    run: (terminal, options) => people(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
+  },
+  "token create": {
+    operands: ["NAME"],
+    options: ["label", "read-only", "days"],
+    summary: "Create an API token for an app",
+    examples: [["earmark token create ann --label phone", "Print the token, once"]],
+    run: (terminal, options, [name = ""]) =>
+      accounts(({ createToken }) =>
+        createToken(terminal, name, {
+          label: text(options.label),
+          readOnly: options["read-only"] === true,
+          days: text(options.days),
+        }),
+      ),
+  },
+  "token list": {
+    operands: ["NAME"],
+    options: ["json"],
+    summary: "List tokens with id, scope, state, last use, expiry and label",
+    examples: [["earmark token list ann", "List the tokens of one account"]],
+    run: (terminal, options, [name = ""]) =>
+      accounts(({ listTokens }) => listTokens(terminal, name, options.json === true)),
+  },
+  "token revoke": {
+    operands: ["NAME", "ID"],
+    options: [],
+    summary: "Revoke a token at once",
+    examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
+    run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
+  },
+};
+
+async function people(work: (commands: typeof import("./people.ts")) => Promise<void>): Promise<number> {
+  await work(await import("./people.ts"));
+  return 0;
+}
+
+async function accounts(work: (commands: typeof import("./accounts.ts")) => Promise<void>): Promise<number> {
+  await work(await import("./accounts.ts"));
+  return 0;
+}

@@ -1,0 +1,107 @@
+import type { Credential } from "../account-store.ts";
+import type { AccountChangeKind, AuditEntry, PersonSummary } from "../people-store.ts";
+import {
+  faultOfLabel,
+  invalidAttribute,
+  MAX_LABEL,
+  MAX_PASSWORD_TEXT,
+  type NewPassword,
+  type Resource,
+  type ResourceWithoutLinks,
+  readAttributes,
+  readExpiry,
+  readFlag,
+  readText,
+  roleOf,
+  toTimestamp,
+} from "./accounts.ts";
+
+export function readPasswordReset(document: unknown): NewPassword & { readonly link: string } {
+  const attributes = readAttributes(document, "password-reset");
+  return {
+    link: readText(attributes, "link", 256),
+    password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
+  };
+}
+
+/** The note is for the administrators; it may be empty. */
+export function readInvitation(document: unknown, now: Date): { note: string; expiresAt: Date | undefined } {
+  const attributes = readAttributes(document, "invitation");
+  const note = attributes["note"] === undefined ? "" : readText(attributes, "note", 4 * MAX_LABEL);
+  const fault = note === "" ? undefined : faultOfLabel(note);
+  if (fault !== undefined) throw invalidAttribute("note", `\`note\` ${fault}`);
+  return { note, expiresAt: readExpiry(attributes["expires_at"], now) };
+}
+
+/** What an administrator wants to change: one attribute, because a request is applied as a whole or not at all. */
+export function readPersonChange(document: unknown): AccountChangeKind | undefined {
+  const attributes = readAttributes(document, "account");
+  const { role } = attributes;
+  if (role !== undefined && role !== "administrator" && role !== "member")
+    throw invalidAttribute("role", '`role` must be "administrator" or "member"');
+  const isDisabled = readFlag(attributes, "disabled");
+  if (role !== undefined && isDisabled !== undefined)
+    throw invalidAttribute("disabled", "`role` and `disabled` must be changed by separate requests");
+  if (role !== undefined) return role === "administrator" ? "promote" : "demote";
+  if (isDisabled !== undefined) return isDisabled ? "disable" : "enable";
+  return undefined;
+}
+
+/** An account as administrators see it. */
+export function personResource(person: PersonSummary, base: string): Resource {
+  const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = person;
+  return {
+    type: "account",
+    id: String(user),
+    attributes: {
+      name,
+      issuer: issuer === "" ? null : issuer,
+      role: roleOf(person),
+      created_at: toTimestamp(createdAt),
+      disabled_at: toTimestamp(disabledAt),
+      last_seen_on: seenAt?.toISOString().slice(0, 10) ?? null,
+      subscriptions,
+      stored_rows: rows,
+    },
+    links: { self: `${base}/v1/accounts/${user}` },
+  };
+}
+
+/** `url` is the link to open, which only the response to its creation has. */
+export function invitationResource(
+  { id, label, createdAt, expiresAt }: Credential,
+  base: string,
+  url?: string,
+): Resource {
+  return {
+    type: "invitation",
+    id,
+    attributes: {
+      note: label,
+      created_at: toTimestamp(createdAt),
+      expires_at: toTimestamp(expiresAt),
+      ...(url === undefined ? {} : { url }),
+    },
+    links: { self: `${base}/v1/invitations/${id}` },
+  };
+}
+
+/** A reset link can only be created and opened, so it has no URL in the API. */
+export function resetLinkResource({ id, expiresAt }: Credential, url: string): ResourceWithoutLinks {
+  return { type: "reset-link", id, attributes: { expires_at: toTimestamp(expiresAt), url } };
+}
+
+export function auditResource({ id, at, action, actor, address, target }: AuditEntry): ResourceWithoutLinks {
+  return {
+    type: "audit-entry",
+    id,
+    attributes: {
+      action,
+      actor,
+      target,
+      address: address === "" ? null : address,
+      acted_at: toTimestamp(at),
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import type { Account, Credential, NewAccount } from "./account-store.ts";
+import type { Caller, UserId } from "./subscriptions.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** How long the audit log keeps an entry. */
+export const AUDIT_MS = 400 * DAY_MS;
+
+export const AUDIT_ACTIONS = [
+  "account-created",
+  "account-joined",
+  "account-signed-up",
+  "account-disabled",
+  "account-enabled",
+  "account-deleted",
+  "administrator-added",
+  "administrator-removed",
+  "invitation-created",
+  "invitation-revoked",
+  "reset-link-created",
+  "password-reset",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly at: Date;
+  readonly action: AuditAction;
+  /** Names, because accounts may be deleted. The target of an action on an invitation is its note. */
+  readonly actor: string;
+  readonly address: string;
+  readonly target: string;
+}
+
+export function creationAction({ invitation, isOwner }: NewAccount): AuditAction {
+  if (invitation !== undefined) return "account-joined";
+  return isOwner ? "account-created" : "account-signed-up";
+}
+
+export type LoggedCredential = Pick<Credential, "kind" | "user" | "label">;
+
+/** What the audit log calls a change of a credential; undefined if it does not record it. */
+export function credentialAction(what: "created" | "revoked", kind: Credential["kind"]): AuditAction | undefined {
+  if (kind === "invitation") return `invitation-${what}`;
+  return kind === "password-reset" && what === "created" ? "reset-link-created" : undefined;
+}
+
+/** Changes of an account, and what the audit log calls them. */
+export const ACCOUNT_CHANGES = {
+  disable: "account-disabled",
+  enable: "account-enabled",
+  promote: "administrator-added",
+  demote: "administrator-removed",
+} as const satisfies Record<string, AuditAction>;
+export type AccountChangeKind = keyof typeof ACCOUNT_CHANGES;
+
+/** What an account is before or after a change. */
+export type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
+
+/** What the change makes of the account; undefined if it already is. The same on every engine. */
+export function applyChange(
+  kind: AccountChangeKind,
+  { isAdmin, disabledAt }: AccountState,
+  at: Date,
+): AccountState | undefined {
+  switch (kind) {
+    case "disable":
+      return disabledAt === undefined ? { isAdmin, disabledAt: at } : undefined;
+    case "enable":
+      return disabledAt === undefined ? undefined : { isAdmin, disabledAt: undefined };
+    case "promote":
+      return isAdmin ? undefined : { isAdmin: true, disabledAt };
+    case "demote":
+      return isAdmin ? { isAdmin: false, disabledAt } : undefined;
+  }
+}
+
+/** Whether an account can administer the server. */
+export function isActiveAdmin({ isAdmin, disabledAt }: AccountState): boolean {
+  return isAdmin && disabledAt === undefined;
+}
+
+/** An account as administrators see it. */
+export interface PersonSummary extends Account {
+  /** The UTC day of the last request. */
+  readonly seenAt: Date | undefined;
+  readonly subscriptions: number;
+  /** Stored rows: subscriptions, removals, play positions. At most `MAX_ROWS`, which means that many or more. */
+  readonly rows: number;
+}
+
+/** Counting stops here, so that no account makes the list slow. */
+export const MAX_ROWS = 10_000;
+/** The tables that grow with use. */
+export const COUNTED_TABLES = ["subscriptions", "removals", "episode_actions"] as const;
+
+export interface PageWindow {
+  readonly offset: number;
+  readonly size: number;
+}
+
+/**
+ * What administrators see and change. Every engine guarantees for a change:
+ * - it is applied only if the caller, in the same transaction, is still an administrator (`Caller.requiresAdmin`), and it
+ *   is recorded in the audit log in that transaction; otherwise it rejects with `AccessRevoked`;
+ * - while there are accounts, at least one administrator remains who is not disabled.
+ */
+export interface PeopleStore {
+  /** Oldest account first. */
+  page(window: PageWindow): Promise<{ readonly people: readonly PersonSummary[]; readonly total: number }>;
+  get(user: UserId): Promise<PersonSummary | undefined>;
+  /**
+   * `done` also if the account already is in that state. Disabling ends all sessions and reset links; tokens are not
+   * accepted until the account is enabled.
+   */
+  change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin">;
+  /** Newest first. */
+  auditLog(window: PageWindow): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
+  /** Records that the user was seen on a day. */
+  recordSeen(user: UserId, day: Date): Promise<void>;
+}

@@ -1,0 +1,192 @@
+import { randomUUID } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
+import { referenceOf } from "../account-names.ts";
+import { NOBODY } from "../account-store.ts";
+import {
+  ACCOUNT_CHANGES,
+  type AccountChangeKind,
+  AUDIT_MS,
+  type AuditAction,
+  type AuditEntry,
+  applyChange,
+  COUNTED_TABLES,
+  credentialAction,
+  isActiveAdmin,
+  type LoggedCredential,
+  MAX_ROWS,
+  type PageWindow,
+  type PeopleStore,
+  type PersonSummary,
+} from "../people-store.ts";
+import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../subscriptions.ts";
+import { idKey, idOfKey } from "./keys.ts";
+import { NEVER, toDate } from "./sqlite-account-rows.ts";
+import { reading } from "./sqlite-file.ts";
+import { Statements } from "./sqlite-statements.ts";
+
+/** A change that an administrator makes, as sent to the writer thread, which replies with one of the numbers below. */
+export type PersonChange =
+  | {
+      readonly kind: "person";
+      readonly user: UserId;
+      readonly change: AccountChangeKind;
+      readonly actor: Actor;
+      readonly at: number;
+    }
+  | { readonly kind: "seen"; readonly user: UserId; readonly at: number };
+
+const [GONE, DONE, LAST_ADMIN] = [0, 1, 2];
+
+/** Applies administrators' changes inside the transaction of the writer thread, and writes the audit log. */
+export class PeopleWriter {
+  readonly #statements: Statements;
+
+  constructor(statements: Statements) {
+    this.#statements = statements;
+  }
+
+  apply(change: PersonChange): number {
+    if (change.kind === "person") return this.#change(change);
+    const { user, at } = change;
+    this.#statements.run("update accounts set seen_at = ?1 where user_id = ?2 and seen_at < ?1", at, user);
+    return DONE;
+  }
+
+  #change({ user, change, actor, at }: PersonChange & { kind: "person" }): number {
+    const [admin, disabled] =
+      this.#statements.get<[number, number]>("select is_admin, disabled_at from accounts where user_id = ?", user) ??
+      [];
+    if (admin === undefined || disabled === undefined) return GONE;
+    const next = applyChange(change, { isAdmin: admin === 1, disabledAt: toDate(disabled) }, new Date(at));
+    if (next === undefined) return DONE;
+    if (!isActiveAdmin(next) && this.isLastAdmin(user)) return LAST_ADMIN;
+    const disabledAt = next.disabledAt?.getTime() ?? NEVER;
+    const row = [next.isAdmin ? 1 : 0, disabledAt, user];
+    this.#statements.run("update accounts set is_admin = ?, disabled_at = ? where user_id = ?", ...row);
+    if (change === "disable") {
+      const ended = "kind in ('session', 'password-reset')";
+      this.#statements.run(`delete from credentials where user_id = ? and ${ended}`, user);
+    }
+    if (change === "disable" || change === "enable") {
+      const [from, to] = change === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
+      this.#statements.run("update credentials set kind = ? where user_id = ? and kind = ?", to, user, from);
+    }
+    this.log(ACCOUNT_CHANGES[change], this.nameOf(user), actor, at);
+    return DONE;
+  }
+
+  /** Whether nobody else can administer the server. */
+  isLastAdmin(user: UserId): boolean {
+    const admin = "select 1 from accounts where is_admin = 1 and disabled_at = 0 and user_id";
+    return this.#statements.has(`${admin} = ?`, user) && !this.#statements.has(`${admin} <> ? limit 1`, user);
+  }
+
+  nameOf(user: UserId): string {
+    const row = this.#statements.get<[string, string]>("select name, issuer from accounts where user_id = ?", user);
+    return row === undefined ? "" : referenceOf({ name: row[0], issuer: row[1] });
+  }
+
+  log(action: AuditAction, target: string, { name, address }: Actor = COMMAND_LINE, at: number): void {
+    this.#statements.run(
+      "insert into audit_log (acted_at, id, action, actor, address, target) values (?, ?, ?, ?, ?, ?)",
+      ...[at, idKey(randomUUID()), action, name, address, target],
+    );
+  }
+
+  /** Records that a credential was created or revoked, if the audit log has such entries. */
+  logCredential(what: "created" | "revoked", credential: LoggedCredential, actor: Actor, at: number): void {
+    const { kind, user, label } = credential;
+    const action = credentialAction(what, kind);
+    if (action !== undefined) this.log(action, user === NOBODY ? label : this.nameOf(user), actor, at);
+  }
+
+  /** Deletes old entries of the audit log. */
+  forget(now: number): void {
+    this.#statements.run("delete from audit_log where acted_at <= ?", now - AUDIT_MS);
+  }
+}
+
+type PersonRow = [
+  ...[user: number, name: string, issuer: string, createdAt: number, isAdmin: number],
+  ...[disabledAt: number, seenAt: number, subscriptions: number | null],
+];
+const PERSON = `select a.user_id, name, issuer, created_at, is_admin, disabled_at, seen_at, total
+  from accounts a left join lists l on l.user_id = a.user_id`;
+const ROWS = COUNTED_TABLES.map(
+  (table) => `select * from (select 1 from ${table} where user_id = ?1 limit ${MAX_ROWS})`,
+);
+const COUNT_ROWS = `select min(${MAX_ROWS}, count(*)) from (${ROWS.join(" union all ")})`;
+
+type AuditRow = [at: number, id: Uint8Array, action: AuditAction, actor: string, address: string, target: string];
+
+/** People in SQLite: read here, written by the writer thread. */
+export class SqlitePeople implements PeopleStore {
+  readonly #statements: Statements;
+  readonly #write: (change: PersonChange, caller: Caller, at: Date) => Promise<number>;
+
+  constructor(database: DatabaseSync, write: (change: PersonChange, caller: Caller, at: Date) => Promise<number>) {
+    this.#statements = new Statements(database);
+    this.#write = write;
+  }
+
+  async page({ offset, size }: PageWindow): Promise<{ people: PersonSummary[]; total: number }> {
+    const rows = reading(() =>
+      this.#statements.all<PersonRow>(`${PERSON} order by created_at, a.user_id limit ? offset ?`, size, offset),
+    );
+    const people: PersonSummary[] = [];
+    for (const row of rows) {
+      // Counting the rows of many large accounts takes a while.
+      await setImmediate();
+      people.push(this.#toPerson(row));
+    }
+    return { people, total: this.#count("accounts") };
+  }
+
+  async get(user: UserId): Promise<PersonSummary | undefined> {
+    const row = reading(() => this.#statements.get<PersonRow>(`${PERSON} where a.user_id = ?`, user));
+    return row && this.#toPerson(row);
+  }
+
+  #toPerson([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: PersonRow): PersonSummary {
+    const [rows = 0] = reading(() => this.#statements.get<[number]>(COUNT_ROWS, user)) ?? [];
+    return {
+      ...{ user, name, issuer, createdAt: new Date(created), isAdmin: isAdmin === 1 },
+      ...{ disabledAt: toDate(disabled), seenAt: toDate(seen), subscriptions: subscriptions ?? 0, rows },
+    };
+  }
+
+  #count(table: "accounts" | "audit_log"): number {
+    return reading(() => this.#statements.get<[number]>(`select count(*) from ${table}`))?.[0] ?? 0;
+  }
+
+  async change(
+    caller: Caller,
+    user: UserId,
+    kind: AccountChangeKind,
+    at: Date,
+  ): Promise<"done" | "gone" | "last-admin"> {
+    const { actor = COMMAND_LINE } = caller;
+    const answer = await this.#write({ kind: "person", user, change: kind, actor, at: at.getTime() }, caller, at);
+    return answer === DONE ? "done" : answer === LAST_ADMIN ? "last-admin" : "gone";
+  }
+
+  async auditLog({ offset, size }: PageWindow): Promise<{ entries: AuditEntry[]; total: number }> {
+    const rows = reading(() =>
+      this.#statements.all<AuditRow>(
+        `select acted_at, id, action, actor, address, target from audit_log
+         order by acted_at desc, id desc limit ? offset ?`,
+        size,
+        offset,
+      ),
+    );
+    const entries = rows.map(([at, id, action, actor, address, target]) => ({
+      ...{ id: idOfKey(id), at: new Date(at), action, actor, address, target },
+    }));
+    return { entries, total: this.#count("audit_log") };
+  }
+
+  async recordSeen(user: UserId, day: Date): Promise<void> {
+    await this.#write({ kind: "seen", user, at: day.getTime() }, asUser(NOBODY), day);
+  }
+}

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { NOBODY } from "../src/account-store.ts";
+import { People } from "../src/people.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { en as people } from "../web/src/people-words/people-en.ts";
+import { en } from "../web/src/words/en.ts";
+import { newToken, type SignedIn } from "./support/accounts.ts";
+import {
+  accounts,
+  assertNoOverflow,
+  button,
+  dialog,
+  field,
+  heading,
+  newUser,
+  PASSWORD,
+  pageContents,
+  server,
+  showView,
+  userIdOf,
+  visit,
+} from "./support/page-accounts.ts";
+import { readQrCode } from "./support/qr-code.ts";
+
+const administration = new People(server.store.people, accounts);
+const { account } = en;
+
+async function newAdmin(): Promise<SignedIn> {
+  const user = await newUser();
+  const refused = await administration.change(asUser(NOBODY), await userIdOf(user), "promote", new Date());
+  assert.equal(refused, undefined);
+  return user;
+}
+const statesOf = async (user: SignedIn) => (await accounts.get(await userIdOf(user)))?.disabledAt !== undefined;
+
+await describe("page: people", async () => {
+  // So that no test meets the last administrator.
+  await newAdmin();
+  const admin = await newAdmin();
+
+  test("people: a member → no link, and the view says that it is for administrators", async () => {
+    const { page, allow } = await visit({ as: await newUser() });
+    allow(/^response: 403 GET \S+\/v1\/(accounts|invitations|audit-log)\b/);
+    await showView(page, "account");
+    await heading(page, account.title).waitFor();
+    assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
+    await page.goto(`${server.url}/#people`);
+    await page.getByText(people.errors["admin-required"]).first().waitFor();
+  });
+
+  for (const [size, theme] of [
+    ["desktop", "light"],
+    ["phone", "dark"],
+  ] as const) {
+    test(`people: ${size}, ${theme}: disable, enable and delete an account → done, and in the log`, async () => {
+      const target = await newUser(["https://one.example/"]);
+      const { page } = await visit({ as: admin, size, theme });
+      await showView(page, "account");
+      await page.getByRole("link", { name: account.people }).click();
+      const manage = button(page, people.manageOf(`${target.name}`));
+      await manage.waitFor();
+      await assertNoOverflow(page);
+      const act = async (action: string, password?: string) => {
+        await manage.click();
+        await button(dialog(page), action).click();
+        if (password !== undefined) await field(dialog(page), people.yourPassword).fill(password);
+        await button(dialog(page), action).click();
+        await dialog(page).waitFor({ state: "detached" });
+      };
+      await act(people.disable);
+      await page.getByText(people.actions["account-disabled"](`${target.name}`)).waitFor();
+      assert.equal(await statesOf(target), true);
+      await act(people.enable);
+      await page.getByText(people.actions["account-enabled"](`${target.name}`)).waitFor();
+      assert.equal(await statesOf(target), false);
+      await act(people.delete, PASSWORD);
+      await page.getByText(people.actions["account-deleted"](`${target.name}`)).waitFor();
+      assert.equal(await accounts.findByName(target.name), undefined);
+      assert.equal(await manage.count(), 0);
+    });
+  }
+
+  test("account: browsers, devices and apps → together, and the page asks before it revokes one", async () => {
+    const user = await newUser();
+    const { token } = await newToken(server.port, user, { label: "an app", scope: "write" });
+    const path = `/api/2/devices/${user.name}/phone.json`;
+    const headers = { Authorization: `Basic ${btoa(`${user.name}:${token}`)}`, "Content-Type": "application/json" };
+    assert.equal((await server.call("POST", path, { headers, body: '{"caption":"My phone"}' })).status, 200);
+    const { page } = await visit({ as: user, path: "/#account" });
+    for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
+    await page.getByText("My phone").waitFor();
+    const revoke = button(page, en.apps.revokeOf("an app"));
+    await revoke.click();
+    await button(dialog(page), en.cancel).click();
+    assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
+    await revoke.click();
+    await button(dialog(page), en.apps.revoke).click();
+    await revoke.waitFor({ state: "detached" });
+    assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+  });
+
+  test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
+    const { page } = await visit({ as: admin, path: "/#people" });
+    await field(page, people.note).fill("for Bob");
+    await page.getByLabel(people.validFor).selectOption("30");
+    await button(page, people.create).click();
+    const link = (await dialog(page).locator("code").textContent()) ?? "";
+    assert.match(link, new RegExp(`^${server.url}/join#emi_[\\w-]{43}$`));
+    const squares = dialog(page).getByRole("img", { name: people.qr }).locator("path");
+    assert.equal(readQrCode((await squares.getAttribute("d")) ?? ""), link);
+    await assertNoOverflow(page);
+    await button(dialog(page), en.apps.finished).click();
+    const revoke = button(page, people.revokeOf("for Bob"));
+    await revoke.click();
+    await button(dialog(page), people.revoke).click();
+    await revoke.waitFor({ state: "detached" });
+    await page.getByText(people.actions["invitation-revoked"]("for Bob")).waitFor();
+    assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
+  });
+
+  test("people: reset link → the person sets a new password, and apps lose access if they want", async () => {
+    const target = await newUser();
+    const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
+    const { page } = await visit({ as: admin, path: "/#people" });
+    await button(page, people.manageOf(`${target.name}`)).click();
+    await button(dialog(page), people.resetPassword).click();
+    await button(dialog(page), people.resetPassword).click();
+    const link = (await dialog(page).locator("code").textContent()) ?? "";
+    assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
+
+    const path = link.slice(server.url.length);
+    const person = await visit({ path });
+    await heading(person.page, people.newTitle).waitFor();
+    assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
+    const password = field(person.page, account.newPassword);
+    await password.fill("a longer one this time");
+    assert.equal(await password.getAttribute("type"), "password");
+    await button(person.page, en.showPassword).click();
+    assert.equal(await password.getAttribute("type"), "text");
+    await person.page.getByLabel(people.revokeTokens).check();
+    await button(person.page, people.newSubmit).click();
+    await heading(person.page, en.list.emptyTitle).waitFor();
+    assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+
+    const again = await visit({ path });
+    again.allow(/^response: 403 POST \S+\/v1\/password-resets/);
+    await field(again.page, account.newPassword).fill("another password");
+    await button(again.page, people.newSubmit).click();
+    await again.page.getByText(people.errors["invalid-reset-link"]).waitFor();
+  });
+});

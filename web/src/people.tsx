@@ -1,0 +1,116 @@
+import { useEffect, useState } from "preact/hooks";
+import { type AdminPage, createAdminClient, type Person } from "../../client/src/admin.ts";
+import { AuditLog } from "./audit-log.tsx";
+import { useRestoreFocus } from "./components.tsx";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { Invitations } from "./invitations.tsx";
+import { Pager } from "./pager.tsx";
+import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
+import { PersonDialog } from "./person-dialog.tsx";
+import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "./server.ts";
+import { useValue } from "./state.ts";
+import { formatDay, formatNumber, useWords } from "./words/index.ts";
+
+/** Without retries, as for other forms. */
+const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
+/** As many rows as the server counts. */
+const MAX_ROWS = 10_000;
+
+/** For administrators: accounts, invitations and the audit log. */
+export function PeopleView() {
+  const words = usePeopleWords();
+  const [version, setVersion] = useState(0);
+  const onChange = () => setVersion((current) => current + 1);
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.title}</h1>
+      </div>
+      <p class="muted">{words.lead}</p>
+      <Accounts version={version} onChange={onChange} />
+      <Invitations admin={admin} version={version} onChange={onChange} />
+      <AuditLog admin={admin} version={version} />
+    </>
+  );
+}
+
+function Accounts({ version, onChange }: { version: number; onChange: () => void }) {
+  const { retry } = useWords();
+  const words = usePeopleWords();
+  const me = useValue(currentUser);
+  const [number, setNumber] = useState(1);
+  const [page, setPage] = useState<AdminPage<Person> | undefined>(undefined);
+  const [failure, setFailure] = useState<unknown>(undefined);
+  const [chosen, setChosen] = useState<Person | undefined>(undefined);
+  const load = async () => {
+    try {
+      setFailure(undefined);
+      setPage(await admin.accounts({ number }));
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  useEffect(() => void load(), [version, number]);
+  useRestoreFocus(page);
+  return (
+    <section class="stack" aria-labelledby="accounts">
+      <h2 id="accounts">{words.accounts}</h2>
+      {failure !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{explainPeopleError(failure, words)}</p>
+          <button type="button" class="button" onClick={() => void load()}>
+            {retry}
+          </button>
+        </div>
+      )}
+      <ul class="cards">
+        {page?.items.map((person) => (
+          <li key={person.id}>
+            <PersonDetails person={person} isSelf={person.name === me?.name && person.issuer === me.issuer} />
+            <button
+              type="button"
+              class="button"
+              aria-label={words.manageOf(isolate(person.name))}
+              onClick={() => setChosen(person)}
+            >
+              {words.manage}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
+      {chosen && (
+        <PersonDialog admin={admin} person={chosen} onChange={onChange} onClose={() => setChosen(undefined)} />
+      )}
+    </section>
+  );
+}
+
+function PersonDetails({ person, isSelf }: { person: Person; isSelf: boolean }) {
+  const { account, count } = useWords();
+  const words = usePeopleWords();
+  const { subscriptions, storedRows } = person;
+  const states = [
+    ...(isSelf ? [words.you] : []),
+    ...(person.role === "administrator" ? [words.administrator] : []),
+    ...(person.disabledAt ? [words.disabled] : []),
+  ];
+  const rows = formatNumber(storedRows);
+  return (
+    <div class="details">
+      <strong>
+        <bdi>{revealControlCharacters(person.name)}</bdi>
+      </strong>
+      {states.length > 0 && ` (${states.join(", ")})`}
+      <br />
+      <span class="muted">
+        {[
+          account.since(formatDay(person.createdAt)),
+          person.lastSeenOn ? words.seen(formatDay(person.lastSeenOn)) : words.neverSeen,
+          count(subscriptions, formatNumber(subscriptions)),
+          storedRows >= MAX_ROWS ? words.rowsOrMore(rows) : words.rows(storedRows, rows),
+        ].join(" · ")}
+      </span>
+    </div>
+  );
+}

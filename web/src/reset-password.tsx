@@ -1,0 +1,63 @@
+import { useState } from "preact/hooks";
+import { createAdminClient } from "../../client/src/admin.ts";
+import { Field } from "./components.tsx";
+import { useSubmit } from "./confirm.tsx";
+import { showNotice } from "./notices.ts";
+import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
+import { fetchOnce, finishSignIn, serverUrl } from "./server.ts";
+import { useWords } from "./words/index.ts";
+
+const resets = createAdminClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
+
+/** Sets a new password with the secret of a reset link. */
+export function ResetPassword({ link, onDone }: { link: string; onDone: () => void }) {
+  const { account } = useWords();
+  const words = usePeopleWords();
+  const [password, setPassword] = useState("");
+  const [revokeTokens, setRevokeTokens] = useState(false);
+  const { isBusy, error, submit } = useSubmit(
+    async () => {
+      await resets.resetPassword({ link, password, revokeTokens });
+      onDone();
+      await finishSignIn();
+      showNotice(words.newDone);
+    },
+    (cause) => explainPeopleError(cause, words),
+  );
+  return (
+    <>
+      <h1>{words.newTitle}</h1>
+      <p class="muted">{words.newLead}</p>
+      <form class="stack" onSubmit={submit}>
+        <Field
+          label={account.newPassword}
+          hint={account.passwordHint}
+          error={error}
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          required
+          minLength={8}
+          maxLength={256}
+          value={password}
+          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+        />
+        <div class="options">
+          <label>
+            <input
+              type="checkbox"
+              checked={revokeTokens}
+              onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
+            />
+            {words.revokeTokens}
+          </label>
+        </div>
+        <p class="buttons">
+          <button type="submit" class="button primary" aria-disabled={isBusy}>
+            {words.newSubmit}
+          </button>
+        </p>
+      </form>
+    </>
+  );
+}
