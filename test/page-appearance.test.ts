@@ -4,6 +4,8 @@ import type { Page } from "playwright-core";
 import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
+import { de as feedsDe } from "../web/src/words/feeds.de.ts";
+import { en as feedsEn } from "../web/src/words/feeds.en.ts";
 import { fr } from "../web/src/words/fr.ts";
 import { de as podcastsDe } from "../web/src/words/podcasts.de.ts";
 import { en as podcastsEn } from "../web/src/words/podcasts.en.ts";
@@ -88,8 +90,8 @@ describe("appearance", { concurrency: 3 }, () => {
     const look = { size: "desktop", theme: "light", locale: "de-AT" } as const;
     const { page, allow, finish } = await visit({ ...look, words: de, feeds: FEEDS });
     allow(...EXPECTED);
-    const german = patterns({ ...de, podcastsDe });
-    const english = patterns({ ...en, podcastsEn }).filter(
+    const german = patterns({ ...de, podcastsDe, feedsDe });
+    const english = patterns({ ...en, podcastsEn, feedsEn }).filter(
       (pattern) => !german.some(({ source }) => source === pattern.source),
     );
     await walk(page, de, async (state) => {

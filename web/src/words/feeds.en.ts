@@ -9,7 +9,7 @@ export const en = {
   line: (n: string) => `Line ${n}`,
   brokenAt: (n: string) => `The file is incomplete: it breaks off in line ${n}. Nothing was imported; export it again.`,
   lists: "A text file with one feed URL per line works too.",
-  select: (feed: string) => `Import ${feed}`,
+  select: (feed: string) => `Select ${feed}`,
   selectAll: "Select all",
   selectNone: "Select none",
   selected: (n: string, total: string) => `${n} of ${total} selected`,
