@@ -16,7 +16,7 @@ import {
   until,
   visit,
 } from "./support/page.ts";
-import { startServer, temporaryFolder } from "./support/server.ts";
+import { ATOMIC, add, newId, startServer, temporaryFolder } from "./support/server.ts";
 
 const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
 const NAMES = ["one.example", "two.example", "three.example"];
@@ -110,6 +110,53 @@ describe("remove", { concurrency: 3 }, () => {
         await finish();
       }),
     );
+  });
+
+  test("remove: closed offline before the undo time ends, or crashed → removed when the page is opened again", async () => {
+    const { page, context, server, allow, finish } = await visit({ feeds: THREE });
+    allow(/^failed: /);
+    await until(() => hosts(page), NEWEST_FIRST);
+    const { data } = (await server.call("GET", "/v1/subscriptions")).json;
+    await context.setOffline(true);
+    await removeButton(page, "two.example").click();
+    await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+    await page.close({ runBeforeUnload: true });
+    assert.deepEqual(await feedsOf(server), THREE);
+    await context.setOffline(false);
+    const next = await context.newPage();
+    await next.goto("/");
+    await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
+    await until(() => hosts(next), WITHOUT_TWO);
+
+    // As a tab leaves it that crashes.
+    const [{ id, attributes }] = data;
+    const removal = { id, subscribedAt: Date.parse(attributes.user_subscribed_at), finishAt: Date.now() };
+    const text = `\n${JSON.stringify([removal, { ...removal, id: newId() }])}`;
+    await next.evaluate(`localStorage.setItem("earmark:removals ${server.url}", ${JSON.stringify(text)})`);
+    await next.reload();
+    await until(() => feedsOf(server), [THREE[2]] as string[]);
+    await until(() => hosts(next), ["three.example"]);
+    await until(() => next.evaluate("localStorage.length"), 0);
+    await finish();
+  });
+
+  test("remove: closed before the undo time ends, and another device adds the feed again → it stays", async () => {
+    const { page, context, server, allow, finish } = await visit({ feeds: THREE });
+    allow(/^failed: /);
+    await removeButton(page, "two.example").click();
+    await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+    const { data } = (await server.call("GET", "/v1/subscriptions")).json;
+    await page.close({ runBeforeUnload: true });
+    await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
+    await server.operate([add(data[1].id, "https://two.example/feed")]);
+    const next = await context.newPage();
+    await next.goto("/");
+    const back = ["two.example", "three.example", "one.example"];
+    await until(() => hosts(next), back);
+    await until(() => next.evaluate("localStorage.length"), 0);
+    assert.deepEqual(await hosts(next), back);
+    assert.deepEqual(await feedsOf(server), [THREE[0], THREE[2], THREE[1]]);
+    await finish();
   });
 
   for (const [condition, answer, problem] of [
@@ -240,6 +287,44 @@ describe("connection", { concurrency: 3 }, () => {
     await until(() => hosts(page), NEWEST_FIRST);
     await finish();
   });
+
+  for (const [condition, response] of [
+    ["redirects", { status: 302, headers: { location: "/login" } }],
+    ["sends its own page", { status: 200, contentType: "text/html", body: "<h1>Sign in</h1>" }],
+    ["returns 401", { status: 401, contentType: "text/plain", body: "Unauthorized" }],
+  ] as const)
+    test(`connection: the sign-in at a proxy expires and the proxy ${condition} → the list continues after the next sign-in`, async () => {
+      const server = await startServer({
+        EARMARK_ACCOUNTS: "true",
+        EARMARK_SIGN_UP: "true",
+        EARMARK_AUTH_HEADER: "Remote-User",
+        EARMARK_TRUSTED_PROXIES: "127.0.0.1",
+      });
+      const call: typeof server.call = (method, path, options) =>
+        server.call(method, path, { ...options, headers: { ...options?.headers, "Remote-User": "ann" } });
+      const { page, allow, finish } = await visit({
+        server,
+        async prepare(page) {
+          await page.clock.install();
+          await page.setExtraHTTPHeaders({ "Remote-User": "ann" });
+        },
+      });
+      allow(/./);
+      await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+      // The proxy ends the stream of events too.
+      await page.route("**/v1/**", (route) => route.fulfill(response));
+      await page.evaluate(`dispatchEvent(new Event("online"))`);
+      await advanceUntil(page, status(page, en.connection.blocked));
+      const body = JSON.stringify({ "atomic:operations": [add(newId(), THREE[0] as string)] });
+      const added = await call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+      assert.equal(added.status, 200);
+      await page.clock.fastForward(30_000);
+      assert.equal(await page.getByRole("dialog").count(), 0);
+      await page.unroute("**/v1/**");
+      await advanceUntil(page, rows(page).getByText("one.example", { exact: true }));
+      await status(page, en.connection.blocked).waitFor({ state: "hidden" });
+      await finish();
+    });
 
   test("connection: a browser without newer APIs or BroadcastChannel → the whole list", async () => {
     const { page, finish } = await visit({

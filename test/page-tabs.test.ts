@@ -2,7 +2,18 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import { button, feedsOf, hosts, numberedFeeds, returnToTab, subscribe, until, visit } from "./support/page.ts";
+import {
+  button,
+  feedsOf,
+  hosts,
+  link,
+  numberedFeeds,
+  returnToTab,
+  status,
+  subscribe,
+  until,
+  visit,
+} from "./support/page.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const BOTH = ["two.example", "one.example"];
@@ -62,6 +73,31 @@ describe("tabs", { concurrency: 2 }, () => {
     await button(last, en.close).click();
     for (const tab of tabs) await until(() => hosts(tab), ["pod-3.example", "pod-2.example"]);
     await until(async () => (await feedsOf(server)).length, 2);
+    await finish();
+  });
+
+  test("tabs: the server refuses an edit → every tab says so, also after a reload, until one dismisses it", async () => {
+    const { page: first, context, server, allow, finish } = await visit({ feeds: TWO });
+    allow(/^failed: /);
+    await until(() => hosts(first), BOTH);
+    const second = await openTab(context);
+    await until(() => hosts(second), BOTH);
+    await context.setOffline(true);
+    await link(second, en.views.add).click();
+    await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
+    await button(second, en.add.submit(2, "2")).click();
+    await status(second, en.add.saved(2, "2")).waitFor();
+    await context.setOffline(false);
+    const alerts = [first, second].map((page) => page.getByRole("alert").filter({ hasText: en.list.refused(2, "2") }));
+    for (const alert of alerts) await alert.getByText("three.example/%00").waitFor();
+    await second.reload();
+    for (const alert of alerts) await alert.getByText("four.example/%00").waitFor();
+    await button(second, en.close).click();
+    for (const alert of alerts) await alert.waitFor({ state: "detached" });
+    await first.reload();
+    await until(() => hosts(first), BOTH);
+    assert.equal(await first.getByRole("alert").count(), 0);
+    assert.deepEqual(await feedsOf(server), TWO);
     await finish();
   });
 

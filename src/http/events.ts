@@ -3,7 +3,10 @@ import type { Response } from "./exchange.ts";
 import { headersOf } from "./respond.ts";
 import type { Call } from "./router.ts";
 
-/** `GET /v1/events`: a stream that ends when the client disconnects, or the hub ends it. */
+/**
+ * `GET /v1/events`: a stream that ends when the client disconnects, or the hub ends it. The handler is done when the stream
+ * is open, so that thousands of them keep as little as possible.
+ */
 export function createEventsHandler(hub: EventHub) {
   return async ({ request, response, caller: { user, requireAccess } }: Call): Promise<void> => {
     const start = () => response.writeHead(200, streamHeaders(response));
@@ -11,10 +14,12 @@ export function createEventsHandler(hub: EventHub) {
       start().end();
       return;
     }
-    const closed = new Promise<void>((resolve) => response.once("close", resolve));
-    await hub.open(user, response, requireAccess, start);
+    await hub.open(user, response, requireAccess, () => {
+      start();
+      // Written by itself, its text becomes one string. Otherwise Node would keep all of its parts.
+      response.flushHeaders();
+    });
     request.isStream = true;
-    await closed;
   };
 }
 

@@ -152,7 +152,8 @@ export function createServer(options: ServerOptions): Server {
       await packetParsed();
       respondToFailure(error, request, response, match?.resource.dialect ?? dialectOf(raw.url ?? ""));
     } finally {
-      chargeUnsent(request, response);
+      // The hub disconnects those that do not read.
+      if (!request.isStream) chargeUnsent(request, response);
       request.handled();
     }
   };

@@ -20,7 +20,7 @@ import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } f
 import { shortcutsEnabled } from "./shortcuts.ts";
 import { explainUnusedInvitation, SignInDialog, SignInPage } from "./sign-in.tsx";
 import { createState, useValue } from "./state.ts";
-import { refusals, subscriptionList, undo } from "./subscription-list.ts";
+import { refusals, subscriptionList, undo, updateRefusals } from "./subscription-list.ts";
 import { formatNumber, translation, useWords } from "./words/index.ts";
 
 type View = () => ComponentChild;
@@ -311,7 +311,7 @@ function Refusals() {
   return (
     <div class="message danger refusals" role="alert">
       <p>{words.list.refused(all.length, formatNumber(all.length))}</p>
-      <IconButton icon="close" label={words.close} onClick={() => refusals.set([])} />
+      <IconButton icon="close" label={words.close} onClick={() => updateRefusals(() => [])} />
       <ul>
         {all.slice(0, MAX_REFUSALS).map(({ operation, error }, index) => {
           const { id, feedUrl = items.find((item) => item.id === id)?.feedUrl } = { feedUrl: undefined, ...operation };

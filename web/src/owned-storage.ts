@@ -2,11 +2,15 @@ import type { ReplicaStorage } from "../../client/src/index.ts";
 
 /** A storage that belongs to one account at a time. */
 export interface OwnedStorage extends ReplicaStorage {
+  /** Calls the listener when another tab has updated the key. */
+  watchKey(key: string, listener: () => void): void;
   /** Deletes everything. From then on, this storage fails in all tabs. */
   clear(): Promise<void>;
 }
 
-const KEYS = ["base", "queue", "podcasts"];
+/** The only keys that the replica knows. */
+const REPLICA_KEYS = ["base", "queue"];
+const KEYS = [...REPLICA_KEYS, "podcasts", "refusals"];
 
 /**
  * Opens a storage for one account. What another account has saved is deleted, and from then on its tabs can no longer
@@ -24,8 +28,8 @@ export async function claimStorage(storage: ReplicaStorage, owner: string): Prom
   };
   return {
     ...(lock && { lock }),
-    // The replica knows the other keys only.
-    ...(watch && { watch: (listener) => watch((key) => key !== "podcasts" && listener(key)) }),
+    ...(watch && { watch: (listener) => watch((key) => REPLICA_KEYS.includes(key) && listener(key)) }),
+    watchKey: (key, listener) => void watch?.((updated) => updated === key && listener()),
     async read(key) {
       const saved = (await storage.read(key)) ?? "";
       assertOwned(saved.startsWith(prefix));
@@ -56,6 +60,7 @@ export function createMemoryStorage(): OwnedStorage {
       texts.set(key, text);
       return text;
     },
+    watchKey: () => {},
     clear: async () => texts.clear(),
   };
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Subscription } from "../../client/src/index.ts";
+import type { Refusal, Subscription } from "../../client/src/index.ts";
 import { CopyButton, Dialog, Icon, IconButton, MiddleEllipsis } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
@@ -11,7 +11,7 @@ import { openedPanel } from "./podcast-tools.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "./podcasts.ts";
 import { Cover } from "./row.tsx";
 import { useValue } from "./state.ts";
-import { edit, refusals, remove, subscriptionList, sync } from "./subscription-list.ts";
+import { edit, refusals, remove, subscriptionList, sync, updateRefusals } from "./subscription-list.ts";
 import { formatAge, formatDay, useWords } from "./words/index.ts";
 import { podcastWords, usePodcastWords } from "./words/podcasts.ts";
 
@@ -218,10 +218,10 @@ async function takeUrl(id: string, feedUrl: string): Promise<Subscription | unde
   await edit([{ id, feedUrl }]);
   // Without a connection the server is asked later. If it refuses then, the page says so.
   await sync().catch(() => {});
-  const refusal = refusals.value.find(({ operation, error }) => {
-    return operation.op === "update" && operation.id === id && error.code === "already-subscribed";
-  });
+  const isConflict = ({ operation, error }: Refusal) =>
+    operation.op === "update" && operation.id === id && error.code === "already-subscribed";
+  const refusal = refusals.value.find(isConflict);
   if (refusal === undefined) return undefined;
-  refusals.update((all) => all.filter((each) => each !== refusal));
+  void updateRefusals((all) => all.filter((each) => !isConflict(each)));
   return items.find((item) => item.id === refusal.error.meta?.["existing_id"]);
 }

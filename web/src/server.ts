@@ -43,6 +43,13 @@ addEventListener("pageshow", ({ persisted }) => {
 /** True from when the page is left until it comes back from the back/forward cache. */
 export const isLeft = (): boolean => isUnloading;
 
+/** Whether a proxy with its own sign-in has sent an HTML page, a redirect or 401: only a page load gets past it. */
+function isBlocked({ type, status, headers }: Response): boolean {
+  const contentType = headers.get("content-type") ?? "";
+  const isForeign = accountMode === "off" || !contentType.startsWith("application/vnd.api+json");
+  return type === "opaqueredirect" || contentType.startsWith("text/html") || (status === 401 && isForeign);
+}
+
 /** Sends one request, whatever the response. */
 export async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
   if (isStale()) {
@@ -53,11 +60,8 @@ export async function fetchOnce(url: string, init: RequestInit): Promise<Respons
   // The client itself notices when a stream of events falls silent.
   if (!url.endsWith("/v1/events")) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
   const response = await fetch(url, { ...init, signal: AbortSignal.any(signals), keepalive: isUnloading });
-  // A proxy with its own sign-in sends an HTML page or a redirect, which only a page load can follow.
-  const isHtml = response.headers.get("content-type")?.startsWith("text/html");
-  if (response.type === "opaqueredirect" || isHtml || (response.status === 401 && accountMode === "off")) {
-    connectionProblem.set("blocked");
-  } else if (response.status < 500 && response.status !== 429) connectionProblem.set(undefined);
+  if (isBlocked(response)) connectionProblem.set("blocked");
+  else if (response.status < 500 && response.status !== 429) connectionProblem.set(undefined);
   return response;
 }
 
@@ -65,7 +69,7 @@ export async function fetchOnce(url: string, init: RequestInit): Promise<Respons
 export async function fetchSignedIn(url: string, init: RequestInit): Promise<Response> {
   for (;;) {
     const response = await fetchOnce(url, init);
-    if (response.status !== 401 || accountMode === "off") return response;
+    if (response.status !== 401 || isBlocked(response)) return response;
     requireSignIn();
     await new Promise<void>((resolve) => {
       const unsubscribe = needsSignIn.subscribe(() => {

@@ -27,6 +27,7 @@ import {
   setUser,
 } from "./server.ts";
 import { createState } from "./state.ts";
+import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
 import { translation } from "./words/index.ts";
 
 interface SubscriptionList {
@@ -45,11 +46,13 @@ export const subscriptionList = createState<SubscriptionList>({
   status: "loading",
   pending: 0,
 });
-/** Edits that the server refused, until the user dismisses them. */
+/** Edits that the server refused, in all tabs, until the user dismisses them. */
 export const refusals = createState<readonly Refusal[]>([]);
 
 const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
 
+/** Whose list it is; empty without accounts. */
+let owner = "";
 /** The copy of the list in this browser, once it is known whose list to show. */
 let copy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
 
@@ -63,18 +66,22 @@ const replicaClient: ReplicaOptions["client"] = {
 };
 
 /** Opens the copy. For another user the page is loaded anew. */
-function open(owner: string): void {
+function open(user: string): void {
   if (copy !== undefined) return;
-  copy = openStored(owner).catch(() => openWith(createMemoryStorage()));
+  owner = user;
+  copy = openStored().catch(() => openWith(createMemoryStorage()));
   void runIfNeeded();
+  void finishRemovals();
 }
 
-async function openStored(owner: string) {
+async function openStored() {
   return openWith(await claimStorage(indexedDbStorage(`earmark ${serverUrl}`), owner));
 }
 
 async function openWith(storage: OwnedStorage) {
   let replica: Replica | undefined;
+  storage.watchKey("refusals", () => void loadRefusals(storage).catch(() => {}));
+  await loadRefusals(storage);
   readLearned((await storage.read("podcasts")) ?? "");
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
@@ -85,10 +92,37 @@ async function openWith(storage: OwnedStorage) {
     client: replicaClient,
     storage,
     onChange: show,
-    onRefused: (refusal) => refusals.update((all) => [...all, refusal]),
+    onRefused: saveRefusal,
   });
   show(replica.list());
   return { storage, replica };
+}
+
+const readRefusals = (text: string | undefined): readonly Refusal[] => JSON.parse(text || "[]");
+
+async function loadRefusals(storage: OwnedStorage): Promise<void> {
+  refusals.set(readRefusals(await storage.read("refusals")));
+}
+
+/** Changes the refusals in all tabs. If they cannot be saved, only in this one. */
+export async function updateRefusals(change: (all: readonly Refusal[]) => readonly Refusal[]): Promise<void> {
+  refusals.update(change);
+  const { storage } = (await copy) ?? {};
+  const saving = storage?.update("refusals", (saved) => JSON.stringify(change(readRefusals(saved))));
+  await saving?.then((text) => refusals.set(readRefusals(text))).catch(() => {});
+}
+
+let unsaved: readonly Refusal[] = [];
+
+/** Those of one response are saved together. */
+function saveRefusal(refusal: Refusal): void {
+  unsaved = [...unsaved, refusal];
+  if (unsaved.length > 1) return;
+  queueMicrotask(() => {
+    const added = unsaved;
+    unsaved = [];
+    void updateRefusals((all) => [...all, ...added]);
+  });
 }
 
 let run: AbortController | undefined;
@@ -115,7 +149,8 @@ async function runIfNeeded(): Promise<void> {
 
 /** Returns true if the user has to sign in before it makes sense to try again. */
 function onError(error: unknown): boolean {
-  if (accountMode !== "off" && error instanceof EarmarkError && error.status === 401) {
+  // An error without a code is from a proxy with its own sign-in.
+  if (accountMode !== "off" && error instanceof EarmarkError && error.status === 401 && error.code !== undefined) {
     requireSignIn();
     return true;
   }
@@ -134,7 +169,10 @@ export function reconnect(): void {
 
 /** Sends what is waiting and reads what changed. Fails if the server is unreachable. */
 export async function sync(signal?: AbortSignal): Promise<void> {
-  await (await copy)?.replica.sync({ signal });
+  const { replica, storage } = (await copy) ?? {};
+  await replica?.sync({ signal });
+  // Another tab may have sent the edits of this one.
+  if (storage !== undefined) await loadRefusals(storage);
 }
 
 export const refresh = (): Promise<unknown> => sync().catch(onError);
@@ -158,10 +196,14 @@ export async function savePodcasts(): Promise<void> {
 export async function deleteCopy(): Promise<void> {
   run?.abort();
   run = undefined;
+  discardRemovals(owner, readRemovals(owner));
   await (await copy)?.storage.clear().catch(() => {});
 }
 
-let undoable: Subscription[] = [];
+/** Longer than a removal can be undone, unless its tab is frozen or the pointer stays on the notice. */
+const UNDO_MS = 60_000;
+
+let undoable: readonly Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
 
 /** Hides subscriptions at once. They are removed once that can no longer be undone. */
@@ -172,7 +214,8 @@ export function remove(subscriptions: readonly Subscription[]): void {
   const all = [...undoable, ...subscriptions];
   // The new notice replaces the previous one and takes over its subscriptions.
   undoable = [];
-  update({ hidden: new Set([...subscriptionList.value.hidden, ...subscriptions.map(({ id }) => id)]) });
+  hide(subscriptions);
+  storeRemovals(owner, subscriptions, Date.now() + UNDO_MS);
   showNotice(list.removed(all.length, nameOf(first)), {
     label: list.undo,
     onClick: undo,
@@ -183,33 +226,58 @@ export function remove(subscriptions: readonly Subscription[]): void {
 
 export function undo(): void {
   if (undoable.length === 0) return;
-  unhide(undoable.map(({ id }) => id));
+  unhide(undoable);
   undoable = [];
   showNotice(translation.value.words.list.undone);
 }
 
-function unhide(ids: readonly string[]): void {
-  const shown = new Set(ids);
+function hide(removed: readonly Identified[]): void {
+  update({ hidden: new Set([...subscriptionList.value.hidden, ...removed.map(({ id }) => id)]) });
+}
+
+/** Called when a removal is finished or undone. */
+function unhide(removed: readonly Identified[]): void {
+  discardRemovals(owner, removed);
+  const shown = new Set(removed.map(({ id }) => id));
   update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !shown.has(id))) });
 }
 
 function removeUndoable(): void {
-  const ids = undoable.map(({ id }) => id);
+  const subscriptions = undoable;
   undoable = [];
-  if (ids.length === 0) return;
-  // A page that is being left may not live long enough to store the edit. To remove twice is harmless.
-  if (isLeft()) void anonymousClient.remove(ids).catch(() => {});
-  const removal = removeNow(ids).finally(() => pendingRemovals.delete(removal));
+  if (subscriptions.length === 0) return;
+  if (isLeft()) {
+    // This page may not live long enough to complete the removal. To remove twice is harmless.
+    storeRemovals(owner, subscriptions, 0);
+    void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
+  }
+  const removal = removeNow(subscriptions).finally(() => pendingRemovals.delete(removal));
   pendingRemovals.add(removal);
 }
 
-async function removeNow(ids: readonly string[]): Promise<void> {
+async function removeNow(subscriptions: readonly Subscription[]): Promise<void> {
   try {
-    await (await copy)?.replica.remove(ids);
+    await (await copy)?.replica.remove(subscriptions.map(({ id }) => id));
   } catch {
     showNotice(translation.value.words.list.notRemoved);
   }
-  unhide(ids);
+  unhide(subscriptions);
+}
+
+/** Completes the removals of tabs that were closed or crashed. */
+async function finishRemovals(): Promise<void> {
+  await copy;
+  const { hidden } = subscriptionList.value;
+  const removals = readRemovals(owner).filter(({ id }) => !hidden.has(id));
+  const due = removals.filter(({ finishAt }) => finishAt <= Date.now());
+  if (due.length < removals.length) setTimeout(finishRemovals, UNDO_MS);
+  if (due.length === 0) return;
+  hide(due);
+  // The tab may have told the server, and another device may have added the feed again.
+  await sync().catch(() => {});
+  const timeOf = new Map(due.map(({ id, subscribedAt }) => [id, subscribedAt]));
+  await removeNow(subscriptionList.value.items.filter(({ id, subscribedAt }) => timeOf.get(id) === +subscribedAt));
+  unhide(due);
 }
 
 /** Completes removals that could still be undone, for example because the same feed is about to be added again. */
