@@ -1,4 +1,3 @@
-import { constants, setPriority } from "node:os";
 import type * as Sharp from "sharp";
 
 /**
@@ -26,8 +25,6 @@ const FORMATS = [
   { magic: /^RIFF.{4}WEBP/s, loader: "VipsForeignLoadWebpBuffer" },
 ];
 
-// Requests come first.
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 const sharp = await loadSharp();
 reply(sharp === undefined ? { kind: "no-sharp" } : { kind: "ready" });
 process.on("message", (bytes: Uint8Array) => void make(bytes).then(reply));

@@ -359,25 +359,6 @@ test("connections: each fetch → a connection of its own that is closed", async
   assert.equal(await reason(url, { networks: [] }), "not-public");
 });
 
-test("connections: the publisher keeps one open → closed here, never used again, also not when networks change", async () => {
-  const closings: Promise<unknown>[] = [];
-  let received = 0;
-  const url = await serveRaw((socket) => {
-    closings.push(once(socket, "close"));
-    socket.on("data", () => {
-      received += 1;
-    });
-    socket.write(`HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: ${FEED.length}\r\n\r\n${FEED}`);
-  });
-  const isAllowed = { now: true };
-  const check = { isAllowed: () => isAllowed.now };
-  for (let count = 0; count < 2; count += 1) assert.equal(await reason(url, check), "read");
-  isAllowed.now = false;
-  assert.equal(await reason(url, check), "not-public");
-  await Promise.all(closings);
-  assert.deepEqual([closings.length, received], [2, 0], "one request on each of two connections");
-});
-
 test("TLS: certificate for another name or from an unknown authority → tls; trusted → read", async () => {
   const [cert, key] = [fixture("localhost.crt"), fixture("localhost.key")];
   const server = createServer({ cert, key }, (_request, response) => response.end(FEED)).listen(0, "127.0.0.1");

@@ -1,5 +1,4 @@
 import { lookup } from "node:dns/promises";
-import { constants, setPriority } from "node:os";
 import { createSecureContext } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
 import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutcome } from "./feed.ts";
@@ -22,9 +21,6 @@ export interface FetchResult {
   readonly id: number;
   readonly outcome: FeedOutcome | ImageOutcome;
 }
-
-/** Requests come first. Only on Linux does this apply to the calling thread instead of the process. */
-if (process.platform === "linux") setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 const { networks, userAgent, timeouts }: Required<FetcherOptions> = workerData;
 const client = {
