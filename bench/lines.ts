@@ -2,6 +2,7 @@ import { type AppRequest, compareApps, compareEmptyPoll, measureActions } from "
 import { adding, type Bench, paging, type Work } from "./bench.ts";
 import { compareCluster, compareClusterSizes } from "./cluster.ts";
 import { comparePagesDuringAdds, comparePagesDuringImport } from "./concurrent.ts";
+import { compareDuringFetching } from "./during-fetching.ts";
 import type { Engine } from "./engines.ts";
 import { measureFetching } from "./fetching.ts";
 import { measureBulkMemory } from "./memory.ts";
@@ -142,6 +143,10 @@ function sharedBenchmarks(engine: Engine["name"], engineOf: (bench: Bench) => En
       name: `${engine}: changes, list of 100,000`,
       measure: (bench, name) =>
         compareChanges(bench, name, engineOf(bench), { nothing: { atLeast: 1 }, some: ANY_PAGE }),
+    },
+    {
+      name: `${engine}: pages of 25 and adds during fetches of 2 MB feeds`,
+      measure: (bench, name) => compareDuringFetching(bench, name, engineOf(bench), { atMost: 1.5 }),
     },
     {
       name: `${engine}: removals, 1,000 per request`,

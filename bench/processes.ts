@@ -44,8 +44,9 @@ export async function startEarmark(
   place: string,
   nodeOptions: readonly string[] = [],
   tokens: readonly string[] = [],
+  others: Readonly<Record<string, string>> = {},
 ): Promise<Server> {
-  const settings = tokens.length === 0 ? {} : WITH_ACCOUNTS;
+  const settings = { ...(tokens.length === 0 ? {} : WITH_ACCOUNTS), ...others };
   const server = await startServer([...START_OPTIONS, ...nodeOptions, at("../bin/earmark"), "serve"], {
     PORT: "0",
     DATABASE_URL: urlOf(place),

@@ -184,7 +184,7 @@ function addsOf(count: number) {
 }
 
 /** Returns the duration in milliseconds. */
-async function operate(port: number, operations: readonly unknown[], token?: string): Promise<number> {
+export async function operate(port: number, operations: readonly unknown[], token?: string): Promise<number> {
   const body = JSON.stringify({ "atomic:operations": operations });
   const headers = { "content-type": ATOMIC, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
   const started = performance.now();

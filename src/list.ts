@@ -1,5 +1,5 @@
 import { type Details, type StoredDetails, storeDetails, withDetails } from "./details.ts";
-import type { Change, Draft, Outcome } from "./subscriptions.ts";
+import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
@@ -41,7 +41,7 @@ export type KeyedChange<Key> =
       readonly feedUrl: string;
       readonly feed: Key;
     })
-  | (Details & { readonly kind: "update"; readonly id: Key; readonly feedUrl?: string; readonly feed?: Key })
+  | (Omit<Update, "id" | "feed"> & { readonly id: Key; readonly feed?: Key })
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
@@ -96,6 +96,7 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
 function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): Answer<Key> {
   const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
+  if (change.oldTitle !== undefined && change.oldTitle !== old.title) return describe(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
   const given = storeDetails(change);
   const title = change.title === undefined ? old.title : given.title;

@@ -179,6 +179,13 @@ export interface PodcastStore {
   due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]>;
   /** Result N has some of the subscribers of feed N. */
   subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]>;
+  /** Subscriptions to a feed that have exactly this title, of users after the given one, in order of the user. */
+  titled(
+    id: string,
+    title: string,
+    after: UserId,
+    limit: number,
+  ): Promise<readonly { readonly user: UserId; readonly id: string }[]>;
   /** Whether one of the users was seen since then. Users without an account, or of an identity provider, always are. */
   isAnyActive(users: readonly UserId[], since: Date): Promise<boolean>;
   /** Reserves a feed that is due until `until`, so that no other process fetches it. Undefined if it is not to be had. */

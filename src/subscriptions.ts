@@ -72,6 +72,8 @@ export interface Update {
   readonly feed?: string;
   /** Empty to clear it. */
   readonly title?: string;
+  /** Without effect if the title is another one by then. */
+  readonly oldTitle?: string;
   /** Empty to clear them. */
   readonly folders?: readonly string[];
 }

@@ -208,6 +208,36 @@ test("gone: 404 for 29 days, then back → ok; for 30 days → gone, title kept"
   assert.deepEqual([gone.status, gone.title, gone.statusSince?.getTime()], ["gone", "T2", days(46)]);
 });
 
+test("renamed: a title equal to the feed's → follows the new one; any other title → stays", async () => {
+  const store = await newStore();
+  const publisher = await startFeeds();
+  const { subscribe, fetched, fetchAt, clock, errors } = startFetching(store);
+  const url = publisher.feed("/feed", { title: "First &amp; only" });
+  const [same, other, none] = [11, 12, 13];
+  for (const user of [same, other, none]) await subscribe([url], user);
+  const change = async (user: number, title: string) => {
+    const { items } = await store.page(user, { offset: 0, size: 1 });
+    await store.change(asUser(user), [{ kind: "update", id: items[0]?.id ?? "", title }], new Date());
+  };
+  // As after the import of a file that another app has written.
+  await change(same, "First & only");
+  await change(other, "first & only");
+  const start = clock.now.getTime();
+  await fetched(url);
+  const titles = () =>
+    Promise.all(
+      [same, other, none].map(async (user) => (await store.page(user, { offset: 0, size: 1 })).items[0]?.title),
+    );
+  assert.equal((await fetchAt(url, start + 8 * DAY)).title, "First & only");
+  assert.deepEqual(await titles(), ["First & only", "first & only", undefined], "a refresh changes no list");
+  const { sequence } = await store.page(none, { offset: 0, size: 1 });
+  publisher.feed("/feed", { title: "Second" });
+  assert.equal((await fetchAt(url, start + 16 * DAY)).title, "Second");
+  assert.deepEqual(await titles(), [undefined, "first & only", undefined]);
+  assert.equal((await store.page(none, { offset: 0, size: 1 })).sequence, sequence, "nothing to change, no change");
+  assert.deepEqual(errors, []);
+});
+
 test("artwork: an image → WebP in two sizes; another image at the same URL → another hash, after a refresh", async () => {
   const store = await newStore();
   const publisher = await startFeeds();

@@ -86,6 +86,31 @@ test("words: translated errors → each is a code of the server", () => {
   assert.deepEqual(unknown, []);
 });
 
+/** Errors that need no text of their own, and why. */
+const UNTRANSLATED: Readonly<Record<string, readonly string[]>> = {
+  "the page never sends such a request": [
+    ...["invalid-operation", "unsupported-operation", "type-missing", "type-mismatch", "invalid-id", "id-mismatch"],
+    ...["data-missing", "body-missing", "body-incomplete", "malformed-json", "malformed-document"],
+    ...["document-too-complex", "too-many-operations", "chunk-extensions-too-large", "invalid-query", "not-acceptable"],
+    ...["unsupported-media-type", "unsupported-content-encoding", "unknown-path", "method-not-allowed"],
+    ...["malformed-request", "malformed-target", "invalid-host", "unsupported-transfer-encoding", "header-too-large"],
+    ...["expectation-failed", "unsupported-http-version", "token-in-query", "attribute-missing", "invalid-scope"],
+    ...["invalid-expiry"],
+  ],
+  "the page asks to sign in": ["unauthenticated", "invalid-credentials"],
+  "the replica reads the list again, or polls": ["state-expired", "too-many-streams"],
+  "a result of its own": ["already-subscribed"],
+};
+
+test("words: every error that the page can show → translated, or by its status", () => {
+  const exempt = Object.values(UNTRANSLATED).flat();
+  const untranslated = Object.entries(ERRORS).flatMap(([code, { status }]) =>
+    // `explainError` has a text for each of these two statuses.
+    Object.hasOwn(en.errors, code) || status === 403 || status === 503 ? [] : code,
+  );
+  assert.deepEqual(untranslated.toSorted(), exempt.toSorted());
+});
+
 for (const language of languages) {
   describe(`words in ${language}`, () => {
     const texts = textsOf(language);

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
+import { chunk, png } from "../../test/support/png.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { ArtworkMaker, type ArtworkOptions } from "./artwork.ts";
 
@@ -26,29 +26,6 @@ const sizeOf = async (bytes: Buffer) => {
   const { width, height, format } = await sharp(bytes).metadata();
   return `${format} ${width}×${height}`;
 };
-
-function chunk(type: string, data: Buffer): Buffer {
-  const body = Buffer.concat([Buffer.from(type), data]);
-  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
-  length.writeUInt32BE(data.length);
-  checksum.writeUInt32BE(crc32(body));
-  return Buffer.concat([length, body, checksum]);
-}
-
-/** A gray PNG that declares a size but has the data of one row. */
-function png(width: number, height: number, ...others: readonly Buffer[]): Buffer {
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width);
-  header.writeUInt32BE(height, 4);
-  header[8] = 8;
-  return Buffer.concat([
-    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
-    chunk("IHDR", header),
-    ...others,
-    chunk("IDAT", deflateSync(Buffer.alloc(Math.min(width, 1_000) + 1))),
-    chunk("IEND", Buffer.alloc(0)),
-  ]);
-}
 
 test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", async () => {
   for (const [image, small, large] of [

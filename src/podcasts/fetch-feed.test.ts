@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { test } from "node:test";
 import { listen } from "../../test/support/listen.ts";
-import { FEED, fetchHere, reasonOf, serve, USER_AGENT } from "./fetch-support.ts";
+import { FEED, fetchHere, reasonOf, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
 
 /** A server that records the headers of requests. */
 async function record(respond: RequestListener) {
@@ -126,6 +127,25 @@ test("user agent: rejected twice, or without a challenge → failure", async () 
   assert.equal(html.seen.length, 2);
   assert.deepEqual(await fetchHere(plain.url), expected);
   assert.equal(plain.seen.length, 1);
+});
+
+test("connections: the publisher keeps one open → closed here, never used again, also not when networks change", async () => {
+  const closings: Promise<unknown>[] = [];
+  let received = 0;
+  const url = await serveRaw((socket) => {
+    closings.push(once(socket, "close"));
+    socket.on("data", () => {
+      received += 1;
+    });
+    socket.write(`HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: ${FEED.length}\r\n\r\n${FEED}`);
+  });
+  const isAllowed = { now: true };
+  const check = { isAllowed: () => isAllowed.now };
+  for (let count = 0; count < 2; count += 1) assert.equal(reasonOf(await fetchHere(url, check)), "read");
+  isAllowed.now = false;
+  assert.equal(reasonOf(await fetchHere(url, check)), "not-public");
+  await Promise.all(closings);
+  assert.deepEqual([closings.length, received], [2, 0], "one request on each of two connections");
 });
 
 test("outcomes: credentials and tokens of the URL → in no failure", async () => {

@@ -175,6 +175,18 @@ test("feeds: title and artwork after the items → found", () => {
   });
 });
 
+test("feeds: no artwork → found up to 256 KiB after the first item began, then reading ends", () => {
+  const item = `<item><title>Item</title><description>${"x".repeat(970)}</description></item>`;
+  const withItems = (kib: number, head = "<title>T</title>") =>
+    rss(`${head}${item.repeat(Math.ceil((kib * 1_024) / item.length))}<itunes:image href="/a.png"/><title>Z</title>`);
+  assert.equal(read(withItems(250))?.artworkUrl, "https://a.example/a.png");
+  const { metadata, bytesRead } = readCounting(withItems(2_000), { piece: 1_000 });
+  assert.deepEqual(metadata, { title: "T" });
+  assert.ok(bytesRead > 256 * 1_024 && bytesRead < 260 * 1_024, String(bytesRead));
+  // A name is worth reading the whole feed.
+  assert.deepEqual(read(withItems(2_000, "")), { title: "Z", artworkUrl: "https://a.example/a.png" });
+});
+
 test("text: entities, markup and white space → plain text on one line", () => {
   for (const [xml, expected] of [
     ["Q&A & more", "Q&A & more"],

@@ -11,6 +11,8 @@ const MAX_ELEMENTS = 100_000;
 const MAX_PREAMBLE = 64 * 1024;
 /** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
 const MAX_TOKEN = 1024 * 1024;
+/** Artwork may follow the items, but hardly any feed has it there: it is looked for in this many characters. */
+const MAX_ITEMS_LENGTH = 256 * 1024;
 const MAX_PREFIXES = 100;
 const MAX_NAME = 100;
 
@@ -66,7 +68,8 @@ interface Open {
 
 /**
  * Reads the head of an RSS, RDF or Atom feed. Only children of the channel or feed element count, not those of items. It
- * stops in the middle of a piece as soon as an item begins and title and artwork are known.
+ * stops in the middle of a piece as soon as an item begins and title and artwork are known. Without artwork it continues
+ * for a while, without a title to the end.
  */
 export class XmlFeedReader {
   readonly #base: URL;
@@ -80,6 +83,8 @@ export class XmlFeedReader {
   /** Number of open elements around the root element, which are tags of PHP warnings that nobody closed. */
   #outside = 0;
   #itemDepth: number | undefined;
+  /** Index of the first item in the document. */
+  #firstItem: number | undefined;
   #open: Open | undefined;
   #isCdata = false;
   #length = 0;
@@ -119,6 +124,8 @@ export class XmlFeedReader {
     this.#parser.write(text);
     if (this.#root === undefined && this.#length > MAX_PREAMBLE) this.#stop();
     if (this.#length - this.#parser.endIndex > MAX_TOKEN) this.#reject();
+    const isLong = this.#length - (this.#firstItem ?? this.#length) > MAX_ITEMS_LENGTH;
+    if (isLong && this.#values.has("title")) this.#stop();
   }
 
   /** What is known so far; undefined if this is not a feed. An element that is still open does not count. */
@@ -156,6 +163,7 @@ export class XmlFeedReader {
     if (depth === 2 && name === "channel" && this.#root !== "feed") this.#hasChannel = true;
     if (this.#isItem(name, depth)) {
       this.#itemDepth = depth;
+      this.#firstItem ??= this.#parser.startIndex;
       if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#stop();
       return;
     }

@@ -6,6 +6,7 @@ import type { ArtworkScaler, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
 import { HostLocks } from "./host-locks.ts";
 import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
+import { clearFeedTitle } from "./renamed.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
 const LEASE_MS = 3 * 60 * 1_000;
@@ -19,6 +20,8 @@ const MAX_ADDED = 20_000;
 /** Of one host, only some are in memory, so that the others do not wait behind them. */
 const MAX_DUE = { feeds: 2_000, perHost: 50 };
 const FEEDS_PER_STEP = 1_000;
+/** Few, because on SQLite the main thread looks them up. */
+const CHANGED_PER_STEP = 100;
 /** Feeds that this process was not told of, such as those that a server without fetching added, are found by a walk. */
 const WALK_MS = 60 * 60 * 1_000;
 const WALK_PAUSE_MS = 50;
@@ -27,6 +30,8 @@ const RESTING_MS = 90 * 24 * 60 * 60 * 1_000;
 const RESTING_CHECK_MS = 24 * 60 * 60 * 1_000;
 /** Pause between two fetches from a host. */
 const HOST_PAUSE_MS = 1_000;
+/** Pause between the starts of two fetches: publishers that respond at once must not slow down requests. */
+const START_PAUSE_MS = 40;
 
 export interface SchedulerOptions {
   readonly store: Store;
@@ -63,6 +68,7 @@ export class Scheduler {
   readonly #busyHosts = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   #active = 0;
+  #isPausing = false;
   readonly #stop = new AbortController();
   readonly #timers = new Set<NodeJS.Timeout>();
   #fetcher: Promise<FeedFetcher> | undefined;
@@ -155,7 +161,7 @@ export class Scheduler {
   /** Returns where to continue, if there may be more. */
   async #queueChanged(user: UserId, after: number): Promise<number | undefined> {
     const { podcasts } = this.#options.store;
-    const feeds = await podcasts.changedFeeds(user, after, FEEDS_PER_STEP);
+    const feeds = await podcasts.changedFeeds(user, after, CHANGED_PER_STEP);
     const created = new Set(
       await podcasts.create(
         feeds.map(({ id }) => id),
@@ -164,7 +170,7 @@ export class Scheduler {
     );
     for (const { id, feedUrl } of feeds) if (created.has(id)) this.#push(this.#added, user, id, feedUrl);
     this.#pump();
-    return feeds.length < FEEDS_PER_STEP ? undefined : feeds.at(-1)?.sequence;
+    return feeds.length < CHANGED_PER_STEP ? undefined : feeds.at(-1)?.sequence;
   }
 
   /** Queues feeds that are due. Each poll continues where the last one ended, so that none is left out. */
@@ -212,21 +218,25 @@ export class Scheduler {
     if (host !== undefined) queue.push(owner, { id, host, owner });
   }
 
-  /** Starts as many fetches as allowed. */
+  /** Starts the next fetch, and others after it, as many as allowed. */
   #pump(): void {
     const isFree = (host: string) => !this.#busyHosts.has(host);
-    while (!this.#stop.signal.aborted && this.#active < this.#options.concurrency) {
-      const feed = this.#added.take(isFree) ?? this.#due.take(isFree);
-      if (feed === undefined) return;
-      this.#active += 1;
-      this.#busyHosts.add(feed.host);
-      this.#track(
-        this.#run(feed).finally(() => {
-          this.#active -= 1;
-          this.#pump();
-        }),
-      );
-    }
+    if (this.#stop.signal.aborted || this.#isPausing || this.#active >= this.#options.concurrency) return;
+    const feed = this.#added.take(isFree) ?? this.#due.take(isFree);
+    if (feed === undefined) return;
+    this.#active += 1;
+    this.#busyHosts.add(feed.host);
+    this.#track(
+      this.#run(feed).finally(() => {
+        this.#active -= 1;
+        this.#pump();
+      }),
+    );
+    this.#isPausing = true;
+    this.#after(START_PAUSE_MS, () => {
+      this.#isPausing = false;
+      this.#pump();
+    });
   }
 
   async #run(feed: WaitingFeed): Promise<void> {
@@ -253,13 +263,14 @@ export class Scheduler {
       this.#busyHosts.delete(host);
       this.#pump();
     };
-    if (ms === 0) {
-      free();
-      return;
-    }
+    if (ms === 0) free();
+    else this.#after(ms, free);
+  }
+
+  #after(ms: number, work: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      free();
+      work();
     }, ms).unref();
     this.#timers.add(timer);
   }
@@ -308,6 +319,9 @@ export class Scheduler {
     const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
     const isTried = artwork !== undefined && !isAborted();
     const tried = isTried ? { artworkAt: at, artwork: artwork.made?.hash ?? next.artwork } : {};
+    // Before the new title is stored: if this process is killed, the next fetch continues here.
+    if (record.title !== null && record.title !== next.title)
+      await clearFeedTitle(store, id, record.title, new Date(at));
     await store.podcasts.record(id, until, { ...next, ...tried }, artwork?.made);
     return true;
   }

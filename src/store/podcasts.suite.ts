@@ -240,6 +240,30 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await isActive(local), true, "a user without an account");
     });
 
+    test("titled: subscriptions with that title → in steps by user; an update of it has no effect on another title", async () => {
+      const url = newUrl();
+      const [one, two, other] = [newUser(), newUser(), newUser()];
+      const idFor = new Map<UserId, string>();
+      for (const user of [one, two, other]) {
+        const [{ id } = { id: "" }] = await subscribe(user, url);
+        idFor.set(user, id);
+        const title = user === other ? "Mine" : "Theirs";
+        await store.change(asUser(user), [{ kind: "update", id, title }], NOW);
+      }
+      const id = await idOf(url);
+      const entry = (user: UserId) => ({ user, id: idFor.get(user) });
+      assert.deepEqual(await podcasts.titled(id, "Theirs", NOBODY, 1), [entry(one)]);
+      assert.deepEqual(await podcasts.titled(id, "Theirs", one, 9), [entry(two)]);
+      assert.deepEqual(await podcasts.titled(id, "theirs", NOBODY, 9), []);
+      for (const user of [one, other]) {
+        const update = { kind: "update", id: idFor.get(user) ?? "", title: "", oldTitle: "Theirs" } as const;
+        await store.change(asUser(user), [update], NOW);
+      }
+      const titleOf = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).items[0]?.title;
+      assert.deepEqual([await titleOf(one), await titleOf(other)], [undefined, "Mine"]);
+      assert.deepEqual(await podcasts.titled(id, "Theirs", NOBODY, 9), [entry(two)]);
+    });
+
     test("eraseUnused: a feed without subscribers → its record and artwork are erased, others stay", async () => {
       const [left, shared] = [newUrl(), newUrl()];
       const [user, other] = [newUser(), newUser()];

@@ -144,6 +144,18 @@ export class PostgresPodcasts implements PodcastStore {
     );
   }
 
+  async titled(id: string, title: string, after: UserId, limit: number) {
+    const rows = await this.#read(
+      `select user_id, id from earmark.subscriptions where feed = $1 and user_id > $2 and title = $3
+       order by user_id limit $4`,
+      id,
+      after,
+      title,
+      limit,
+    );
+    return rows.map(([user, subscription]) => ({ user: Number(user), id: String(subscription) }));
+  }
+
   async isAnyActive(users: readonly UserId[], since: Date): Promise<boolean> {
     const accounts = await this.#read(
       "select user_id, issuer <> '' or created_at >= $2 from earmark.accounts where user_id = any($1::bigint[])",

@@ -1,6 +1,5 @@
-import type { Details } from "../details.ts";
 import type { Answer } from "../list.ts";
-import type { Caller, Change, Draft, UserId } from "../subscriptions.ts";
+import type { Caller, Change, Draft, Update, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 import type { AppChange } from "./sqlite-apps.ts";
 import type { PodcastChange } from "./sqlite-podcasts.ts";
@@ -47,26 +46,32 @@ export type GroupAnswer =
   | { readonly answers: readonly JobAnswer[] }
   | { readonly failure: Error; readonly unknown: boolean };
 
+type PackedDetails = Pick<Update, "title" | "oldTitle" | "folders">;
+
 /** Changes as sent between threads, because strings are cloned four times as fast as objects. */
 export interface PackedChanges {
   /** Kind, id, fallback id, feed URL and feed of each change, "" for a missing value. */
   readonly texts: readonly string[];
   /** Titles and folders by the index of the change, for those that have any. */
-  readonly details: ReadonlyMap<number, Details>;
+  readonly details: ReadonlyMap<number, PackedDetails>;
 }
 
 const TEXTS = 5;
 
-type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">>;
+type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">> & Pick<Update, "oldTitle">;
 
 export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
-  const details = new Map<number, Details>();
+  const details = new Map<number, PackedDetails>();
   for (const [index, change] of changes.entries()) {
-    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, folders }: Fields = change;
+    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, oldTitle, folders }: Fields = change;
     texts.push(kind, id, fallbackId, feedUrl, feed);
     if (title !== undefined || folders !== undefined)
-      details.set(index, { ...(title === undefined ? {} : { title }), ...(folders === undefined ? {} : { folders }) });
+      details.set(index, {
+        ...(title === undefined ? {} : { title }),
+        ...(oldTitle === undefined ? {} : { oldTitle }),
+        ...(folders === undefined ? {} : { folders }),
+      });
   }
   return { texts, details };
 }

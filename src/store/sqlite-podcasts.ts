@@ -242,6 +242,15 @@ export class SqlitePodcasts implements PodcastStore {
     );
   }
 
+  async titled(id: string, title: string, after: UserId, limit: number) {
+    const sql = `select user_id, id from subscriptions where feed = ? and user_id > ? and title = ?
+      order by user_id limit ?`;
+    return this.#all(sql, idKey(id), after, title, limit).map(([user, subscription]) => ({
+      user: Number(user),
+      id: idOfKey(subscription as Uint8Array),
+    }));
+  }
+
   async isAnyActive(users: readonly UserId[], since: Date): Promise<boolean> {
     const sql = `select 1 where not exists (select 1 from accounts where user_id = ?1)
       or exists (select 1 from accounts where user_id = ?1 and (issuer <> '' or created_at >= ?2))

@@ -4,12 +4,12 @@ import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 
 /** Starts an HTTP server that is closed after the tests of the file. */
-export async function listen(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
+export async function listen(listener: RequestListener, host = "127.0.0.1"): Promise<string> {
+  const server = createServer(listener).listen(0, host);
   await once(server, "listening");
   after(() => {
     server.close();
     server.closeAllConnections();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://${host}:${(server.address() as AddressInfo).port}`;
 }

@@ -20,7 +20,7 @@ import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } f
 import { shortcutsEnabled } from "./shortcuts.ts";
 import { explainUnusedInvitation, SignInDialog, SignInPage } from "./sign-in.tsx";
 import { createState, useValue } from "./state.ts";
-import { refusals, subscriptionList, undo, updateRefusals } from "./subscription-list.ts";
+import { refusals, subscriptionList, updateRefusals } from "./subscription-list.ts";
 import { formatNumber, translation, useWords } from "./words/index.ts";
 
 type View = () => ComponentChild;
@@ -84,7 +84,7 @@ const SHORTCUTS: Readonly<Record<string, () => void>> = {
   l: () => showView("list"),
   a: () => showView("add"),
   i: () => showView("import"),
-  u: undo,
+  u: () => notice.value?.action && runNoticeAction(),
 };
 
 addEventListener("keydown", (event) => {

@@ -18,6 +18,7 @@ import {
 import { announce, showNotice } from "./notices.ts";
 import { openedPanel, tools } from "./podcast-tools.ts";
 import { podcastsVersion } from "./podcasts.ts";
+import { startRenaming, useRenamedRow } from "./renaming.ts";
 import { Row } from "./row.tsx";
 import { serverUrl } from "./server.ts";
 import { useValue } from "./state.ts";
@@ -113,12 +114,13 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   const selected = useValue(selection);
   const isNarrow = useNarrow();
   const text = useValue(search);
-  const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
-  const focusFirst = useRef<(() => void) | undefined>(undefined);
+  const [revealed, toggle] = useRevealed();
+  const focusRow = useRef<((index: number) => void) | undefined>(undefined);
 
   const query = text.trim().toLowerCase();
   const matches = useMemo(() => filterList(items, hidden, shown, query), [items, hidden, shown, query, version]);
   const visible = useMemo(() => arrange(matches, by, closed), [matches, by, closed]);
+  const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
 
   const found = words.list.found(matches.length, formatNumber(matches.length));
   const isFiltered = query !== "" || shown !== "all";
@@ -129,11 +131,6 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   }, [query, shown, found]);
   useRestoreFocus(matches.length === 0);
 
-  const toggle = (id: string) => {
-    const next = new Set(revealed);
-    if (!next.delete(id)) next.add(id);
-    setRevealed(next);
-  };
   const showAll = () => {
     search.set("");
     filter.set("all");
@@ -142,7 +139,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   return (
     <>
       <search class="toolbar">
-        <SearchField onArrowDown={() => visible.length > 0 && focusFirst.current?.()} />
+        <SearchField onArrowDown={() => visible.length > 0 && focusRow.current?.(0)} />
         {query !== "" && <span class="muted">{found}</span>}
         {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
         <OrderSelect />
@@ -160,7 +157,8 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
           count={visible.length}
           label={words.list.title}
           height={isNarrow ? 6.5 : 4.25}
-          focusFirst={focusFirst}
+          focusRow={focusRow}
+          onRowKey={(key, index) => key === "F2" && loaded !== undefined && startRenaming(visible[index], index)}
           row={(index) => {
             const entry = visible[index] as Group | Subscription;
             if (isGroup(entry)) return loaded && <loaded.GroupHead group={entry} />;
@@ -172,6 +170,8 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
                 onToggle={() => toggle(id)}
                 isSelected={selected?.has(id)}
                 onSelect={(isRange) => toggleSelected(id, visible, isRange)}
+                isRenaming={index === renamedRow}
+                onRename={() => startRenaming(entry, index)}
               />
             );
           }}
@@ -179,6 +179,17 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
       )}
     </>
   );
+}
+
+/** Ids of the rows whose full URL is shown. */
+function useRevealed(): readonly [ReadonlySet<string>, toggle: (id: string) => void] {
+  const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (id: string) => {
+    const next = new Set(revealed);
+    if (!next.delete(id)) next.add(id);
+    setRevealed(next);
+  };
+  return [revealed, toggle];
 }
 
 function SearchField({ onArrowDown }: { onArrowDown: () => void }) {

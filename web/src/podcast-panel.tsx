@@ -9,6 +9,7 @@ import { showNotice } from "./notices.ts";
 import { fetchAgain } from "./podcast-loader.ts";
 import { openedPanel } from "./podcast-tools.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "./podcasts.ts";
+import { toOwnTitle } from "./rename-form.tsx";
 import { Cover } from "./row.tsx";
 import { useValue } from "./state.ts";
 import { edit, refusals, remove, subscriptionList, sync, updateRefusals } from "./subscription-list.ts";
@@ -61,7 +62,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
           label={words.name}
           hint={words.nameHint}
           value={title ?? podcast?.title ?? ""}
-          onSave={(text) => edit([{ id, title: text === podcast?.title ? null : text || null }])}
+          onSave={(text) => edit([{ id, title: toOwnTitle(text, podcast) }])}
           onClose={finish}
         />
       )}

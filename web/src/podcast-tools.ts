@@ -13,6 +13,7 @@ export interface PodcastTools {
   readonly Selecting: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly GroupHead: ComponentType<{ readonly group: Group }>;
   readonly StatusMark: ComponentType<{ readonly status: Podcast["status"] }>;
+  readonly RenameForm: ComponentType<{ readonly subscription: Subscription }>;
   readonly Panel: ComponentType<{ readonly subscription: Subscription }>;
 }
 

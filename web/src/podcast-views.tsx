@@ -12,6 +12,7 @@ import { loadPodcastWords, usePodcastWords } from "./words/podcasts.ts";
 import "./styles/podcasts.css";
 
 export { Panel } from "./podcast-panel.tsx";
+export { RenameForm } from "./rename-form.tsx";
 export { Selecting } from "./selecting.tsx";
 
 let started: Promise<void> | undefined;
@@ -97,7 +98,7 @@ export function StatusMark({ status }: Pick<Podcast, "status">) {
   return (
     <span class={`mark ${status === "moved" ? "" : "danger"}`}>
       <Icon name="invalid" />
-      {words.status[status]}
+      <span class="truncate">{words.status[status]}</span>
     </span>
   );
 }

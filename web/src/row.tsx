@@ -15,10 +15,36 @@ interface RowProps {
   /** Undefined while nothing can be selected. */
   readonly isSelected: boolean | undefined;
   readonly onSelect: (isRange: boolean) => void;
+  readonly isRenaming: boolean;
+  readonly onRename: () => void;
 }
 
-export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }: RowProps) {
-  const { list } = useWords();
+export function Row({ isSelected, onSelect, isRenaming, ...props }: RowProps) {
+  const loaded = useValue(tools);
+  const { subscription } = props;
+  const title = titleOf(subscription) ?? displayUrl(subscription.feedUrl).host;
+  return (
+    <div class={`subscription ${isSelected === undefined ? "" : "selectable"}`}>
+      {isSelected !== undefined && (
+        <label class="select">
+          <input
+            type="checkbox"
+            aria-label={nameOf(subscription)}
+            checked={isSelected}
+            onClick={({ shiftKey }) => onSelect(shiftKey)}
+          />
+        </label>
+      )}
+      <Cover name={title} artwork={podcastOf(subscription)?.artwork?.small} />
+      {isRenaming && loaded ? <loaded.RenameForm subscription={subscription} /> : <Details {...props} />}
+    </div>
+  );
+}
+
+type DetailsProps = Pick<RowProps, "subscription" | "isRevealed" | "onToggle" | "onRename">;
+
+function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps) {
+  const { list, apps } = useWords();
   const loaded = useValue(tools);
   const { feedUrl, subscribedAt } = subscription;
   const { host, isLink, masked, full } = displayUrl(feedUrl);
@@ -29,18 +55,7 @@ export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }
   const day = formatDay(subscribedAt);
   const name = nameOf(subscription);
   return (
-    <div class={`subscription ${isSelected === undefined ? "" : "selectable"}`}>
-      {isSelected !== undefined && (
-        <label class="select">
-          <input
-            type="checkbox"
-            aria-label={name}
-            checked={isSelected}
-            onClick={({ shiftKey }) => onSelect(shiftKey)}
-          />
-        </label>
-      )}
-      <Cover name={title ?? host} artwork={podcast?.artwork?.small} />
+    <>
       <div class="details">
         <strong class="host">
           <button type="button" class="title" aria-haspopup="dialog" onClick={() => openedPanel.set(subscription.id)}>
@@ -76,6 +91,15 @@ export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }
             onClick={onToggle}
           />
         )}
+        {loaded && (
+          <IconButton
+            key="rename"
+            icon="rename"
+            label={apps.renameOf(name)}
+            aria-keyshortcuts="F2"
+            onClick={onRename}
+          />
+        )}
         <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
         {isLink && (
           <a
@@ -92,7 +116,7 @@ export function Row({ subscription, isRevealed, onToggle, isSelected, onSelect }
         )}
         <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove([subscription])} />
       </div>
-    </div>
+    </>
   );
 }
 

@@ -17,7 +17,7 @@ function setTheme(name: Theme): void {
 }
 
 export function Settings({ onClose }: { onClose: () => void }) {
-  const { settings, list } = useWords();
+  const { settings, list, apps } = useWords();
   const { language } = useValue(translation);
   const selected = useValue(theme);
   const isEnabled = useValue(shortcutsEnabled);
@@ -88,6 +88,12 @@ export function Settings({ onClose }: { onClose: () => void }) {
                 <kbd>↑</kbd> <kbd>↓</kbd>
               </dt>
               <dd>{settings.keyMove}</dd>
+            </div>
+            <div>
+              <dt>
+                <kbd>F2</kbd>
+              </dt>
+              <dd>{apps.rename}</dd>
             </div>
           </dl>
         </fieldset>

@@ -224,7 +224,7 @@ export function remove(subscriptions: readonly Subscription[]): void {
   undoable = all;
 }
 
-export function undo(): void {
+function undo(): void {
   if (undoable.length === 0) return;
   unhide(undoable);
   undoable = [];

@@ -7,8 +7,10 @@ interface VirtualListProps {
   /** Height of a row in rem, so that it grows with the font size. */
   readonly height: number;
   readonly row: (index: number) => ComponentChildren;
-  /** Set to a function that moves the focus to the first row. */
-  readonly focusFirst?: { current: (() => void) | undefined };
+  /** Set to a function that moves the focus to a row. */
+  readonly focusRow?: { current: ((index: number) => void) | undefined };
+  /** Called when a key is pressed in a row. Returns true if it did something. */
+  readonly onRowKey?: (key: string, index: number) => boolean;
 }
 
 interface FocusTarget {
@@ -22,7 +24,7 @@ const OVERSCAN = 4;
 const FOCUSABLE = "a[href], button, input";
 
 /** A list of any length that renders only its visible rows. The page itself scrolls; arrow keys move between rows. */
-export function VirtualList({ count, label, height, row, focusFirst }: VirtualListProps) {
+export function VirtualList({ count, label, height, row, focusRow, onRowKey }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   /** The focused row stays rendered, wherever the page is scrolled to. */
   const [focused, setFocused] = useState(-1);
@@ -40,14 +42,15 @@ export function VirtualList({ count, label, height, row, focusFirst }: VirtualLi
     setFocused(count - 1);
   }, [count]);
 
-  useEffect(() => {
+  const focusTarget = () => {
     if (target.current === undefined) return;
     const { index, control } = target.current;
     const controls = list.current?.querySelectorAll<HTMLElement>(`[data-index="${index}"] :is(${FOCUSABLE})`);
     if (controls === undefined || controls.length === 0) return;
     target.current = undefined;
     controls[Math.max(0, controls.length - 1 - control)]?.focus({ preventScroll: true });
-  });
+  };
+  useEffect(focusTarget);
 
   const moveTo = (next: FocusTarget) => {
     target.current = next;
@@ -56,15 +59,23 @@ export function VirtualList({ count, label, height, row, focusFirst }: VirtualLi
     const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
     if (!isVisible) scrollTo({ top: top - innerHeight / 2 });
   };
-  if (focusFirst) focusFirst.current = () => moveTo({ index: 0, control: Number.POSITIVE_INFINITY });
+  if (focusRow) {
+    focusRow.current = (index) => {
+      moveTo({ index, control: Number.POSITIVE_INFINITY });
+      // If the row is rendered already, no effect follows.
+      focusTarget();
+    };
+  }
 
   const onKeyDown = (event: KeyboardEvent) => {
     const { target: element, key } = event;
     if (!(element instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.altKey) return;
     const item = element.closest<HTMLElement>("[data-index]");
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[key] ?? homeOrEnd(key, element, count);
-    if (item === null || step === 0) return;
-    event.preventDefault();
+    if (item === null) return;
+    const isDone = onRowKey?.(key, Number(item.dataset["index"])) === true;
+    if (isDone || step !== 0) event.preventDefault();
+    if (isDone || step === 0) return;
     // Keys may arrive faster than rows are rendered.
     const start = target.current ?? focusTargetOf(item, element);
     moveTo({ ...start, index: Math.max(0, Math.min(count - 1, start.index + step)) });

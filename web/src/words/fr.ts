@@ -76,6 +76,11 @@ export const fr: Words = {
     "feed-url-invalid-host": "Le nom d’hôte n’est pas valide.",
     "feed-url-invalid-characters": "L’URL contient des caractères non valides.",
     "feed-url-invalid-port": "Le port n’est pas valide.",
+    "invalid-title":
+      "Ce nom ne peut pas être utilisé. Il peut comporter 300 caractères au plus, sans caractère de contrôle.",
+    "invalid-folders":
+      "Ce dossier ne peut pas être utilisé. Son chemin peut comporter 300 caractères et 8 niveaux au plus, sans caractère de contrôle.",
+    "fetching-disabled": "Ce serveur ne consulte pas les flux.",
     "id-in-use": "Un autre abonnement a déjà cet identifiant.",
     "quota-exceeded":
       "Votre liste est pleine. Retirez des abonnements ou demandez à l’administrateur d’augmenter la limite.",
@@ -104,6 +109,16 @@ export const fr: Words = {
       "Le service de connexion est inaccessible. Réessayez plus tard ou connectez-vous autrement.",
     "recent-sign-in-required": "Pour votre sécurité, connectez-vous d’abord à nouveau.",
     "no-password": "Votre compte n’a pas de mot de passe.",
+    "not-found": "Cela n’existe plus.",
+    "rate-limited": "Trop de requêtes. Réessayez dans une minute.",
+    "too-many-attempts": "Trop de tentatives. Réessayez plus tard.",
+    "request-timeout": "La requête a pris trop de temps. Vérifiez votre connexion et réessayez.",
+    "unknown-host": "Le serveur n’accepte pas ce nom d’hôte. Son administrateur peut l’autoriser.",
+    "invalid-label":
+      "Ce nom ne peut pas être utilisé. Il peut comporter 100 caractères au plus, sans caractère de contrôle.",
+    "invalid-attribute": "Le serveur ne peut pas utiliser cette saisie.",
+    "internal-error":
+      "Une erreur interne s’est produite sur le serveur. Réessayez plus tard ou prévenez son administrateur.",
   },
   filter: "Afficher",
   results: "Résultats",
@@ -311,7 +326,7 @@ export const fr: Words = {
     keyList: "Abonnements",
     keyAdd: "Ajouter",
     keyImport: "Importer",
-    keyUndo: "Annuler le retrait",
+    keyUndo: "Annuler la dernière action",
     keyMove: "Se déplacer dans la liste",
   },
 
