@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "./support/postgres.ts";
 import { placeProgram, urlOf } from "./support/postgres-cluster.ts";
-import { API_TESTS, find, ROOT, runTests, secondsSince } from "./support/run-tests.ts";
+import { API_TESTS, find, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
 
 /**
  * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs every test. The first step
@@ -68,6 +68,7 @@ async function cleanUp(): Promise<void> {
 
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(signal, async () => {
+    stopTests();
     await cleanUp();
     process.exit(1);
   });

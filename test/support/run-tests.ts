@@ -30,6 +30,11 @@ export interface Job {
   readonly onEnd?: (output: string) => Promise<void>;
 }
 
+const stopping = new AbortController();
+
+/** Ends the test files that are running; then `runTests` fails. */
+export const stopTests = () => stopping.abort();
+
 /** Runs each test file in a process of its own, and prints the output of those that fail. */
 export async function runTests(jobs: readonly Job[]): Promise<void> {
   const queue = jobs.values();
@@ -38,7 +43,8 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
     for (const { file, environment, onEnd } of queue) {
       const start = performance.now();
       const env = { ...process.env, ...environment };
-      const child = spawn(process.execPath, [file], { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL" });
+      const options = { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL", signal: stopping.signal } as const;
+      const child = spawn(process.execPath, [file], options);
       const outputs = Promise.all([text(child.stdout), text(child.stderr)]);
       const [status] = await once(child, "close");
       const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
