@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "./support/postgres.ts";
-import { placeProgram, urlOf } from "./support/postgres-cluster.ts";
+import { makeCluster, placeProgram, urlOf } from "./support/postgres-cluster.ts";
 import { API_TESTS, find, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
 
 /**
@@ -91,6 +91,7 @@ try {
     const folder = createFolder();
     process.env["TMPDIR"] = folder;
     process.env["TEST_POSTGRES_BIN"] ??= join(placeProgram(join(folder, "postgres")), "bin");
+    process.env["TEST_POSTGRES_TEMPLATE"] = makeCluster(join(folder, "template")).data;
     const url = process.env["TEST_POSTGRES_URL"] ?? (await startSharedPostgres());
     const environment = { TEST_POSTGRES_URL: url };
     const onPostgres = { ...environment, TEST_ENGINE: "postgres", MAX_RUNS: "200" };
