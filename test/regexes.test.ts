@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { checkSync } from "recheck";
 import type * as Vite from "../web/node_modules/vite/dist/node/index.js";
 
@@ -17,6 +17,19 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
 // The checker in JavaScript, not in Java or as a binary. Without timeouts the result is the same on every machine.
 process.env["RECHECK_BACKEND"] = "pure";
 const LIMITS = { timeout: null, attackTimeout: null, incubationTimeout: null };
+
+/**
+ * Patterns that were found to take linear time, because the check takes up to five seconds for a pattern, and its result
+ * depends on nothing else. A new version of the checker starts anew.
+ */
+const CHECKED = new URL("node_modules/.cache/regexes.json", ROOT);
+const checked = new Set<string>(existsSync(CHECKED) ? JSON.parse(readFileSync(CHECKED, "utf8")) : []);
+const CHECKER = readFileSync(new URL("node_modules/recheck/package.json", ROOT), "utf8");
+const VERSION = String(JSON.parse(CHECKER).version);
+after(() => {
+  mkdirSync(new URL(".", CHECKED), { recursive: true });
+  writeFileSync(CHECKED, JSON.stringify([...checked]));
+});
 
 interface Pattern {
   readonly file: string;
@@ -93,8 +106,13 @@ function findPatterns(file: string, source: string): Pattern[] {
 function faultOf({ file, line, text, regex }: Pattern): string[] {
   const place = `${file}:${line}: ${text}`;
   if (regex === undefined) return [`${place} cannot be checked: write it as a literal`];
+  const key = `${VERSION} /${regex.pattern}/${regex.flags}`;
+  if (checked.has(key)) return [];
   const result = checkSync(regex.pattern, regex.flags, LIMITS);
-  if (result.status === "safe") return [];
+  if (result.status === "safe") {
+    checked.add(key);
+    return [];
+  }
   if (result.status === "unknown") return [`${place} cannot be checked: ${result.error.kind}`];
   const { complexity, attack } = result;
   return [`${place} takes time of ${complexity.summary} in the length of its input, as with ${attack.pattern}`];

@@ -1,9 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startPostgres } from "./support/postgres.ts";
-import { urlOf } from "./support/postgres-cluster.ts";
-import { API_TESTS, find, ROOT, runTests, secondsSince } from "./support/run-tests.ts";
+import { makeCluster, placeProgram, urlOf } from "./support/postgres-cluster.ts";
+import { API_TESTS, find, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
 
 /**
  * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs every test. The first step
@@ -11,13 +13,14 @@ import { API_TESTS, find, ROOT, runTests, secondsSince } from "./support/run-tes
  */
 const isCheck = process.argv[2] === "check";
 
-/** The slowest tests start first, so that no processor waits for them at the end. */
-const TESTS = [
-  "test/{linear-readers,secrets,page-*}.test.ts",
-  "src/store/postgres*.test.ts",
-  "src/{commands,http}/*.test.ts",
-  "{src,test,reliability}/**/*.test.ts",
+/** These start first, so that no core waits for them at the end. */
+const SLOW_TESTS = [
+  "test/{replica-convergence,page-*,access*,linear-readers,regexes,secrets,process,podcasts-*}.test.ts",
+  "src/store/{postgres,sqlite}*.test.ts",
 ];
+const TESTS = ["src/{commands,http}/*.test.ts", "{src,test,reliability}/**/*.test.ts"];
+const MEMORY = "/dev/shm";
+const GIBIBYTE = 2 ** 30;
 
 const cleanups: (() => unknown)[] = [];
 
@@ -34,10 +37,41 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   if (status !== 0) throw new Error(`failed: ${command} ${args.join(" ")}`);
 }
 
+/**
+ * Tests create thousands of databases and wait until each is on disk, so with enough memory their files are there
+ * instead. What survives a power cut is the subject of reliability/.
+ */
+function createFolder(): string {
+  const folder = mkdtempSync(join(isMemoryUsable() ? MEMORY : tmpdir(), "earmark-tests-"));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  // PostgreSQL may run as another user.
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+function isMemoryUsable(): boolean {
+  if (process.env["TMPDIR"] !== undefined || !existsSync(MEMORY)) return false;
+  const { bavail, bsize } = statfsSync(MEMORY);
+  const mounts = readFileSync("/proc/mounts", "utf8").split("\n");
+  const canExecute = mounts.some((line) => line.split(" ")[1] === MEMORY && !line.includes("noexec"));
+  return canExecute && bavail * bsize > 3 * GIBIBYTE && process.availableMemory() > 6 * GIBIBYTE;
+}
+
 async function startSharedPostgres(): Promise<string> {
   const { port } = await startPostgres(["max_connections=300"], (cleanup) => cleanups.push(cleanup));
   return urlOf(port, "postgres");
 }
+
+async function cleanUp(): Promise<void> {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, async () => {
+    stopTests();
+    await cleanUp();
+    process.exit(1);
+  });
 
 async function step(name: string, work: () => Promise<unknown>): Promise<void> {
   process.stdout.write(`\n== ${name}\n`);
@@ -54,15 +88,27 @@ try {
     const files = find(["src/**/*.test.ts"]).filter(isUnitTest);
     await step("unit tests", () => runTests(files.map((file) => ({ file, environment: {} }))));
   } else {
+    const folder = createFolder();
+    process.env["TMPDIR"] = folder;
+    process.env["TEST_POSTGRES_BIN"] ??= join(placeProgram(join(folder, "postgres")), "bin");
+    process.env["TEST_POSTGRES_TEMPLATE"] = makeCluster(join(folder, "template")).data;
     const url = process.env["TEST_POSTGRES_URL"] ?? (await startSharedPostgres());
     const environment = { TEST_POSTGRES_URL: url };
-    const onPostgres = { ...environment, TEST_ENGINE: "postgres", RUNS: "200" };
-    const again = find(API_TESTS).map((file) => ({ file, environment: onPostgres }));
-    await step("tests", () => runTests([...find(TESTS).map((file) => ({ file, environment })), ...again]));
+    const onPostgres = { ...environment, TEST_ENGINE: "postgres", MAX_RUNS: "200" };
+    const toJob = (file: string) => ({ file, environment });
+    const slow = find(SLOW_TESTS);
+    const jobs = [
+      ...slow.map(toJob),
+      ...find(API_TESTS).map((file) => ({ file, environment: onPostgres })),
+      ...find(TESTS)
+        .filter((file) => !slow.includes(file))
+        .map(toJob),
+    ];
+    await step("tests", () => runTests(jobs));
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);
   process.exitCode = 1;
 } finally {
-  for (const cleanup of cleanups.reverse()) await cleanup();
+  await cleanUp();
 }

@@ -241,6 +241,8 @@ const UNWANTED = [
   "--allow-running-insecure-content",
   "--disable-site-isolation-trials",
   "--single-process",
+  // Without a zygote, every page starts its process from the beginning.
+  "--no-zygote",
   // Playwright sets these itself, and only the last one counts.
   "--headless",
   "--disable-features",

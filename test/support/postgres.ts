@@ -1,13 +1,22 @@
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createDistributedDatabase, NODES } from "./citus.ts";
-import { type Cluster, freePort, giveToServer, launch, makeCluster, query, urlOf } from "./postgres-cluster.ts";
+import {
+  type Cluster,
+  copyData,
+  freePort,
+  giveToServer,
+  launch,
+  makeCluster,
+  query,
+  urlOf,
+} from "./postgres-cluster.ts";
 
 /** A server that other tests may use at the same time. */
 export interface SharedPostgres {
@@ -88,10 +97,9 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
     async standby() {
       const copy = `${cluster.data}-standby`;
       await stop("fast");
-      cpSync(cluster.data, copy, { recursive: true });
+      copyData(cluster.data, copy);
       writeFileSync(join(copy, "standby.signal"), "");
-      for (const path of ["", ...readdirSync(copy, { recursive: true })]) giveToServer(join(copy, String(path)));
-      chmodSync(copy, 0o700);
+      giveToServer(join(copy, "standby.signal"));
       await start();
       const follow = `primary_conninfo=host=127.0.0.1 port=${port} user=earmark`;
       return runServer({ ...cluster, data: copy }, [...settings, follow], later);

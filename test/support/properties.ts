@@ -5,9 +5,10 @@ const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 console.log(`properties run with SEED=${seed}`);
 fc.configureGlobal({ seed });
 
-/** How often a property is tried: so often in every `npm test`, or as often as RUNS says. */
+/** How often a property is tried: so often in every `npm test`, at most MAX_RUNS times; or as often as RUNS says. */
 export function runs(few: number): number {
-  return Number(process.env["RUNS"] ?? few);
+  const { RUNS, MAX_RUNS = few } = process.env;
+  return Number(RUNS ?? Math.min(few, Number(MAX_RUNS)));
 }
 
 export { fc };

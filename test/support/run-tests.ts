@@ -15,6 +15,8 @@ export const API_TESTS = [
 
 /** A test file that takes longer has hung. */
 const TIMEOUT_MS = 5 * 60_000;
+/** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
+const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const find = (patterns: readonly string[]) => [
@@ -28,6 +30,11 @@ export interface Job {
   readonly onEnd?: (output: string) => Promise<void>;
 }
 
+const stopping = new AbortController();
+
+/** Ends the test files that are running; then `runTests` fails. */
+export const stopTests = () => stopping.abort();
+
 /** Runs each test file in a process of its own, and prints the output of those that fail. */
 export async function runTests(jobs: readonly Job[]): Promise<void> {
   const queue = jobs.values();
@@ -36,7 +43,8 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
     for (const { file, environment, onEnd } of queue) {
       const start = performance.now();
       const env = { ...process.env, ...environment };
-      const child = spawn(process.execPath, [file], { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL" });
+      const options = { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL", signal: stopping.signal } as const;
+      const child = spawn(process.execPath, [file], options);
       const outputs = Promise.all([text(child.stdout), text(child.stderr)]);
       const [status] = await once(child, "close");
       const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
@@ -48,6 +56,6 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
       process.stdout.write(`${status === 0 ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
     }
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
   if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
 }
