@@ -24,10 +24,11 @@ import {
   toShown,
   toValues,
 } from "./podcast-rows.ts";
-import { type Connection, type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
+import { type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
 
 /** Records to check per step when those without subscribers are erased. */
 const CHECKED_AT_ONCE = 500;
+const LOOKED_UP_AT_ONCE = 50;
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
@@ -66,14 +67,17 @@ export class PostgresPodcasts implements PodcastStore {
 
   async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
     if (!(await this.#isSubscriber(user, id))) return false;
-    if ((await this.create([id], at)).length === 0) {
-      await this.#read(
-        `update earmark.podcasts set next_at = greatest($2::bigint, not_before), artwork_at = 0
-         where feed = $1 and checked_at <= $2::bigint - ${MIN_REFRESH_MS}`,
-        id,
-        at.getTime(),
-      );
-    }
+    const { status, statusSince, nextAt } = newRecord(at.getTime());
+    await this.#read(
+      `insert into earmark.podcasts as p (feed, status, status_since, next_at) values ($1, $2, $3, $4)
+       on conflict (feed) do update set next_at = greatest($5::bigint, p.not_before), artwork_at = 0
+       where p.checked_at <= $5::bigint - ${MIN_REFRESH_MS}`,
+      id,
+      status,
+      statusSince,
+      nextAt,
+      at.getTime(),
+    );
     return true;
   }
 
@@ -213,7 +217,7 @@ export class PostgresPodcasts implements PodcastStore {
     for (let last: string | undefined = NO_FEED; last !== undefined; ) {
       const rows: Row[] = await this.#read(sql, last);
       const feeds = rows.map(([feed]) => String(feed));
-      if (feeds.length > 0) await this.#postgres.retry((connection) => eraseUnusedOf(connection, feeds));
+      await eraseUnusedOf(this.#postgres, feeds);
       last = feeds.at(-1);
     }
   }
@@ -257,16 +261,19 @@ export class PostgresPodcasts implements PodcastStore {
   }
 }
 
-/** Erases the records of those feeds that have no subscriber. One lookup per feed: a popular one has many subscribers. */
-export async function eraseUnusedOf(connection: Connection, feeds: readonly string[]): Promise<void> {
-  const isUsed = await Promise.all(
-    feeds.map(async (feed) => {
-      const { rows } = await connection.query("select 1 from earmark.subscriptions where feed = $1 limit 1", [feed]);
-      return rows.length > 0;
-    }),
-  );
-  const unused = feeds.filter((_, index) => isUsed[index] === false);
-  if (unused.length === 0) return;
-  for (const table of ["podcasts", "artwork"])
-    await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
+/**
+ * Erases the records of those feeds that have no subscriber. One lookup per feed, since a popular one has many subscribers;
+ * few at a time, since a cluster asks every shard.
+ */
+export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]): Promise<void> {
+  const sql = "select 1 from earmark.subscriptions where feed = $1 limit 1";
+  for (let start = 0; start < feeds.length; start += LOOKED_UP_AT_ONCE) {
+    const some = feeds.slice(start, start + LOOKED_UP_AT_ONCE);
+    await postgres.retry(async (connection) => {
+      const found = await Promise.all(some.map(async (feed) => (await connection.query(sql, [feed])).rows.length > 0));
+      const unused = some.filter((_, index) => found[index] === false);
+      for (const table of unused.length > 0 ? ["podcasts", "artwork"] : [])
+        await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
+    });
+  }
 }
