@@ -24,11 +24,11 @@ import {
   toShown,
   toValues,
 } from "./podcast-rows.ts";
-import { type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
+import { type Connection, type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
 
 /** Records to check per step when those without subscribers are erased. */
 const CHECKED_AT_ONCE = 500;
-const LOOKED_UP_AT_ONCE = 50;
+const READ_SUBSCRIPTIONS = 2_000;
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
@@ -261,19 +261,25 @@ export class PostgresPodcasts implements PodcastStore {
   }
 }
 
-/**
- * Erases the records of those feeds that have no subscriber. One lookup per feed, since a popular one has many subscribers;
- * few at a time, since a cluster asks every shard.
- */
+/** Erases the records of those feeds that have no subscriber. */
 export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]): Promise<void> {
-  const sql = "select 1 from earmark.subscriptions where feed = $1 limit 1";
-  for (let start = 0; start < feeds.length; start += LOOKED_UP_AT_ONCE) {
-    const some = feeds.slice(start, start + LOOKED_UP_AT_ONCE);
+  for (let start = 0; start < feeds.length; start += CHECKED_AT_ONCE) {
+    const some = feeds.slice(start, start + CHECKED_AT_ONCE);
     await postgres.retry(async (connection) => {
-      const found = await Promise.all(some.map(async (feed) => (await connection.query(sql, [feed])).rows.length > 0));
-      const unused = some.filter((_, index) => found[index] === false);
+      const unused = await findUnused(connection, some);
       for (const table of unused.length > 0 ? ["podcasts", "artwork"] : [])
         await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
     });
+  }
+}
+
+/** Many at a time, since a cluster asks every shard, but never all subscribers of a popular feed. */
+async function findUnused(connection: Connection, feeds: readonly string[]): Promise<readonly string[]> {
+  const sql = `select feed from earmark.subscriptions where feed = any($1::uuid[]) limit ${READ_SUBSCRIPTIONS}`;
+  for (let unused = feeds; ; ) {
+    const { rows } = await connection.query<{ feed: string }>(sql, [unused]);
+    const used = new Set(rows.map(({ feed }) => feed));
+    unused = unused.filter((feed) => !used.has(feed));
+    if (rows.length < READ_SUBSCRIPTIONS || unused.length === 0) return unused;
   }
 }
