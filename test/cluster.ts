@@ -7,7 +7,7 @@ import { API_TESTS, find, type Job, runTests } from "./support/run-tests.ts";
 /** Tests of requests, whose statements are recorded. */
 const REQUESTS = [
   ...API_TESTS,
-  "src/http/{account-limits,app-data,changes,events,metrics,oidc*,passkeys,proxy-user,sessions,sign-in,updates}.test.ts",
+  "src/http/{app-data,changes,events,metrics,oidc*,passkeys,proxy-user,sessions,sign-in,updates}.test.ts",
 ];
 /** The tests that run on tables distributed over the nodes of a Citus cluster; `npm run test:cluster -- TEXT` selects some. */
 const TESTS = [
