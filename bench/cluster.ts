@@ -10,8 +10,7 @@ import { compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 
 const LISTED = 10_000;
 const CONNECTIONS = 16;
-/** Subscriptions of other users in the small and the large database. */
-const SIZES = [10_000, 1_000_000] as const;
+/** Of each of the other users in the small and the large database. */
 const LIST_LENGTH = 1_000;
 
 type Kind = "adds, 100 per request" | "pages of 25" | "app polls";
@@ -36,7 +35,7 @@ export async function compareCluster(bench: Bench, name: string, kind: Kind, tar
 /** Compares a large with a small database on the cluster. */
 export async function compareClusterSizes(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
   const contenders: Contender[] = [];
-  for (const rows of SIZES.toReversed()) {
+  for (const rows of bench.plan.rows.toReversed()) {
     const url = await createDistributedDatabase();
     await fillOthers(url, rows / LIST_LENGTH);
     contenders.push(await contend(bench, `${rows.toLocaleString("en")} rows`, url, kind, LIST_LENGTH));

@@ -4,12 +4,17 @@ import { join } from "node:path";
 import { createTemplate, dropDatabases, NODES } from "./support/citus.ts";
 import { API_TESTS, find, type Job, runTests } from "./support/run-tests.ts";
 
+/** Tests of requests, whose statements are recorded. */
+const REQUESTS = [
+  ...API_TESTS,
+  "src/http/{app-data,changes,events,metrics,oidc*,passkeys,proxy-user,sessions,sign-in,updates}.test.ts",
+];
 /** The tests that run on tables distributed over the nodes of a Citus cluster; `npm run test:cluster -- TEXT` selects some. */
 const TESTS = [
   "test/cluster/*.suite.ts",
-  "src/store/postgres-{accounts,apps}.test.ts",
+  "src/store/postgres-{accounts,apps,podcasts}.test.ts",
   "test/{history,change-history}.test.ts",
-  ...API_TESTS,
+  ...REQUESTS,
 ];
 /** Explains what the others have sent. */
 const STATEMENTS = "test/cluster/statements.suite.ts";
@@ -29,7 +34,7 @@ if (NODES.length < 3) {
 } else {
   const statements = mkdtempSync(join(tmpdir(), "earmark-statements-"));
   const template = await createTemplate();
-  const requests = find(API_TESTS);
+  const requests = find(REQUESTS);
   let count = 0;
   const toJob = (file: string): Job => {
     count += 1;
@@ -42,6 +47,7 @@ if (NODES.length < 3) {
       TEST_ENGINE: "postgres",
       // Suites of the store also send what no request sends.
       ...(requests.includes(file) || file === STATEMENTS ? { TEST_STATEMENTS: statements } : {}),
+      TEST_STATEMENTS_COMPLETE: String(process.argv[2] === undefined),
     };
     return {
       file,

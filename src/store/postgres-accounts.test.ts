@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
+import pg from "pg";
+import { addTo, draftsOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { asUser } from "../subscriptions.ts";
+import { AccessRevoked, asUser } from "../subscriptions.ts";
 import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
+import { NOW, newAccountNamed } from "./accounts-support.ts";
 import { openStore } from "./engines.ts";
 
 const server = await sharedPostgres();
@@ -59,4 +62,29 @@ test("deletion: the process stops in between → the next sweep finishes it", as
   for (const table of ["subscriptions", "removals", "gaps", "erasures"])
     assert.equal(await count(table, 4_711), 0, table);
   assert.equal((await next.page(4_712, { offset: 0, size: 100 })).total, 9);
+});
+
+test("password: changed while writers that use it wait for the list → does not wait for them, and they are refused", async (t) => {
+  const url = await server.database();
+  const store = await openStore(url, { connections: 5 });
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  t.after(() => Promise.all([store.close(), other.end()]));
+  const account = newAccountNamed("ann", { isOwner: false });
+  const user = await store.accounts.create(4_711, account, NOW);
+  assert.ok(typeof user === "number");
+  await addTo(store, asUser(user), draftsOf(0), NOW);
+  await other.query("begin");
+  await other.query("select 1 from earmark.lists where user_id = $1 for update", [user]);
+  const caller = { ...asUser(user), passwordHash: account.password };
+  const writes = [
+    addTo(store, caller, draftsOf(1), NOW),
+    store.apps.saveDevice(caller, { key: "phone", device: "phone" }, {}, NOW),
+  ].map((write) => assert.rejects(write, AccessRevoked));
+  const waiting = `select 1 from pg_stat_activity
+    where datname = current_database() and state = 'active' and query like '%from earmark.lists%for update'`;
+  while ((await server.query(waiting, new URL(url).pathname.slice(1))).length < writes.length) await setImmediate();
+  assert.equal(await store.accounts.setPassword(asUser(user), { password: "another hash" }, NOW), true);
+  await other.query("rollback");
+  await Promise.all(writes);
 });

@@ -143,6 +143,16 @@ export class PostgresAccounts implements AccountStore {
     let wasThere = false;
     const outcome = await this.#transact(async (connection) => {
       await lockPeople(connection);
+      // Writers lock the list and then the account. They wait for the list and then find the user deleted.
+      await connection.query(
+        `insert into earmark.lists (user_id, sequence, total)
+         select user_id, 0, 0 from earmark.accounts where user_id = $1 on conflict do nothing`,
+        [user],
+      );
+      const { rows: lists } = await connection.query<{ sequence: string }>(
+        "select sequence from earmark.lists where user_id = $1 for update",
+        [user],
+      );
       const { rows } = await connection.query<AccountRow>(
         `select ${ACCOUNT} from earmark.accounts a where user_id = $1 for update`,
         [user],
@@ -156,15 +166,6 @@ export class PostgresAccounts implements AccountStore {
       if (row === undefined) return "gone";
       if (isActiveAdmin(toAccount(row)) && (await hasOthersWithoutAdmin(connection, user))) return "last-admin";
       wasThere = true;
-      // Writers of the list wait for this lock and then find the user deleted.
-      await connection.query(
-        "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing",
-        [user],
-      );
-      const { rows: lists } = await connection.query<{ sequence: string }>(
-        "select sequence from earmark.lists where user_id = $1 for update",
-        [user],
-      );
       // Tables have sequence numbers of their own; the highest decides how many steps there are.
       const numbers = [Number(lists[0]?.sequence)];
       for (const table of tablesDeleted("in-steps")) {
@@ -196,6 +197,7 @@ export class PostgresAccounts implements AccountStore {
   async #erase(user: UserId): Promise<void> {
     let isErased = false;
     while (!isErased) {
+      let feeds: readonly string[] = [];
       isErased = await this.#transact(async (connection) => {
         const { rows } = await connection.query<{ remaining: string }>(
           "select remaining from earmark.erasures where user_id = $1 for update",
@@ -212,15 +214,14 @@ export class PostgresAccounts implements AccountStore {
             user,
             remaining,
           ]);
-        await eraseUnusedOf(
-          connection,
-          subscriptions.map(({ feed }) => feed),
-        );
+        feeds = subscriptions.map(({ feed }) => feed);
         if (remaining > 0)
           await connection.query("update earmark.erasures set remaining = $2 where user_id = $1", [user, remaining]);
         else await connection.query("delete from earmark.erasures where user_id = $1", [user]);
         return remaining <= 0;
       });
+      // What a crash leaves here, the sweep erases.
+      await eraseUnusedOf(this.#postgres, feeds);
     }
   }
 

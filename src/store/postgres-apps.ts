@@ -207,8 +207,8 @@ export class PostgresApps implements AppStore {
   #write<T>(caller: Caller, at: Date, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#postgres.retry((connection) =>
       transact(connection, async () => {
-        await requirePassword(connection, caller);
         await lockList(connection, caller.user);
+        await requirePassword(connection, caller);
         await requireCredential(connection, caller, at);
         return work(connection);
       }),

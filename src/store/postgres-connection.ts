@@ -18,7 +18,7 @@ const WAITING_MS = 250;
 /** So that a server that was down gets its share of connections again. */
 const SPREAD_LIFETIME_S = 60;
 /** How long a write waits for another process that is writing for the same user. */
-export const LOCK_MS = 2_000;
+const LOCK_MS = 2_000;
 
 export type Connection = pg.PoolClient;
 
@@ -192,10 +192,13 @@ export class Postgres {
   }
 }
 
+export async function begin(connection: Connection): Promise<void> {
+  await connection.query(`begin; set local lock_timeout = ${LOCK_MS}`);
+}
+
 /** Runs one transaction. It may have committed even if this throws. */
 export async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
-  await connection.query("begin");
-  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
+  await begin(connection);
   const result = await work(connection);
   const { command } = await connection.query("commit");
   if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");

@@ -3,7 +3,7 @@ import { type Credential, decideNewAccount, type NewAccount, type NewAccountStat
 import { creationAction } from "../people-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
-import { type Connection, LOCK_MS } from "./postgres-connection.ts";
+import { begin, type Connection } from "./postgres-connection.ts";
 import { deleteCredentials } from "./postgres-credentials.ts";
 import { log } from "./postgres-people.ts";
 
@@ -16,8 +16,7 @@ export async function createAccount(
   account: NewAccount,
   at: Date,
 ): Promise<Outcome> {
-  await connection.query("begin");
-  await connection.query(`set local lock_timeout = ${LOCK_MS}`);
+  await begin(connection);
   const outcome = await createInTransaction(connection, requested, account, at);
   const { command } = await connection.query(typeof outcome === "number" ? "commit" : "rollback");
   if (typeof outcome === "number" && command !== "COMMIT") throw new Error("PostgreSQL rolled back");

@@ -46,3 +46,38 @@ test("plans: many lists and a long one → sequences and changes never scan a wh
   const count = rows - before.rows;
   assert.ok(count >= 1_000 && count < 10 * (1_000 + 100 + 20), `${count} rows read`);
 });
+
+test("plans: podcasts without subscribers are erased → never scans all subscriptions, or all of a popular feed", async () => {
+  const url = await server.database();
+  const name = databaseOf(url);
+  const store = await open(url, { connections: 1 });
+  const [popular, unused] = ["f".repeat(32), "e".repeat(32)];
+  await server.query(
+    `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+     select n, 1, gen_random_uuid(), case when n % 2 = 0 then '${popular}' else gen_random_uuid() end, 0, 0, ''
+     from generate_series(1, ${LISTS}) as n`,
+    name,
+  );
+  await server.query("vacuum analyze earmark.subscriptions", name);
+  const feeds = await server.query(
+    "select feed from earmark.subscriptions where user_id < 1000 and user_id % 2 = 1",
+    name,
+  );
+  const ids = [popular, unused, ...feeds.map(({ feed }) => String(feed))];
+  await store.podcasts.create(ids, new Date(0));
+  const read = async () => {
+    const [row] = await server.query(
+      "select seq_scan as scans, idx_tup_fetch as rows from pg_stat_user_tables where relname = 'subscriptions'",
+      name,
+    );
+    return { scans: Number(row?.["scans"]), rows: Number(row?.["rows"]) };
+  };
+  const before = await read();
+  await store.podcasts.eraseUnused();
+  await store.close();
+  const { scans, rows } = await read();
+  assert.equal(scans - before.scans, 0);
+  assert.ok(rows - before.rows < 10_000, `${rows - before.rows} rows read`);
+  const left = await server.query("select feed from earmark.podcasts", name);
+  assert.equal(left.length, ids.length - 1);
+});

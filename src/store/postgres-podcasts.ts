@@ -28,6 +28,7 @@ import { type Connection, type NamedStatement, named, type Postgres, transact } 
 
 /** Records to check per step when those without subscribers are erased. */
 const CHECKED_AT_ONCE = 500;
+const READ_SUBSCRIPTIONS = 2_000;
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
@@ -66,14 +67,17 @@ export class PostgresPodcasts implements PodcastStore {
 
   async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
     if (!(await this.#isSubscriber(user, id))) return false;
-    if ((await this.create([id], at)).length === 0) {
-      await this.#read(
-        `update earmark.podcasts set next_at = greatest($2::bigint, not_before), artwork_at = 0
-         where feed = $1 and checked_at <= $2::bigint - ${MIN_REFRESH_MS}`,
-        id,
-        at.getTime(),
-      );
-    }
+    const { status, statusSince, nextAt } = newRecord(at.getTime());
+    await this.#read(
+      `insert into earmark.podcasts as p (feed, status, status_since, next_at) values ($1, $2, $3, $4)
+       on conflict (feed) do update set next_at = greatest($5::bigint, p.not_before), artwork_at = 0
+       where p.checked_at <= $5::bigint - ${MIN_REFRESH_MS}`,
+      id,
+      status,
+      statusSince,
+      nextAt,
+      at.getTime(),
+    );
     return true;
   }
 
@@ -225,7 +229,7 @@ export class PostgresPodcasts implements PodcastStore {
     for (let last: string | undefined = NO_FEED; last !== undefined; ) {
       const rows: Row[] = await this.#read(sql, last);
       const feeds = rows.map(([feed]) => String(feed));
-      if (feeds.length > 0) await this.#postgres.retry((connection) => eraseUnusedOf(connection, feeds));
+      await eraseUnusedOf(this.#postgres, feeds);
       last = feeds.at(-1);
     }
   }
@@ -269,16 +273,25 @@ export class PostgresPodcasts implements PodcastStore {
   }
 }
 
-/** Erases the records of those feeds that have no subscriber. One lookup per feed: a popular one has many subscribers. */
-export async function eraseUnusedOf(connection: Connection, feeds: readonly string[]): Promise<void> {
-  const isUsed = await Promise.all(
-    feeds.map(async (feed) => {
-      const { rows } = await connection.query("select 1 from earmark.subscriptions where feed = $1 limit 1", [feed]);
-      return rows.length > 0;
-    }),
-  );
-  const unused = feeds.filter((_, index) => isUsed[index] === false);
-  if (unused.length === 0) return;
-  for (const table of ["podcasts", "artwork"])
-    await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
+/** Erases the records of those feeds that have no subscriber. */
+export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]): Promise<void> {
+  for (let start = 0; start < feeds.length; start += CHECKED_AT_ONCE) {
+    const some = feeds.slice(start, start + CHECKED_AT_ONCE);
+    await postgres.retry(async (connection) => {
+      const unused = await findUnused(connection, some);
+      for (const table of unused.length > 0 ? ["podcasts", "artwork"] : [])
+        await connection.query(`delete from earmark.${table} where feed = any($1::uuid[])`, [unused]);
+    });
+  }
+}
+
+/** Many at a time, since a cluster asks every shard, but never all subscribers of a popular feed. */
+async function findUnused(connection: Connection, feeds: readonly string[]): Promise<readonly string[]> {
+  const sql = `select feed from earmark.subscriptions where feed = any($1::uuid[]) limit ${READ_SUBSCRIPTIONS}`;
+  for (let unused = feeds; ; ) {
+    const { rows } = await connection.query<{ feed: string }>(sql, [unused]);
+    const used = new Set(rows.map(({ feed }) => feed));
+    unused = unused.filter((feed) => !used.has(feed));
+    if (rows.length < READ_SUBSCRIPTIONS || unused.length === 0) return unused;
+  }
 }

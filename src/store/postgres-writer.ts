@@ -4,10 +4,10 @@ import { AccessRevoked, StoreUnavailable, type UserId } from "../subscriptions.t
 import { type Gaps, withGaps } from "./gaps.ts";
 import { DELETED } from "./keys.ts";
 import {
+  begin,
   CommitUnknown,
   type Connection,
   isRefusedCommit,
-  LOCK_MS,
   type NamedStatement,
   named,
   type Postgres,
@@ -164,10 +164,6 @@ export class ListWriter {
   }
 }
 
-function begin(connection: Connection) {
-  return connection.query(`begin; set local lock_timeout = ${LOCK_MS}`);
-}
-
 type IsRevoked = (job: Job) => boolean;
 
 /** Whether a job's credential is no longer valid. */
@@ -197,10 +193,10 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
   const list = new MemoryList(0, 0);
   const answers = applyJobs(list, jobs, () => false).flatMap((answer) => (answer === "access-revoked" ? [] : answer));
   if (list.total === 0 || answers.some((answer) => answer.answers.some((each) => each !== "added"))) return undefined;
-  const [, isChanged, lists, isExpired, { rowCount }] = await Promise.all([
+  const [, lists, isChanged, isExpired, { rowCount }] = await Promise.all([
     begin(connection),
-    lockPassword(connection, group.user, jobs),
     run(connection, group, LOCK),
+    lockPassword(connection, group.user, jobs),
     lockCredentials(connection, group.user, jobs),
     run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
   ]);
@@ -249,10 +245,10 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, isChanged, lists, items, gaps, isExpired] = await Promise.all([
+    const [, lists, isChanged, items, gaps, isExpired] = await Promise.all([
       begin(connection),
-      lockPassword(connection, user, jobs),
       run(connection, group, LOCK),
+      lockPassword(connection, user, jobs),
       connection.query(
         `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
            ${ITEM} where user_id = $1 and id = given.id limit 1) as s

@@ -74,6 +74,8 @@ class PostgresStore implements Store {
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
+  /** The gaps of lists that have some, as they were last read. */
+  readonly #gaps = new Map<UserId, Gaps>();
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
@@ -124,7 +126,7 @@ class PostgresStore implements Store {
   }
 
   page(user: UserId, window: Window): Promise<Page> {
-    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, user, window));
+    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window));
   }
 
   async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
@@ -237,38 +239,38 @@ const PAGE = named(`
         else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
       select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
-const GAPS = named("select counts from earmark.gaps where user_id = $1");
+const MAX_REMEMBERED_GAPS = 1_000;
 
 /**
  * Reads total, gaps and items in one statement, so that they come from one snapshot. The start of the page follows from
- * the gaps, which are read first; if they have changed in the meantime, it starts over.
+ * the gaps: if they are not those that this process remembers, it starts over.
  */
 async function readPage(
   postgres: Postgres,
   connection: Connection,
+  remembered: Map<UserId, Gaps>,
   user: UserId,
   { offset, size }: Window,
 ): Promise<Page> {
-  let gaps: Gaps | undefined;
-  if (offset > 0) {
-    const { rows } = await connection.query<{ counts: Gaps }>({ ...postgres.toQuery(GAPS), values: [user] });
-    gaps = rows[0]?.counts;
-  }
-  for (;;) {
+  for (let gaps = remembered.get(user); ; ) {
     const { from, skip } = locate(gaps, offset);
-    // An upper bound, so that no plan reads the rest of the list. The first page does not depend on the gaps.
-    const until = offset === 0 ? Number.MAX_SAFE_INTEGER : locate(gaps, offset + size - 1).until;
-    const values = [user, from, until, size, skip];
+    // An upper bound, so that no plan reads the rest of the list.
+    const { until } = locate(gaps, offset + size - 1);
+    // The first page does not depend on the gaps.
+    const values = offset === 0 ? [user, 1, Number.MAX_SAFE_INTEGER, size, 0] : [user, from, until, size, skip];
     const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });
     const { sequence, total, counts, items } = rows[0];
     // Some items of a deleted account may not have been erased yet.
     if (Number(sequence) === DELETED) return { items: [], total: 0, sequence: 0 };
-    const current = counts ?? undefined;
+    const current: Gaps | undefined = counts ?? undefined;
     if (offset === 0 || isSame(gaps, current)) {
       assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
       return { items: (items ?? []).map(toListed), total: Number(total), sequence: Number(sequence) };
     }
     gaps = current;
+    if (remembered.size >= MAX_REMEMBERED_GAPS) remembered.clear();
+    if (gaps === undefined) remembered.delete(user);
+    else remembered.set(user, gaps);
   }
 }
 

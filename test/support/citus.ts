@@ -54,7 +54,10 @@ export async function createDistributedDatabase(): Promise<string> {
   if (template !== undefined) {
     const name = newName();
     await Promise.all(NODES.map((node) => query(node, `create database ${name} template ${template}`)));
-    return databaseOn(NODES[0] ?? "", name);
+    const url = databaseOn(NODES[0] ?? "", name);
+    // Otherwise it would accept states of its sisters.
+    await query(url, `update earmark.epoch set value = '\\x${randomBytes(8).toString("hex")}'`);
+    return url;
   }
   const url = await createClusterDatabase();
   await engineFor(url).migrate(url, { distribute: true });

@@ -29,7 +29,9 @@ export class NodeProcess {
     const { uid, gid } = statSync(this.#folder);
     const program = join(process.env["TEST_POSTGRES_BIN"] ?? "", "pg_ctl");
     const args = ["-D", this.#folder, "-l", join(this.#folder, "log"), "-w", "start"];
-    const [status] = await once(spawn(program, args, { uid, gid, cwd: this.#folder, stdio: "ignore" }), "exit");
+    // Nodes look for certificates in the home folder, and fail if they may not read it.
+    const env = { ...process.env, HOME: this.#folder };
+    const [status] = await once(spawn(program, args, { uid, gid, cwd: this.#folder, env, stdio: "ignore" }), "exit");
     if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${status}`);
   }
 
