@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { de as peopleDe } from "../web/src/people-words/people-de.ts";
+import { en as peopleEn } from "../web/src/people-words/people-en.ts";
 import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
@@ -90,8 +92,8 @@ describe("appearance", { concurrency: 3 }, () => {
     const look = { size: "desktop", theme: "light", locale: "de-AT" } as const;
     const { page, allow, finish } = await visit({ ...look, words: de, feeds: FEEDS });
     allow(...EXPECTED);
-    const german = patterns({ ...de, podcastsDe, feedsDe });
-    const english = patterns({ ...en, podcastsEn, feedsEn }).filter(
+    const german = patterns({ ...de, podcastsDe, feedsDe, peopleDe });
+    const english = patterns({ ...en, podcastsEn, feedsEn, peopleEn }).filter(
       (pattern) => !german.some(({ source }) => source === pattern.source),
     );
     await walk(page, de, async (state) => {
