@@ -71,9 +71,9 @@ export function plain(
 }
 
 /** Anything faster is too short to measure, and harmless. */
-const MEASURABLE_MS = 0.2;
+const MEASURABLE_MS = 0.5;
 /** A linear reader takes 4 times as long for 4 times the text, a quadratic one 16 times. */
-const MAX_RATIO = 9;
+const MAX_RATIO = 12;
 /** A reader that looks quadratic is measured again for this long, and at least this often. */
 const REMEASURE_MS = 1_000;
 const REMEASURE_RUNS = 30;
