@@ -226,7 +226,7 @@ suite("base path", () => {
       const files = [...page.text.matchAll(/<(?:link|script)[^>]* (?:href|src)="([^"]+)"/g)].map(
         ([, name = ""]) => name,
       );
-      assert.equal(files.length, 4, files.join());
+      assert.equal(files.length, 6, files.join());
       for (const name of files) {
         const { pathname } = new URL(name, `${origin}${base}/join`);
         assert.ok(pathname.startsWith(`${base}/assets/`), pathname);

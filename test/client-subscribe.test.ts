@@ -36,6 +36,7 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
     id: "1",
     name: "local",
     issuer: null,
+    role: null,
     createdAt: null,
     credential: null,
     counts: { subscriptions: 0, tokens: 0, sessions: 0 },
@@ -213,6 +214,7 @@ test("token: account and base path → only its own list", async () => {
   assert.deepEqual(me, {
     name: "ann",
     issuer: null,
+    role: "member",
     credential: { kind: "token", id, scope: "write" },
     counts: { subscriptions: 250, tokens: 1, sessions: 1 },
     limits: {

@@ -193,7 +193,7 @@ describe("keyboard", { concurrency: 3 }, () => {
     await rows(page).first().waitFor();
     const order: string[] = [];
     const name = `((element) => element.ariaLabel || element.textContent.trim() || element.id)(document.activeElement)`;
-    for (let presses = 0; presses < 16; presses += 1) {
+    for (let presses = 0; presses < 18; presses += 1) {
       await page.keyboard.press("Tab");
       order.push(await page.evaluate<string>(name));
       assert.ok(await isFocusVisible(page), `${order.at(-1)} has the focus and is hidden`);
@@ -207,10 +207,12 @@ describe("keyboard", { concurrency: 3 }, () => {
       en.views.apps,
       en.settings.title,
       en.list.export,
+      en.list.recentlyRemoved,
       "search",
       `${en.list.newest}${en.list.oldest}${podcasts.byTitle}${podcasts.byFolder}`,
       podcasts.select,
       "one.example",
+      en.apps.renameOf(nameOf("one.example")),
       en.list.copyUrl(nameOf("one.example")),
       en.list.open(nameOf("one.example")),
       removeLabel("one.example"),

@@ -1,5 +1,5 @@
 import { type ErrorObject, invalidResponse } from "./errors.ts";
-import type { Access, Changes, ImportReport, Me, Operation, Podcast, Removal, Subscription } from "./types.ts";
+import type { Access, Changes, ImportReport, Me, Operation, Podcast, Subscription } from "./types.ts";
 
 // The parts of the server's documents that the client reads.
 export interface Resource {
@@ -44,7 +44,7 @@ interface ResultsDocument {
 }
 interface ImportDocument {
   readonly data: readonly { readonly attributes: object }[];
-  readonly meta: { readonly dry_run: boolean; readonly counts: object; readonly reasons?: ImportReport["reasons"] };
+  readonly meta: { readonly dry_run: boolean; readonly counts: object; readonly reasons: ImportReport["reasons"] };
 }
 interface MeDocument {
   readonly data: { readonly id: string; readonly attributes: object };
@@ -151,13 +151,9 @@ export function readImport({ data, meta }: ImportDocument): ImportReport {
   return {
     dryRun: meta.dry_run,
     counts: toCamelCase(meta.counts),
-    reasons: meta.reasons ?? [],
+    reasons: meta.reasons,
     entries: data.map(({ attributes }) => toCamelCase(attributes)),
   };
-}
-
-export function readRemovals({ data }: { readonly data: readonly AnyResource[] }): Removal[] {
-  return data.map(({ id, attributes }) => ({ id, ...toCamelCase<Omit<Removal, "id">>(attributes) }));
 }
 
 export function readMe({ data, meta }: MeDocument): Me {

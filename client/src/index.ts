@@ -1,11 +1,11 @@
 import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
 import {
+  type AnyResource,
   type Resource,
   readChanges,
   readDocument,
   readImport,
-  readRemovals,
   readResource,
   readSubscription,
 } from "./documents.ts";
@@ -14,7 +14,7 @@ import { fetchOne, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } f
 import { applyOperations } from "./operations.ts";
 import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
-import type { CallOptions, Client, ClientOptions, Operation, OperationResult, Podcast } from "./types.ts";
+import type { CallOptions, Client, ClientOptions, Operation, OperationResult, Podcast, Removal } from "./types.ts";
 
 export { EarmarkError, type ErrorCode, type ErrorObject, NetworkError } from "./errors.ts";
 export { guid } from "./guid.ts";
@@ -93,7 +93,9 @@ export function createClient(options: ClientOptions): Client {
 
     async removals({ signal } = {}) {
       const { text } = await send("/v1/removals?page[size]=1000", { signal });
-      return readDocument(text, readRemovals);
+      return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
+        data.map(readResource<Removal>),
+      );
     },
 
     events(options = {}) {

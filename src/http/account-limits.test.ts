@@ -149,7 +149,12 @@ describe("/v1/me", async () => {
   test("/v1/me: signed in → name, counts and limits", async () => {
     const { name, Authorization, tokenId } = await newUser(server);
     const { json } = await call("GET", "/v1/me", { headers: { Authorization } });
-    assert.deepEqual(json.data.attributes, { name, issuer: null, created_at: server.now().toISOString() });
+    assert.deepEqual(json.data.attributes, {
+      name,
+      issuer: null,
+      role: "member",
+      created_at: server.now().toISOString(),
+    });
     const { state, ...meta } = json.meta;
     assert.match(state, /^[\w-]{36}$/);
     assert.deepEqual(meta, {
@@ -215,7 +220,7 @@ describe("/v1/me", async () => {
   test("/v1/me: no accounts → the local user, no sign-in", async () => {
     const local = await startServer();
     const { json } = await local.call("GET", "/v1/me");
-    assert.deepEqual(json.data.attributes, { name: "local", issuer: null, created_at: null });
+    assert.deepEqual(json.data.attributes, { name: "local", issuer: null, role: null, created_at: null });
     assert.equal(json.meta.credential, null);
     assert.equal(json.meta.limits.requests_per_minute, null);
     assert.equal(json.meta.limits.subscriptions, null);

@@ -78,7 +78,7 @@ describe("state", () => {
     const isChanged = metas.map(({ state, state_before }) => state !== state_before);
     assert.deepEqual(isChanged, [true, false, true, true, true, true, false, false]);
     const preview = await send("text/x-opml", "/v1/imports?dryRun=true", opml);
-    assert.deepEqual(Object.keys(preview.json.meta), ["dry_run", "counts"]);
+    assert.deepEqual(Object.keys(preview.json.meta), ["dry_run", "counts", "reasons"]);
   });
 
   test("import with other writes in between → its state does not cover them", async () => {

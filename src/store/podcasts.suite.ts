@@ -296,7 +296,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       await subscribe(other, shared);
       const id = await learn(first);
       for (const url of [last, shared]) await learn(url);
-      assert.equal(await store.accounts.delete(asUser(user), NOW), true);
+      assert.equal(await store.accounts.delete(asUser(user), NOW), "deleted");
       assert.deepEqual([await isKnown(first), await isKnown(last), await isKnown(shared)], [false, false, true]);
       await subscribe(other, first);
       assert.equal(await podcasts.artwork(other, id, HASH, "large"), undefined);
