@@ -231,7 +231,13 @@ suite("base path", () => {
         const { pathname } = new URL(name, `${origin}${base}/join`);
         assert.ok(pathname.startsWith(`${base}/assets/`), pathname);
         const file = await server.call("GET", pathname);
-        const type = { css: "text/css; charset=utf-8", js: "text/javascript; charset=utf-8", svg: "image/svg+xml" };
+        const type = {
+          css: "text/css; charset=utf-8",
+          js: "text/javascript; charset=utf-8",
+          png: "image/png",
+          svg: "image/svg+xml",
+          webmanifest: "application/manifest+json",
+        };
         assert.equal(file.status, 200);
         assert.equal(file.headers["content-type"], type[pathname.replace(/.*\./, "") as keyof typeof type]);
       }

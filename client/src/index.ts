@@ -92,7 +92,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async removals({ signal } = {}) {
-      const { text } = await send("/v1/removals?page[size]=1000", { signal });
+      const { text } = await send("/v1/removals", { signal });
       return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
         data.map(readResource<Removal>),
       );

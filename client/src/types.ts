@@ -334,7 +334,7 @@ export interface Client extends AppMethods {
    * `state-expired` if the server no longer knows the state: start without one.
    */
   changes(state?: string, options?: CallOptions & { readonly pageSize?: number | undefined }): Promise<Changes>;
-  /** What was removed and has not come back, newest first: at most 1,000. */
+  /** What was removed and has not come back, newest first: at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
   /**
    * Yields the state of the list at once and after each change, whichever way it came. Reconnects by itself, and polls
