@@ -46,7 +46,9 @@ export function prefill(path: string, { count, length }: Lists): void {
 export function prefillTokens(path: string, count: number): string[] {
   const database = new DatabaseSync(path);
   database.exec("begin");
-  const account = database.prepare("insert into accounts values (?, 'user' || ?, '', '', 1750000000000)");
+  const account = database.prepare(
+    "insert into accounts (user_id, name, issuer, password, created_at) values (?, 'user' || ?, '', '', 1750000000000)",
+  );
   const credential = database.prepare(`
     insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
     values (?, ?, randomblob(16), 'token', 'write', 'bench', 1750000000000, ?, 0)`);
