@@ -107,15 +107,12 @@ export function readChanges({ data, meta }: ChangesDocument): Changes {
 }
 
 export function readAccess({ type, id, attributes }: AccessResource): Access {
-  const { label, scope = "write", created_at, last_used_at, expires_at, current = false } = attributes;
+  const { current = false, token, ...rest } = attributes;
   return {
     id,
     kind: type,
-    label,
-    scope,
-    createdAt: new Date(created_at),
-    lastUsedAt: readDate(last_used_at),
-    expiresAt: readDate(expires_at),
+    scope: "write",
+    ...toCamelCase<Pick<Access, "label" | "createdAt" | "lastUsedAt" | "expiresAt">>(rest),
     isCurrent: current,
   };
 }
