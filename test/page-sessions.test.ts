@@ -31,9 +31,9 @@ const OFFLINE = /^failed: .*ERR_INTERNET_DISCONNECTED/;
 
 /** Adds a feed without a connection, so that it is queued. */
 async function saveOffline(page: Page, feed: string): Promise<void> {
-  await page.context().setOffline(true);
   await showView(page, "add");
   await field(page, en.add.label).fill(feed);
+  await page.context().setOffline(true);
   await button(page, en.add.submit(1, "1")).click();
   await page.getByText(en.add.saved(1, "1")).waitFor();
 }

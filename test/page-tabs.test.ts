@@ -82,9 +82,9 @@ describe("tabs", { concurrency: 2 }, () => {
     await until(() => hosts(first), BOTH);
     const second = await openTab(context);
     await until(() => hosts(second), BOTH);
-    await context.setOffline(true);
     await link(second, en.views.add).click();
     await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
+    await context.setOffline(true);
     await button(second, en.add.submit(2, "2")).click();
     await status(second, en.add.saved(2, "2")).waitFor();
     await context.setOffline(false);

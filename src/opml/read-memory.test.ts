@@ -64,7 +64,7 @@ async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly fault
   const worker = new Worker(code, {
     eval: true,
     workerData: { module: new URL("./read.ts", import.meta.url).href, bytes },
-    resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 },
+    resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 16 },
   });
   return new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
 }
