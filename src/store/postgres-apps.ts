@@ -56,8 +56,9 @@ const STATE = named(`
       (${MARK} and stamp <= $5 order by stamp desc limit 1) union
       (${MARK} and sequence <= (${SEEN}) order by sequence desc limit 1)) as marks) as marks`);
 
-const ACTION = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
-    beaten_at, beaten_position from earmark.episode_actions`;
+const ACTION_COLUMNS = `sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
+    beaten_at, beaten_position`;
+const ACTION = `select ${ACTION_COLUMNS} from earmark.episode_actions`;
 
 interface ActionRow {
   readonly sequence: string;
@@ -130,9 +131,8 @@ export class PostgresApps implements AppStore {
     if (feeds.length === 0) return [];
     const byKey = new Map(feeds.map((feed) => [feedDigits(feed), feed]));
     const rows = await this.#read<{ feed: string; url: string; client: string }>(
-      `select s.* from unnest($2::uuid[]) as given (feed) cross join lateral (
-         select replace(feed::text, '-', '') as feed, url, client from earmark.feed_spellings
-         where user_id = $1 and feed = given.feed order by sequence) as s`,
+      `select replace(feed::text, '-', '') as feed, url, client from earmark.feed_spellings
+       where user_id = $1 and feed = any($2::uuid[]) order by sequence`,
       user,
       [...byKey.keys()],
     );
@@ -305,19 +305,22 @@ async function addSpellings(
 }
 
 async function addActions(connection: Connection, user: UserId, actions: readonly KeyedAction[]): Promise<Progress> {
-  const digits = (action: KeyedAction) => episodeKey(action.episode).toString("hex");
+  const feeds = actions.map(({ feed }) => feedDigits(feed));
+  const episodes = actions.map(({ episode }) => episodeKey(episode).toString("hex"));
   const [last_action, found] = await Promise.all([
     connection.query<{ last: string }>(LAST_ACTION, [user]),
-    connection.query<ActionRow & { place: string }>(
-      `select place, a.* from unnest($2::uuid[], $3::uuid[], $4::text[]) with ordinality as given (feed, episode, kind, place)
-       cross join lateral (
-         ${ACTION} where user_id = $1 and feed = given.feed and episode = given.episode and kind = given.kind limit 1) as a`,
-      [user, actions.map(({ feed }) => feedDigits(feed)), actions.map(digits), actions.map(({ kind }) => kind)],
+    // All at once: if the planner's statistics do not know the user yet, it reads all actions for each lookup.
+    connection.query<ActionRow & { feed: string; episode: string }>(
+      `select replace(feed::text, '-', '') as feed, replace(episode::text, '-', '') as episode, ${ACTION_COLUMNS}
+       from earmark.episode_actions where user_id = $1 and feed = any($2::uuid[]) and episode = any($3::uuid[])`,
+      [user, [...new Set(feeds)], [...new Set(episodes)]],
     ),
   ]);
-  const stored = new Map(found.rows.map((row) => [Number(row.place), toAction(row)]));
+  const keyOf = (feed: string | undefined, episode: string | undefined, kind: ActionKind) =>
+    `${feed} ${episode} ${kind}`;
+  const stored = new Map(found.rows.map((row) => [keyOf(row.feed, row.episode, row.kind), toAction(row)]));
   const before = Number(last_action.rows[0]?.last);
-  const present = actions.map((_, index) => stored.get(index + 1));
+  const present = actions.map(({ kind }, index) => stored.get(keyOf(feeds[index], episodes[index], kind)));
   const { written, replaced, last, isBeaten } = mergeActions(actions, present, before);
   if (replaced.length > 0) {
     const sql = "delete from earmark.episode_actions where user_id = $1 and sequence = any($2)";

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { addTo, draftsOf } from "../../test/support/lists.ts";
 import { startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, open, USER } from "../../test/support/postgres-stores.ts";
+import { AppSync } from "../app-sync.ts";
 import { changesSince } from "../changes.ts";
-import { positionAt } from "../subscriptions.ts";
+import { asUser, positionAt } from "../subscriptions.ts";
 
-const server = await startPostgres();
+// Statistics are as old as the tests make them.
+const server = await startPostgres(["autovacuum=off"]);
 const LISTS = 100_000;
 
 test("plans: many lists and a long one → sequences and changes never scan a whole table", async () => {
@@ -80,4 +83,43 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
   assert.ok(rows - before.rows < 10_000, `${rows - before.rows} rows read`);
   const left = await server.query("select feed from earmark.podcasts", name);
   assert.equal(left.length, ids.length - 1);
+});
+
+test("plans: statistics from before a user's first write → looking up many feeds or actions reads the list at most once", async () => {
+  const url = await server.database();
+  const name = databaseOf(url);
+  const [batches, size] = [5, 2_000];
+  const now = new Date();
+  /** On one connection, which reports what it has read when it ends. */
+  const write = async (...users: number[]) => {
+    const store = await open(url, { connections: 1 });
+    const sync = new AppSync(store);
+    for (const user of users.map(asUser))
+      for (let start = 0; start < batches * size; start += size) {
+        await addTo(store, user, draftsOf(start, size), now);
+        const actions = draftsOf(start, size).map(({ id, feedUrl }) => ({
+          ...{ podcast: feedUrl, episode: `https://media.example/${id}`, guid: undefined, device: undefined },
+          ...{ kind: "play" as const, actedAt: now, position: 1, started: 0, total: 9 },
+        }));
+        await sync.addActions(user, { key: "phone", device: "phone" }, actions, now);
+        const keys = draftsOf(start, size).map(({ id }) => ({ id }));
+        assert.ok((await store.find(user.user, keys)).every((found) => found !== undefined));
+      }
+    await store.close();
+  };
+  const read = async () => {
+    const [row] = await server.query(
+      `select sum(seq_tup_read + idx_tup_fetch) as rows from pg_stat_user_tables
+       where relname in ('subscriptions', 'episode_actions')`,
+      name,
+    );
+    return Number(row?.["rows"]);
+  };
+  await write(1, 2, 3);
+  for (const table of ["subscriptions", "episode_actions"]) await server.query(`vacuum analyze earmark.${table}`, name);
+  await write(4);
+  const before = await read();
+  await write(4);
+  const rows = (await read()) - before;
+  assert.ok(rows < 10 * batches * batches * size, `${rows} rows read`);
 });

@@ -233,7 +233,8 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
 
 /**
  * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs refer to.
- * Each key is looked up by itself: given an array of keys, the planner may read the user's whole list instead.
+ * All keys are looked up at once: if the planner's statistics do not know the user yet, it reads the whole list for each
+ * lookup.
  */
 async function lockList(connection: Connection, group: Group): Promise<LockedList> {
   const { user, jobs } = group;
@@ -250,11 +251,9 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
       run(connection, group, LOCK),
       lockPassword(connection, user, jobs),
       connection.query(
-        `select s.* from unnest($2::uuid[]) as given (id) cross join lateral (
-           ${ITEM} where user_id = $1 and id = given.id limit 1) as s
+        `${ITEM} where user_id = $1 and id = any($2::uuid[])
          union
-         select s.* from unnest($3::uuid[]) as given (feed) cross join lateral (
-           ${ITEM} where user_id = $1 and feed = given.feed limit 1) as s`,
+         ${ITEM} where user_id = $1 and feed = any($3::uuid[])`,
         [user, ids, feeds],
       ),
       connection.query("select counts from earmark.gaps where user_id = $1", [user]),

@@ -109,20 +109,19 @@ class PostgresStore implements Store {
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
-    const ids = keys.map((key) => ("id" in key ? key.id : null));
-    const feeds = keys.map((key) => ("feed" in key ? feedDigits(key.feed) : null));
+    const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
+    const feeds = keys.flatMap((key) => ("feed" in key ? feedDigits(key.feed) : []));
+    const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
     const { rows } = await this.#postgres.retry((connection) =>
-      connection.query<ItemRow & { place: string }>(
-        `select place, s.* from unnest($2::uuid[]) with ordinality as given (id, place) cross join lateral (
-           ${ITEM} where user_id = $1 and id = given.id limit 1) as s
-         union all
-         select place, s.* from unnest($3::uuid[]) with ordinality as given (feed, place) cross join lateral (
-           ${ITEM} where user_id = $1 and feed = given.feed limit 1) as s`,
+      connection.query<ItemRow & { feed: string }>(
+        `select ${columns} from earmark.subscriptions where user_id = $1 and id = any($2::uuid[])
+         union
+         select ${columns} from earmark.subscriptions where user_id = $1 and feed = any($3::uuid[])`,
         [user, ids, feeds],
       ),
     );
-    const found = new Map(rows.map((row) => [Number(row.place), toSubscription(row)]));
-    return keys.map((_, index) => found.get(index + 1));
+    const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
+    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedDigits(key.feed)));
   }
 
   page(user: UserId, window: Window): Promise<Page> {
