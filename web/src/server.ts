@@ -140,6 +140,7 @@ export const isStale = (): boolean =>
 
 /** Loads the page anew, so that nothing of its user is left in memory. */
 function leave(): void {
+  if (isLeaving) return;
   isLeaving = true;
   location.reload();
 }
