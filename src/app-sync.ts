@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import {
   type ActionPage,
   type AppStore,
@@ -19,7 +18,7 @@ import {
   type UploadedAction,
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import { type FeedUpload, readDraft, readUploads } from "./imports.ts";
+import { readDraft, readUploads } from "./imports.ts";
 import {
   type Caller,
   type Change,
@@ -34,7 +33,7 @@ import {
   type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
-import { forEachInTurns, slicesOf } from "./turns.ts";
+import { forEachInTurns, slicesOf, turn } from "./turns.ts";
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
@@ -87,7 +86,7 @@ export class AppSync {
     const { from, known } = startOf(state, since);
     const covered = state.sequence;
     const isLong = covered - from > BATCH;
-    const [add, removals]: [string[], Removed[]] = [[], []];
+    const [add, removals]: [string[], ChangeRows["removals"][number][]] = [[], []];
     if (since > 0 || !isLong) {
       for await (const page of this.#changes(user, from, covered, since > 0)) {
         removals.push(...page.removals);
@@ -114,7 +113,7 @@ export class AppSync {
       const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
       yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
       after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
-      if (after < upTo) await setImmediate();
+      if (after < upTo) await turn();
     }
   }
 
@@ -125,10 +124,10 @@ export class AppSync {
   async #dueRemovals(
     user: UserId,
     client: Client,
-    removals: readonly Removed[],
+    removals: ChangeRows["removals"],
     known: number,
   ): Promise<{ readonly remove: readonly string[]; readonly outdated: readonly Spelling[] }> {
-    const byFeed = new Map<string, Removed[]>();
+    const byFeed = new Map<string, ChangeRows["removals"][number][]>();
     for (const removal of removals) {
       const reading = readFeedUrl(removal.feedUrl);
       if ("feed" in reading) byFeed.set(reading.feed, [...(byFeed.get(reading.feed) ?? []), removal]);
@@ -164,13 +163,15 @@ export class AppSync {
     const state = await this.#store.apps.state(user, "feeds", client, 0);
     const rewritten = new Map<string, string>();
     const uploads = await readUploads(add);
-    for (const { sent, url, feed } of uploads) {
-      if (feed === undefined) rewritten.set(sent, "");
-      else if (url !== sent) rewritten.set(sent, url);
-    }
-    const wanted = new Map(uploads.toReversed().flatMap(({ feed, url }) => (feed === undefined ? [] : [[feed, url]])));
+    const [wanted, added] = [new Map<string, string>(), new Map<string, string>()];
+    await forEachInTurns(uploads, ({ sent, url, feed }) => {
+      if (feed === undefined || url !== sent) rewritten.set(sent, feed === undefined ? "" : url);
+      if (feed === undefined) return;
+      if (!wanted.has(feed)) wanted.set(feed, url);
+      added.set(feed, sent);
+    });
     const listed = await this.#find(user, [...wanted.keys()]);
-    const removed = await this.#feedsToRemove(user, remove, uploads, rewritten);
+    const removed = await this.#feedsToRemove(user, remove, added, rewritten);
     const changes: Change[] = [];
     await forEachInTurns(uploads, ({ feed, url }) => {
       if (feed !== undefined && !listed.has(feed) && wanted.get(feed) === url) changes.push(readDraft(url) as Draft);
@@ -178,11 +179,11 @@ export class AppSync {
     for (const feed of removed) changes.push({ kind: "remove", feed });
     const { refused, progress } = await this.#change(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
-    for (const { sent, url, feed } of uploads) {
-      if (feed === undefined) continue;
+    await forEachInTurns(uploads, ({ sent, url, feed }) => {
+      if (feed === undefined) return;
       if (refused.has(feed)) rewritten.set(sent, "");
       else spellings.push({ feed, url, client: client.key });
-    }
+    });
     const record = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
@@ -202,10 +203,9 @@ export class AppSync {
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
-    uploads: readonly FeedUpload[],
+    added: ReadonlyMap<string, string>,
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
-    const added = new Map(uploads.flatMap(({ sent, feed }) => (feed === undefined ? [] : [[feed, sent]])));
     const requested = await readUploads(remove);
     const listed = await this.#find(
       user,
@@ -309,8 +309,7 @@ export class AppSync {
       if (last === undefined) return;
       yield actions;
       after = last.sequence;
-      // Without this, reads that resolve immediately would starve other requests.
-      await setImmediate();
+      await turn();
     }
   }
 
@@ -387,14 +386,15 @@ export class AppSync {
   /** The spellings that are not recorded yet. */
   async #unrecorded(user: UserId, spellings: readonly Spelling[]): Promise<readonly Spelling[]> {
     const recorded = await this.#spellings(user, [...new Set(spellings.map(({ feed }) => feed))]);
-    return spellings.filter(({ feed, url, client }) => {
-      const known = recorded.get(feed) ?? [];
-      return known.length < MAX_SPELLINGS_PER_FEED && !known.some((one) => one.url === url && one.client === client);
+    const unrecorded: Spelling[] = [];
+    await forEachInTurns(spellings, (spelling) => {
+      const known = recorded.get(spelling.feed) ?? [];
+      const isKnown = known.some(({ url, client }) => url === spelling.url && client === spelling.client);
+      if (known.length < MAX_SPELLINGS_PER_FEED && !isKnown) unrecorded.push(spelling);
     });
+    return unrecorded;
   }
 }
-
-type Removed = ChangeRows["removals"][number];
 
 /** A number that no client has seen. */
 const UNSEEN = -1;

@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { type Details, storeDetails } from "./details.ts";
 import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
@@ -12,7 +11,7 @@ import {
   type SequenceRange,
   type SubscriptionStore,
 } from "./subscriptions.ts";
-import { forEachInTurns } from "./turns.ts";
+import { forEachInTurns, turn } from "./turns.ts";
 
 /** A feed to subscribe to, as a file or a person names it. */
 export interface FeedToImport extends Details {
@@ -72,8 +71,7 @@ export async function importFeeds(
     const outcomes = await answerInOrder(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
-    // Without this, writes that resolve immediately would starve other requests.
-    await setImmediate();
+    await turn();
   }
   return results;
 }

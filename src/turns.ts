@@ -1,13 +1,29 @@
-import { setImmediate } from "node:timers/promises";
-
 /** The worst feed URLs of such a slice take some milliseconds to read. */
 const SLICE = 100;
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Ends the caller's turn. Requests with much to do take turns, one per iteration of the event loop, so that they do not
+ * slow others down, however many they are.
+ */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) setImmediate(next);
+  });
+}
+
+function next(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(next);
+}
 
 /** Slices of a list; other requests are handled in between. */
 export async function* slicesOf<Item>(items: readonly Item[], size = SLICE): AsyncGenerator<readonly Item[]> {
   for (let start = 0; start < items.length; start += size) {
+    if (items.length > size) await turn();
     yield items.slice(start, start + size);
-    if (start + size < items.length) await setImmediate();
   }
 }
 

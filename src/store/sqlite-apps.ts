@@ -1,5 +1,4 @@
 import type { DatabaseSync } from "node:sqlite";
-import { setImmediate } from "node:timers/promises";
 import {
   type ActionPage,
   type ActionRange,
@@ -33,6 +32,7 @@ import {
   type SyncKind,
   type SyncState,
 } from "../sync-marks.ts";
+import { turn } from "../turns.ts";
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
 import { reading } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
@@ -339,7 +339,7 @@ export class SqliteApps implements AppStore {
     const first = reading(() => this.#statements.get<[number | null]>(sql, user))?.[0] ?? upTo;
     for (let start = Math.max(after, first - 1); start < upTo; start += WINDOW) {
       yield start;
-      await setImmediate();
+      await turn();
     }
   }
 

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import { setImmediate } from "node:timers/promises";
 import { referenceOf } from "../account-names.ts";
 import { NOBODY } from "../account-store.ts";
 import {
@@ -20,6 +19,7 @@ import {
   type PersonSummary,
 } from "../people-store.ts";
 import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../subscriptions.ts";
+import { turn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import { NEVER, toDate } from "./sqlite-account-rows.ts";
 import { reading } from "./sqlite-file.ts";
@@ -137,7 +137,7 @@ export class SqlitePeople implements PeopleStore {
     const people: PersonSummary[] = [];
     for (const row of rows) {
       // Counting the rows of many large accounts takes a while.
-      await setImmediate();
+      await turn();
       people.push(this.#toPerson(row));
     }
     return { people, total: this.#count("accounts") };
