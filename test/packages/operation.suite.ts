@@ -62,7 +62,7 @@ tests:
         exp_alerts:
           - exp_labels: { severity: critical, job: earmark, instance: a }
             exp_annotations:
-              summary: Earmark on a does not answer
+              summary: Earmark on a is down
               description: See the log (journalctl -u earmark) and run earmark doctor.
       - eval_time: 12m
         alertname: EarmarkSignInsFail
