@@ -43,7 +43,7 @@ export const ERRORS = {
   "id-mismatch": {
     status: 409,
     title: "Identifier Mismatch",
-    detail: "The `id` in the document must be the one in the path.",
+    detail: "The `id` in the document must match the one in the path.",
   },
   // An operation reports 422; as the response to a whole request it is 403.
   "quota-exceeded": {
@@ -180,7 +180,7 @@ export const ERRORS = {
   "recent-sign-in-required": {
     status: 403,
     title: "Sign In Again",
-    detail: "This cannot be undone. Sign in again, then retry within ten minutes.",
+    detail: "This requires a recent sign-in. Sign in again, then retry within ten minutes.",
   },
   "forbidden-origin": {
     status: 403,
@@ -240,7 +240,7 @@ export const ERRORS = {
   "too-many-links": {
     status: 409,
     title: "Too Many Links",
-    detail: "There are already {max} links that nobody has used.",
+    detail: "There are already {max} unused links. Wait until one is used or expires.",
   },
   "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },

@@ -38,7 +38,7 @@ export const FEED_ERRORS = {
     detail: "The user is already subscribed to this feed.",
   },
   // Entries of an import
-  "duplicate-in-file": { status: 409, title: "Duplicate", detail: "The file already contains this feed further up." },
+  "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed appears earlier in the file." },
   "unsubscribed-in-file": {
     status: 409,
     title: "Unsubscribed",

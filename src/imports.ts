@@ -18,7 +18,7 @@ export interface FeedToImport extends Details {
   readonly feedUrl: string;
   /** Line of the file, from 1. */
   readonly line?: number;
-  /** Why the import leaves it out: the file already contains it further up, or the app it comes from says that it is unsubscribed. */
+  /** Why the import skips it: it appears earlier in the file, or the app that wrote the file marks it as unsubscribed. */
   readonly skip?: "duplicate-in-file" | "unsubscribed-in-file";
 }
 

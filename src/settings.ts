@@ -2,7 +2,7 @@
 export const SETTINGS = {
   HOST: [
     "127.0.0.1",
-    "Address to listen on. An address other than loopback needs EARMARK_ACCOUNTS=true or EARMARK_ALLOW_ANONYMOUS=true.",
+    "Address to listen on. Any address other than loopback needs EARMARK_ACCOUNTS=true or EARMARK_ALLOW_ANONYMOUS=true.",
   ],
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
@@ -40,7 +40,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL under which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request.",
+    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
@@ -65,7 +65,7 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; one per host."],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
-  EARMARK_FETCH_USER_AGENT: ["", "User-Agent of these requests. Default: Earmark, its version and what it is."],
+  EARMARK_FETCH_USER_AGENT: ["", "User-Agent of these requests. Default: Earmark, its version and a short description."],
   EARMARK_ARTWORK: ["true", "false: do not fetch artwork."],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
   EARMARK_LOG_FORMAT: [

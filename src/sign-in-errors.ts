@@ -19,12 +19,12 @@ export const SIGN_IN_ERRORS = {
   "identity-taken": {
     status: 409,
     title: "Identity In Use",
-    detail: "Another account signs in with this user of the identity provider. Unlink it there first.",
+    detail: "This identity is already linked to another account. Unlink it there first.",
   },
   "too-many-identities": {
     status: 409,
     title: "Too Many Identities",
-    detail: "The account is already linked to the maximum of {max} users of identity providers. Unlink one first.",
+    detail: "The account is already linked to the maximum of {max} identities. Unlink one first.",
   },
   "oidc-denied": {
     status: 403,
@@ -34,7 +34,7 @@ export const SIGN_IN_ERRORS = {
   "oidc-failed": {
     status: 400,
     title: "Sign-In Failed",
-    detail: "The response of the identity provider is invalid, has expired or was already used. Sign in again.",
+    detail: "The identity provider's response is invalid, has expired or was already used. Sign in again.",
   },
   "no-account": {
     status: 403,

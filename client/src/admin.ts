@@ -59,7 +59,7 @@ export interface AdminClient {
   /** Requires a sign-in within the last ten minutes. Resolves to false if there is no such account. */
   deleteAccount(id: string, options?: CallOptions): Promise<boolean>;
   createResetLink(id: string, options?: CallOptions): Promise<NewLink>;
-  /** Invitations that nobody has used, oldest first. */
+  /** Unused invitations, oldest first. */
   invitations(options?: PageOptions): Promise<AdminPage<Invitation>>;
   invite(
     wish: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },

@@ -7,7 +7,7 @@ import { USER_COMMANDS } from "./user-commands.ts";
 const locationOf = ({ server, user }: Options) => ({ server: text(server), user: text(user) });
 const LOCATION = ["server", "user"] as const;
 
-/** All commands. Each is loaded when it is used: the server needs few of them. */
+/** All commands. The code of each is loaded when it is used: the server needs little of it. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
   serve: {
     operands: [],
@@ -51,9 +51,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List those whose feeds have moved or fail: status, since, feed URL, new URL, title",
+        "List those whose feeds have moved or are failing: status, since, feed URL, new URL, title",
       ],
-      ["earmark list --removed", "List what was removed lately, newest first: id, timestamp, feed URL"],
+      ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL"],
       ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
     run: async (terminal, options) => {
@@ -122,7 +122,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   watch: {
     operands: [],
     options: ["json", ...LOCATION],
-    summary: "Print each change of the list when it happens: added, updated or removed, id, feed URL and title",
+    summary: "Print each change to the list as it happens: added, updated or removed, id, feed URL and title",
     examples: [
       ["earmark watch --server https://pods.example", "Watch the list on a server"],
       ["earmark watch --json | jq .feed_url", "Process the changes in a script, with folders"],

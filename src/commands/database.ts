@@ -4,7 +4,7 @@ import { nameOf, type StoreOptions } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Opens the database of the settings, even while a server runs on it, and says which one it is. */
+/** Opens the database in the settings, even while a server is using it, and prints which one it is. */
 export async function openDatabase(
   terminal: Terminal,
   { mayCreate, ...options }: Pick<StoreOptions, "connections"> & { readonly mayCreate: boolean },

@@ -63,9 +63,9 @@ describe("doctor", () => {
     const run = async (issuer: string) => runHere(["doctor"], { ...settings, EARMARK_OIDC_ISSUER: issuer });
     const well = await run(ISSUER());
     assert.match(well.stdout, /^ok +The identity provider http:\/\/127.* is reachable$/m);
-    assert.match(well.stdout, /^ok +Users are signed in by the header remote-user from 127\.0\.0\.1$/m);
+    assert.match(well.stdout, /^ok +The header remote-user from 127\.0\.0\.1 signs users in$/m);
     const other = await run(`${ISSUER()}/realm`);
-    assert.deepEqual([other.code, /for another issuer/.test(other.stdout)], [1, true]);
+    assert.deepEqual([other.code, /names an issuer other than/.test(other.stdout)], [1, true]);
     const away = await run("http://127.0.0.1:9");
     assert.deepEqual([away.code, /identity provider is unreachable/.test(away.stdout)], [1, true]);
   });

@@ -47,12 +47,12 @@ function clock(now: Date): Finding {
 }
 
 const HOUR_MS = 60 * 60 * 1_000;
-/** A nightly backup is due, and a day has passed in which it could have been repeated. */
+/** Long enough that one failed nightly backup is not reported, but two in a row are. */
 const OLD_HOURS = 48;
 /** Where the timer of the Debian package puts backups. */
 const PACKAGE_FOLDER = "/var/lib/earmark/backups";
 
-/** Looks into the folder `backups` beside the database, where the examples put backups. */
+/** Checks the folder `backups` next to the database, where the examples put backups. */
 function backups(databaseUrl: string, now: Date): Finding[] {
   const path = /^file:(.*)$/s.exec(databaseUrl)?.[1];
   const folder = path === undefined ? PACKAGE_FOLDER : join(dirname(path), "backups");
@@ -111,8 +111,8 @@ async function signIn({ accounts, trustedProxies }: Config): Promise<Finding[]> 
   if (accounts?.authHeader !== undefined)
     findings.push({
       state: "ok",
-      what: `Users are signed in by the header ${accounts.authHeader} from ${trustedProxies.join(", ")}`,
-      advice: "The proxy must remove this header from the requests of clients.",
+      what: `The header ${accounts.authHeader} from ${trustedProxies.join(", ")} signs users in`,
+      advice: "The proxy must remove this header from client requests.",
     });
   return findings;
 }
@@ -127,7 +127,7 @@ async function identityProvider(issuer: string): Promise<Finding> {
     if (response.status !== 200) return { state: "error", what: `${url} returns ${response.status}`, advice };
     const found = JSON.parse((await readBounded(response, MAX_DISCOVERY_BYTES)).toString());
     if (found?.issuer === issuer) return { state: "ok", what: `The identity provider ${issuer} is reachable` };
-    return { state: "error", what: `${url} is for another issuer than EARMARK_OIDC_ISSUER`, advice };
+    return { state: "error", what: `${url} names an issuer other than EARMARK_OIDC_ISSUER`, advice };
   } catch (error) {
     return { state: "error", what: `The identity provider is unreachable: ${url} (${reasonOf(error)})`, advice };
   }

@@ -27,7 +27,7 @@ ${columns(commands)}
 Global options:
 ${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
 Exit codes:
-  0 success    1 failure, or not everything succeeded    64 invalid usage    78 invalid settings
+  0 success    1 failure, or partial failure    64 invalid usage    78 invalid settings
 
 Settings are environment variables. To read ${SECRETS.join(", ")}
 from a file, set NAME_FILE to its path, such as DATABASE_URL_FILE.

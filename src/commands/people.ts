@@ -33,7 +33,7 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
   });
 }
 
-/** What is said when a change is done. */
+/** The message after each change. */
 const CHANGED: Readonly<Record<AccountChangeKind, (name: string) => string>> = {
   disable: (name) => `Disabled "${name}": nobody can sign in to it, and its apps have no access. Its data stays.`,
   enable: (name) => `Enabled "${name}".`,

@@ -130,7 +130,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.deepEqual(lines(done), [
         "added\thttps://a.example/1",
         "refused\tnonsense\tLine 1: Invalid feed URL: it must start with http:// or https:// and a host.",
-        "skipped\thttp://A.example/1/\tLine 2: The file already contains this feed further up.",
+        "skipped\thttp://A.example/1/\tLine 2: This feed appears earlier in the file.",
         "added\thttp://a.example/2",
       ]);
       const exported = await earmark("export");

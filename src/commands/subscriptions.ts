@@ -90,7 +90,7 @@ async function subscribe(
   }));
 }
 
-/** Prints the outcome of each feed, and how many have which. */
+/** Prints the outcome of each feed and the count of each outcome. */
 async function report(
   terminal: Terminal,
   results: readonly FeedOutcome[],
@@ -107,7 +107,7 @@ async function report(
   return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
 
-/** Statuses of a podcast that somebody should look at. */
+/** Statuses of podcasts that need the user's attention. */
 const ATTENTION: readonly string[] = ["moved", "forbidden", "failing", "gone"];
 
 export async function list(
@@ -170,7 +170,7 @@ function writeAll(item: Subscription) {
   };
 }
 
-/** Asks for feeds to be fetched soon: those with these URLs or ids; without any, all. */
+/** Requests that feeds be fetched soon: those with the given URLs or ids, or all if none are given. */
 export async function refresh(terminal: Terminal, location: ListLocation, wanted: readonly string[]): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
@@ -218,7 +218,7 @@ export async function rename(
   return updateAll(terminal, location, [wanted], { title }, "Renamed");
 }
 
-/** Puts subscriptions into a folder instead of those they are in; without one, into none. */
+/** Moves subscriptions from all their folders to one; without a path, to none. */
 export async function move(
   terminal: Terminal,
   location: ListLocation,
@@ -304,7 +304,7 @@ export async function importFile(
   }
 }
 
-/** The line of the file, where something is to be said about it. */
+/** Adds the line in the file to the detail, if there is one. */
 function withLine({ outcome, feedUrl, detail, line }: ImportEntry): FeedOutcome {
   return { outcome, feedUrl, detail: detail === null || line === null ? detail : `Line ${line}: ${detail}` };
 }

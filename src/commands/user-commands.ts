@@ -34,7 +34,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user reset-password": {
     operands: ["NAME"],
     options: [],
-    summary: "Create a link by which a user can set a new password, once, within a day",
+    summary: "Create a link for setting a new password; it works once and expires after a day",
     examples: [["earmark user reset-password ann", "Print the link"]],
     run: (terminal, _options, [name = ""]) => people(({ createResetLink }) => createResetLink(terminal, name)),
   },
@@ -49,7 +49,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "Allow access to a disabled account again",
-    examples: [["earmark user enable ann", "Her apps have access again"]],
+    examples: [["earmark user enable ann", "Let ann sign in again, and give her apps access"]],
     run: (terminal, _options, [name = ""]) => people(({ changeUser }) => changeUser(terminal, name, "enable")),
   },
   "user admin": {
@@ -57,8 +57,8 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     options: ["revoke"],
     summary: "Make an account an administrator",
     examples: [
-      ["earmark user admin ann", "ann can administer the server on its page"],
-      ["earmark user admin ann --revoke", "ann no longer can"],
+      ["earmark user admin ann", "Let ann administer the server on its page"],
+      ["earmark user admin ann --revoke", "Take the role away again"],
     ],
     run: (terminal, options, [name = ""]) =>
       people(({ changeUser }) => changeUser(terminal, name, options.revoke === true ? "demote" : "promote")),
@@ -88,22 +88,22 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user invitations": {
     operands: [],
     options: ["json"],
-    summary: "List open invitations with id, creation time, expiry and note",
-    examples: [["earmark user invitations", "List all invitations that nobody has used"]],
+    summary: "List unused invitations with id, creation time, expiry and note",
+    examples: [["earmark user invitations", "List all unused invitations"]],
     run: (terminal, options) => people(({ listInvitations }) => listInvitations(terminal, options.json === true)),
   },
   "user revoke-invitation": {
     operands: ["ID"],
     options: [],
-    summary: "Revoke an invitation at once",
+    summary: "Revoke an invitation immediately",
     examples: [["earmark user revoke-invitation 5a2e7c1b-…", "Revoke the invitation with this id"]],
     run: (terminal, _options, [id = ""]) => people(({ revokeInvitation }) => revokeInvitation(terminal, id)),
   },
   audit: {
     operands: [],
     options: ["json"],
-    summary: "Print the audit log, newest first: time, action, who, target, IP address",
-    examples: [["earmark audit | head", "Show the last actions of administrators"]],
+    summary: "Print the audit log, newest first: time, action, actor, target, IP address",
+    examples: [["earmark audit | head", "Show the latest actions of administrators"]],
     run: (terminal, options) => people(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
   },
   "token create": {
@@ -131,7 +131,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token revoke": {
     operands: ["NAME", "ID"],
     options: [],
-    summary: "Revoke a token at once",
+    summary: "Revoke a token immediately",
     examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
     run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
   },

@@ -5,7 +5,7 @@ import { count, type Terminal } from "./terminal.ts";
 
 type Items = ReadonlyMap<string, Subscription>;
 
-/** Prints each change of the list until the process is asked to stop. */
+/** Prints each change to the list until the process is asked to stop. */
 export async function watch(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   const stop = new AbortController();
   const { signal } = stop;

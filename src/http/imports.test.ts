@@ -149,7 +149,7 @@ test("import: feeds unsubscribed in Overcast or without a URL → left out, with
   assert.equal((await list()).length, 1);
 });
 
-test("import: a file that breaks off → 422 with the line", async () => {
+test("import: a truncated file → 422 with the line", async () => {
   const { send, list } = await start();
   const { status, json } = await send('<opml>\n<body>\n<outline xmlUrl="https://a.example/1"/>\n<outline xmlUrl="');
   assert.deepEqual([status, json.errors[0].code, json.errors[0].meta], [422, "invalid-opml", { line: 4 }]);

@@ -6,7 +6,7 @@ export type Entry = FeedToImport;
 /** The file is not valid. The message says why. */
 export class NotOpml extends Error {
   override readonly name = "NotOpml";
-  /** Where the file breaks off. */
+  /** The line at which the file is cut off. */
   readonly line: number | undefined;
 
   constructor(message: string, line?: number) {

@@ -187,7 +187,7 @@ test("OPML: text before and after the document → ignored", () => {
   assert.throws(() => addresses(" ".repeat(70_000) + file(outline("a"))), /not an OPML file/);
 });
 
-test("OPML: file that breaks off within markup → refused as incomplete", () => {
+test("OPML: file that ends inside markup → refused as incomplete", () => {
   const start = `<opml><body>${outline("a")}<end>`;
   assert.deepEqual(addresses(start), ["a"]);
   const ends = [

@@ -288,7 +288,7 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   });
 }
 
-/** Marks feeds that the file already contains further up. The first place gets the folders of all. */
+/** Marks feeds that appear earlier in the file. The first entry gets the folders of all of them. */
 export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];

@@ -59,7 +59,7 @@ export async function previewImport(file: File): Promise<void> {
   }
 }
 
-/** Says where a file breaks off. */
+/** Says where a file is cut off. */
 function explainFailure(error: unknown): string {
   const line = error instanceof EarmarkError ? error.errors[0]?.meta?.["line"] : undefined;
   return typeof line === "number" ? feedWords.value.brokenAt(formatNumber(line)) : explainError(error);

@@ -13,7 +13,7 @@ import { useFeedWords } from "./words/feeds.ts";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
 import "./styles/feeds.css";
 
-/** What was removed lately, to restore it. */
+/** Recently removed subscriptions, each with a button to restore it. */
 export function RemovedView() {
   const words = useWords();
   const { removed } = useFeedWords();

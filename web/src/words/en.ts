@@ -95,7 +95,7 @@ export const en = {
     "invalid-passkey": "This passkey couldn’t be added. Try again.",
     "too-many-passkeys": "You have reached the maximum number of passkeys. Remove one you no longer use.",
     "identity-taken": "Another account already signs in with this. Unlink it there first.",
-    "too-many-identities": "Your account has too many links. Remove one first.",
+    "too-many-identities": "Your account is linked to too many identities. Unlink one first.",
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
@@ -109,7 +109,7 @@ export const en = {
     "request-timeout": "The request took too long. Check your connection and retry.",
     "unknown-host": "The server does not accept this host name. Its administrator can allow it.",
     "invalid-label": "This name can’t be used. It may have up to 100 characters, and no control characters.",
-    "invalid-attribute": "The server can’t use what you entered.",
+    "invalid-attribute": "The server did not accept what you entered.",
     "internal-error": "The server had an internal error. Try again later, or tell its administrator.",
   },
   filter: "Show",
@@ -253,7 +253,7 @@ export const en = {
     passwordHint: "At least 8 characters; length matters more than symbols.",
     firstTime: "New here?",
     firstTimeClosed:
-      "Open the invitation link that you were sent. If you run this server, at startup its log shows the link for the first account.",
+      "Open the invitation link that you were sent. If you run this server, its log shows the link for the first account at startup.",
     create: "Create an account",
     haveOne: "I have an account",
     joinTitle: "Create your account",
@@ -321,7 +321,7 @@ export const en = {
   },
 
   connection: {
-    noAccount: "There is no account for you on this server. Ask its administrator.",
+    noAccount: "You don’t have an account on this server. Ask its administrator.",
     offline: "You are offline. Changes are saved on this device and will be sent later.",
     waiting: (n: number, text: string) => (n === 1 ? "1 change waiting" : `${text} changes waiting`),
     unreachable: "Can’t reach the server. Retrying…",

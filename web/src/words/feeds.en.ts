@@ -2,12 +2,12 @@
 export const en = {
   /** Why a feed was skipped, by its code. */
   reasons: {
-    "duplicate-in-file": "The file already contains this feed further up.",
+    "duplicate-in-file": "This feed appears earlier in the file.",
     "unsubscribed-in-file": "Unsubscribed in the app that wrote the file.",
     "not-selected": "Not selected.",
   },
   line: (n: string) => `Line ${n}`,
-  brokenAt: (n: string) => `The file is incomplete: it breaks off in line ${n}. Nothing was imported; export it again.`,
+  brokenAt: (n: string) => `The file is incomplete: it is cut off at line ${n}. Nothing was imported; export it again.`,
   lists: "A text file with one feed URL per line works too.",
   select: (feed: string) => `Select ${feed}`,
   selectAll: "Select all",
@@ -17,8 +17,8 @@ export const en = {
   anyFolder: "All folders",
   noFolder: "No folder",
   removed: {
-    lead: "What you removed lately, on any device. Names and folders that you gave are not restored.",
-    empty: "Nothing was removed lately.",
+    lead: "What you removed recently, on any device. Your own names and folders are not restored.",
+    empty: "Nothing was removed recently.",
     restore: "Restore",
     restoreOf: (name: string) => `Restore ${name}`,
     restoreAll: "Restore all",
@@ -28,7 +28,7 @@ export const en = {
   exports: {
     title: "Where is the export in my app?",
     where: "Where to find it",
-    none: "It has no export. Add its podcasts by their feed URLs.",
+    none: "This app has no export. Add its podcasts by their feed URLs.",
   },
   isPage: (service: string, line: string) =>
     `Line ${line} is a page on ${service}, not a feed: apps can’t play it. Look for the podcast’s own website or RSS feed.`,
