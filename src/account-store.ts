@@ -17,7 +17,7 @@ export interface Account {
 }
 
 /**
- * What is accepted instead of a password. Of a secret, only the hash is stored. Kinds that are no secrets store other hashes
+ * What is accepted instead of a password. Of a secret, only the hash is stored. Kinds that are not secrets store other hashes
  * or keys: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
  * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
  * (`identities.ts`). A `disabled-token` is a token of a disabled account; it becomes a token again when the account is
@@ -148,7 +148,7 @@ export interface EndSessions {
 }
 
 /**
- * Stores accounts beside the lists. Every engine guarantees:
+ * Stores accounts alongside the lists. Every engine guarantees:
  * - what it has confirmed is durable and visible to every process;
  * - a name belongs to at most one account of its issuer, and an invitation creates at most one account;
  * - deleting an account deletes everything that belongs to it, and no concurrent write brings any of it back;

@@ -201,8 +201,8 @@ export class Accounts {
   }
 
   /**
-   * The account with this name, for a user that somebody else has authenticated. If there is none, it is created without a
-   * password, for a client with this address; not if the address is undefined.
+   * The account with this name, for a user that somebody else has authenticated. If there is none, creates it without a
+   * password for the client at `address`, unless that is undefined.
    */
   async findOrCreate(
     name: string,
@@ -385,7 +385,7 @@ export class Accounts {
   }
 }
 
-/** The unit between which password hashing is shared fairly. */
+/** Password hashing is shared fairly between networks of this width. */
 function widest(networks: Networks): string {
   return networks.at(-1) ?? "";
 }

@@ -19,8 +19,8 @@ export const MAX_IDENTITIES = 10;
 const MAX_LABEL = 100;
 
 /**
- * A link takes precedence over an account of the identity's own. If there is neither, an account is created for a client
- * with this address; not if the address is undefined.
+ * Finds the account that the identity is linked to, else the identity's own account. If there is neither, creates one for
+ * the client at `address`, unless that is undefined.
  */
 export async function findIdentifiedUser(
   accounts: Accounts,

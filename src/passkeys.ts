@@ -10,11 +10,11 @@ import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
 export const MAX_PASSKEYS = 20;
 /** How long the user has to confirm on their device. */
 export const CHALLENGE_MS = 5 * 60 * 1_000;
-/** Used challenges are recorded until the next sweep after they expire. */
+/** Used challenges are stored until the first sweep after they expire. */
 const MAX_USED_CHALLENGES = 1_000;
 /** Maximum length of a credential id in WebAuthn, in base64url. */
 const MAX_CREDENTIAL_ID = 1_364;
-/** EdDSA, ES256 and RS256: what all authenticators support at least one of. */
+/** EdDSA, ES256 and RS256: every authenticator supports at least one of them. */
 const ALGORITHMS = [-8, -7, -257];
 
 /** The site that a passkey belongs to. */
@@ -35,13 +35,13 @@ interface StoredPasskey {
   /** The id by which the browser and the authenticator know it. */
   readonly id: string;
   readonly publicKey: string;
-  /** Of authenticators that count: the number of times that this passkey was used. */
+  /** Signature counter; stays 0 if the authenticator has none. */
   readonly counter: number;
 }
 
 /**
- * Passkeys (WebAuthn) sign in without a name or password. Each is a credential whose label has its public key. A challenge
- * is a ticket; it is recorded only once its response has been verified, so that it works once.
+ * Passkeys (WebAuthn) sign in without a name or password. Each is a credential whose label contains its public key. A
+ * challenge is a ticket; it is stored only when its response has been verified, so that it works once.
  */
 export class Passkeys {
   readonly #accounts: Accounts;
@@ -52,7 +52,7 @@ export class Passkeys {
     this.#signatures = signatures;
   }
 
-  /** Options for `navigator.credentials.create`, in the JSON form of the WebAuthn specification. */
+  /** Options for `navigator.credentials.create`, in the JSON serialization of the WebAuthn specification. */
   async registrationOptions({ user, name }: Account, { host }: Site, at: Date): Promise<object> {
     const passkeys = await this.#accounts.listCredentials(user, "passkey");
     return {
@@ -67,7 +67,7 @@ export class Passkeys {
     };
   }
 
-  /** Options for `navigator.credentials.get`. The browser finds out which passkeys there are. */
+  /** Options for `navigator.credentials.get`. The browser knows which passkeys it has for this site. */
   async signInOptions({ host }: Site, at: Date): Promise<object> {
     const challenge = await this.#newChallenge("", at);
     return { rpId: host, challenge, timeout: CHALLENGE_MS, userVerification: "required", allowCredentials: [] };
@@ -107,8 +107,8 @@ export class Passkeys {
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
       return { refused: "invalid-passkey" };
     if (counter !== stored.counter) {
-      const isCounted = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
-      if (!isCounted) return { refused: "invalid-passkey" };
+      const isReplaced = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
+      if (!isReplaced) return { refused: "invalid-passkey" };
     }
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
   }
@@ -116,7 +116,7 @@ export class Passkeys {
   async #find(response: unknown, at: Date): Promise<Verified | undefined> {
     const { id } = (response ?? {}) as { readonly id?: unknown };
     if (typeof id !== "string" || id.length > MAX_CREDENTIAL_ID) return undefined;
-    // Its counter must be the newest.
+    // Not from the cache: the counter must be current.
     return this.#accounts.verifyFresh(hashId(id), "passkey", at);
   }
 
@@ -124,7 +124,7 @@ export class Passkeys {
     return (await this.#accounts.listCredentials(user, "passkey")).map(toPasskey);
   }
 
-  /** The text is encoded once more, because a challenge is bytes in base64url. */
+  /** The ticket is encoded again, because WebAuthn expects a challenge in base64url. */
   async #newChallenge(subject: string, at: Date): Promise<string> {
     const { text } = await issueTicket(this.#signatures, "passkey", subject, CHALLENGE_MS, at);
     return Buffer.from(text).toString("base64url");

@@ -38,13 +38,13 @@ export function creationAction({ invitation, isOwner }: NewAccount): AuditAction
 
 export type LoggedCredential = Pick<Credential, "kind" | "user" | "label">;
 
-/** What the audit log calls a change of a credential; undefined if it does not record it. */
+/** The action that the audit log records for a change of a credential; undefined if it records none. */
 export function credentialAction(what: "created" | "revoked", kind: Credential["kind"]): AuditAction | undefined {
   if (kind === "invitation") return `invitation-${what}`;
   return kind === "password-reset" && what === "created" ? "reset-link-created" : undefined;
 }
 
-/** Changes of an account, and what the audit log calls them. */
+/** Changes to an account, and the actions that the audit log records for them. */
 export const ACCOUNT_CHANGES = {
   disable: "account-disabled",
   enable: "account-enabled",
@@ -53,10 +53,10 @@ export const ACCOUNT_CHANGES = {
 } as const satisfies Record<string, AuditAction>;
 export type AccountChangeKind = keyof typeof ACCOUNT_CHANGES;
 
-/** What an account is before or after a change. */
+/** The part of an account that such a change affects. */
 export type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
 
-/** What the change makes of the account; undefined if it already is. The same on every engine. */
+/** The state after the change; undefined if it is the same as before. Shared by all engines. */
 export function applyChange(
   kind: AccountChangeKind,
   { isAdmin, disabledAt }: AccountState,
@@ -109,7 +109,7 @@ export interface PeopleStore {
   page(window: PageWindow): Promise<{ readonly people: readonly PersonSummary[]; readonly total: number }>;
   get(user: UserId): Promise<PersonSummary | undefined>;
   /**
-   * `done` also if the account already is in that state. Disabling ends all sessions and reset links; tokens are not
+   * `done` also if the account was already in that state. Disabling ends all sessions and reset links; tokens are not
    * accepted until the account is enabled.
    */
   change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin">;

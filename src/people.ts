@@ -15,10 +15,10 @@ const RESET_PREFIX = "emr_";
 
 export const MAX_INVITATIONS = 1_000;
 export const MAX_RESET_LINKS = 10;
-/** How many users each process remembers to have seen today. */
+/** Maximum number of users seen today that a process remembers. */
 const MAX_SEEN = 10_000;
 
-/** What administrators do: accounts of others, invitations, reset links, the audit log. */
+/** What administrators do: manage other accounts, invitations and reset links, and read the audit log. */
 export class People {
   readonly #store: PeopleStore;
   readonly #accounts: Accounts;
@@ -42,14 +42,14 @@ export class People {
     return this.#store.auditLog(window);
   }
 
-  /** When it resolves, the change holds in every process. */
+  /** Once it resolves, the change is in effect in every process. */
   async change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<AccountRefusal | undefined> {
     const outcome = await this.#store.change(caller, user, kind, at);
     await waitForCachesToExpire();
     return outcome === "done" ? undefined : { refused: outcome };
   }
 
-  /** Creates a link by which one person can create an account. */
+  /** Creates a link with which one person can create an account. */
   invite(
     caller: Caller,
     at: Date,
@@ -69,7 +69,7 @@ export class People {
     return isRefused(issued) ? undefined : issued;
   }
 
-  /** Creates a link by which the user can set a new password, once. */
+  /** Creates a link with which the user can set a new password, once. */
   async createResetLink(caller: Caller, user: UserId, at: Date): Promise<IssuedCredential | AccountRefusal> {
     const account = await this.#accounts.get(user);
     if (account === undefined) return { refused: "gone" };

@@ -7,7 +7,7 @@ export type PodcastStatus = (typeof PODCAST_STATUSES)[number];
 export const ARTWORK_SIZES = { small: 160, large: 600 } as const;
 export type ArtworkSize = keyof typeof ARTWORK_SIZES;
 
-/** What the server knows about the podcast of a feed. Undefined is unknown. */
+/** What the server knows about the podcast of a feed. Undefined means unknown. */
 export interface Podcast {
   /** Derived from the feed, so it is the same for all its subscribers. */
   readonly id: string;
@@ -27,10 +27,10 @@ export interface Podcast {
   readonly checkedAt: Date | undefined;
 }
 
-/** The last fetches failed in this way. */
+/** How the last fetches failed. */
 export type FailureKind = "gone" | "missing" | "forbidden" | "other";
 
-/** All that is stored about a podcast. Timestamps are in milliseconds, and 0 is never. */
+/** Everything stored about a podcast. Timestamps are in milliseconds; 0 means never. */
 export interface PodcastRecord {
   readonly title: string | null;
   readonly author: string | null;
@@ -50,7 +50,7 @@ export interface PodcastRecord {
   readonly lastModified: string | null;
   /** 1 if the publisher accepts only the longer user agent. */
   readonly needsSuffix: number;
-  /** When to fetch the feed again; before `notBefore` not even if somebody asks for it. */
+  /** When to fetch the feed again; not before `notBefore`, even if a user asks for it. */
   readonly nextAt: number;
   readonly notBefore: number;
   /** Number of failures since the last success. */
@@ -116,7 +116,7 @@ export function toPodcast(id: string, record: PodcastRecord | undefined): Podcas
   };
 }
 
-/** A subscription to a feed: whose it is, and how it spells the URL. */
+/** A subscription to a feed: its user, and the URL as that user has it. */
 export interface FeedSubscriber {
   readonly user: UserId;
   readonly feedUrl: string;
@@ -158,7 +158,7 @@ export const MIN_REFRESH_MS = 5 * 60 * 1_000;
  * the last subscriber's account is deleted, else by `eraseUnused`.
  */
 export interface PodcastStore {
-  /** Result N is the podcast of feed URL N. The URLs must be from lists of the reader. */
+  /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
   find(feedUrls: readonly string[]): Promise<Podcast[]>;
   /** Undefined if the user does not subscribe to it. */
   get(user: UserId, id: string): Promise<Podcast | undefined>;
@@ -180,17 +180,17 @@ export interface PodcastStore {
   /** Result N has some of the subscribers of feed N. */
   subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]>;
   /** Subscriptions to a feed that have exactly this title, of users after the given one, in order of the user. */
-  titled(
+  findByTitle(
     id: string,
     title: string,
     after: UserId,
     limit: number,
   ): Promise<readonly { readonly user: UserId; readonly id: string }[]>;
-  /** Whether one of the users was seen since then. Users without an account, or of an identity provider, always are. */
+  /** Whether one of the users was seen since then. Users without an account, or of an identity provider, always count. */
   isAnyActive(users: readonly UserId[], since: Date): Promise<boolean>;
-  /** Reserves a feed that is due until `until`, so that no other process fetches it. Undefined if it is not to be had. */
+  /** Leases a feed until `until`, so that no other process fetches it. Undefined if it is not due, or leased already. */
   claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined>;
-  /** Stores the result of a fetch and ends the reservation. False, without effect, if it has ended. */
+  /** Stores the result of a fetch and releases the lease. Returns false, and stores nothing, if the lease has expired. */
   record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
   /** Ids of feeds in the lists of all users, in steps, each once per step; undefined at the end. */
   feedsAfter(

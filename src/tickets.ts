@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { AppSignatures } from "./app-signatures.ts";
 
 /**
- * A random text that the server gives out and accepts again for a short time. It is signed and not stored, so that any
+ * A random string that the server issues and accepts back for a short time. It is signed and not stored, so that any
  * process can verify it and an attempt that is never finished leaves nothing behind.
  */
 export interface Ticket {

@@ -1,5 +1,5 @@
 import { readDate, readDocument } from "./documents.ts";
-import { fetchPart, writePage } from "./lists.ts";
+import { fetchPage, writePage } from "./lists.ts";
 import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
 import type { CallOptions, ClientOptions, PageOptions } from "./types.ts";
 
@@ -47,7 +47,7 @@ export interface AdminPage<Item> {
   readonly total: number;
 }
 
-/** What administrators can do, who must be signed in: tokens are not accepted. Also what follows from it. */
+/** What administrators can do. They must be signed in: tokens are not accepted. `resetPassword` is for everyone else. */
 export interface AdminClient {
   /** Oldest first. */
   accounts(options?: PageOptions): Promise<AdminPage<Person>>;
@@ -62,7 +62,7 @@ export interface AdminClient {
   /** Unused invitations, oldest first. */
   invitations(options?: PageOptions): Promise<AdminPage<Invitation>>;
   invite(
-    wish: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },
+    invitation: { readonly note?: string | undefined; readonly expiresAt?: Date | undefined },
     options?: CallOptions,
   ): Promise<NewLink>;
   revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
@@ -90,7 +90,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     reader: (data: Resource) => Item,
     { number = 1, size = 25, signal }: PageOptions = {},
   ): Promise<AdminPage<Item>> => {
-    const { items, total } = await fetchPart(send, path + writePage(number, size), reader, signal);
+    const { items, total } = await fetchPage(send, path + writePage(number, size), reader, signal);
     return { items, total };
   };
   const readLink = (text: string) =>

@@ -4,7 +4,7 @@ const STORE = "texts";
 
 /**
  * Keeps a replica in IndexedDB, shared by all tabs of the origin. Give each account its own name. Pages loaded over http
- * from another host than localhost have no locks: there, each tab syncs by itself.
+ * from a host other than localhost have no locks: there, each tab syncs on its own.
  */
 export function indexedDbStorage(name = "earmark"): ReplicaStorage {
   const { locks } = navigator as { readonly locks?: LockManager };

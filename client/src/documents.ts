@@ -56,14 +56,14 @@ interface ChangesDocument {
 }
 
 /** One page of a list. `prev` and `next` are query strings. */
-export interface Part<Item> {
+export interface ListPage<Item> {
   readonly items: readonly Item[];
   readonly total: number;
   readonly prev: string | undefined;
   readonly next: string | undefined;
 }
 
-/** What the server says about one operation; undefined if it says nothing. */
+/** The server's result for one operation; undefined if there is none. */
 export type Reply = Subscription | ErrorObject | null | undefined;
 
 /** Parses a document. Any failure means that the response is invalid. */
@@ -122,20 +122,20 @@ export function readResource<Value>({ id, attributes }: AnyResource): Value {
   return { id, ...toCamelCase(attributes) } as Value;
 }
 
-export function readPart<Data, Item>(
+export function readPage<Data, Item>(
   { data, included = [], links, meta }: ListDocument<Data>,
   reader: (data: Data, podcast?: Podcast) => Item,
 ) {
   const podcasts = new Map(included.map((podcast) => [podcast.id, readResource<Podcast>(podcast)]));
   // Never follow a link to another host: take only its query string.
   const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
-  const part: Part<Item> = {
+  const page: ListPage<Item> = {
     items: data.map((each) => reader(each, podcasts.get(each.relationships?.podcast.data.id ?? ""))),
     total: meta.total,
     prev: queryOf(links.prev),
     next: queryOf(links.next),
   };
-  return part;
+  return page;
 }
 
 export function readResults(document: ResultsDocument): Reply[] {

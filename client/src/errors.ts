@@ -140,7 +140,7 @@ export class NetworkError extends Error {
   }
 }
 
-/** The server sent something that no Earmark server sends. */
+/** The server sent something that no Earmark server would send. */
 export function invalidResponse(
   code: "endless-list" | "invalid-response" | "response-too-large",
   title: string,

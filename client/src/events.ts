@@ -4,11 +4,11 @@ import type { CallOptions, EventsOptions, Me } from "./types.ts";
 
 /** The server sends a comment every 20 seconds. Longer silence means a lost connection, or a proxy that buffers. */
 const SILENCE_MS = 45_000;
-/** Of an event or an error document. */
+/** Maximum length of an event or an error document. */
 const MAX_LENGTH = 65_536;
 const TYPE = "text/event-stream";
 
-/** The client cannot do anything about these: the caller must sign in. */
+/** Retrying does not help: the caller must sign in. */
 export const isAccessDenied = (error: unknown) =>
   error instanceof EarmarkError && (error.status === 401 || error.status === 403);
 

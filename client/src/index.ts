@@ -10,7 +10,7 @@ import {
   readSubscription,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
-import { fetchOne, fetchPart, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
+import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, writePage } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
@@ -53,7 +53,7 @@ export function createClient(options: ClientOptions): Client {
 
     async page({ number = 1, size = MAX_PAGE_SIZE, include, signal } = {}) {
       const path = `/v1/subscriptions${writePage(number, size, include)}`;
-      const { items, total, next } = await fetchPart(send, path, readSubscription, signal);
+      const { items, total, next } = await fetchPage(send, path, readSubscription, signal);
       return { items, total, number, size, hasNext: !!next };
     },
 
@@ -71,7 +71,7 @@ export function createClient(options: ClientOptions): Client {
 
     async find(feedUrl, { signal } = {}) {
       const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
-      const { items } = await fetchPart(send, path, readSubscription, signal);
+      const { items } = await fetchPage(send, path, readSubscription, signal);
       return items[0];
     },
 

@@ -1,10 +1,10 @@
-import { type Part, readDocument, readPart, readSubscription } from "./documents.ts";
+import { type ListPage, readDocument, readPage, readSubscription } from "./documents.ts";
 import { invalidResponse } from "./errors.ts";
 import type { Send } from "./requests.ts";
 import type { CallOptions, Podcast, Subscription } from "./types.ts";
 
 export const MAX_PAGE_SIZE = 100;
-/** A list with more items than this is taken for endless. */
+/** A list with more items than this is treated as endless. */
 const MAX_ITEMS = 1_000_000;
 
 export const writePage = (number: number, size: number, include?: string) =>
@@ -22,14 +22,14 @@ export async function fetchOne<Data, Item>(
   return error ? undefined : readDocument(text, ({ data }: { readonly data: Data }) => reader(data));
 }
 
-export async function fetchPart<Data, Item>(
+export async function fetchPage<Data, Item>(
   send: Send,
   path: string,
   reader: (data: Data, podcast?: Podcast) => Item,
   signal: AbortSignal | undefined,
-): Promise<Part<Item>> {
+): Promise<ListPage<Item>> {
   const { text } = await send(path, { signal });
-  return readDocument(text, (document: Parameters<typeof readPart<Data, Item>>[0]) => readPart(document, reader));
+  return readDocument(text, (document: Parameters<typeof readPage<Data, Item>>[0]) => readPage(document, reader));
 }
 
 /** All items after the first `skip`, by id. Fails if a page has nothing new or the list never ends. */
@@ -44,7 +44,7 @@ export async function fetchAll<Data, Item extends { readonly id: string }>(
   let skipOnPage = skip % MAX_PAGE_SIZE;
   let query: string | undefined = writePage((skip - skipOnPage) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
   while (query) {
-    const { items, next }: Part<Item> = await fetchPart(send, path + query, reader, signal);
+    const { items, next }: ListPage<Item> = await fetchPage(send, path + query, reader, signal);
     const { size } = found;
     for (const item of items.slice(skipOnPage)) found.set(item.id, item);
     if ((next && found.size === size) || found.size > MAX_ITEMS) throw invalidResponse("endless-list", "Endless List");
@@ -69,7 +69,7 @@ export async function* iterateSubscriptions(
   /** How many pages may have nothing new: each page revisited after a removal, and the one where pages overlap. */
   let allowedRepeats = 0;
   while (query) {
-    const { items, total, prev, next }: Part<Subscription> = await fetchPart(
+    const { items, total, prev, next }: ListPage<Subscription> = await fetchPage(
       send,
       `/v1/subscriptions${query}`,
       readSubscription,

@@ -1,13 +1,13 @@
 import { type Reply, readDocument, readResults, writeOperation } from "./documents.ts";
 import type { ErrorObject } from "./errors.ts";
-import { PLAIN, type Send } from "./requests.ts";
+import { JSON_API, type Send } from "./requests.ts";
 import type { CallOptions, Me, Operation, OperationResult } from "./types.ts";
 
 /** Small enough to show progress. */
 const MAX_OPERATIONS = 1_000;
 /** Small enough for the default settings of most proxies. */
 const MAX_BODY_BYTES = 1_000_000;
-/** Few enough for any server, so there is no need to ask for its limits. */
+/** Few enough for any server, so there is no need to request its limits. */
 const SAFE_OPERATIONS = 100;
 
 /** The results of one request. */
@@ -32,7 +32,7 @@ export async function* sendOperations(
     const bodies = takeOperations(operations.slice(sent, sent + size), maxBytes);
     const { text, error, attempt } = await send("/v1/operations", {
       method: "POST",
-      type: `${PLAIN};ext="https://jsonapi.org/ext/atomic"`,
+      type: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
       body: `{"atomic:operations":[${bodies.join()}]}`,
       expected: 413,
       signal,

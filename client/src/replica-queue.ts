@@ -3,7 +3,7 @@ import type { Operation, OperationResult, Subscription } from "./types.ts";
 
 /** An edit that the server has not confirmed yet, or that is not yet part of the list read from the server. */
 export type Entry = Operation & {
-  /** Unique within the queue, also after a restart. */
+  /** Unique within the queue, even after a restart. */
   readonly key: number;
   /** When the edit was made, in milliseconds. */
   readonly at: number;
@@ -82,7 +82,7 @@ export function nextBatch({ entries }: Queue, maxSize: number): Entry[] {
   return batch;
 }
 
-/** Works the results of a batch into the queue, and appends what the server refused to `refused`. */
+/** Applies the results of a batch to the queue, and appends what the server refused to `refused`. */
 export function settle(
   queue: Queue,
   batch: readonly Entry[],
@@ -100,7 +100,7 @@ export function settle(
     entries = entries.flatMap((entry): Entry[] => {
       if (entry.key === key) return isDone ? [{ ...entry, isDone }] : [];
       if (isDone || op !== "add" || entry.key < key || entry.id !== id) return [entry];
-      // Later edits mean the existing subscription, or one that could not be added.
+      // Later edits are meant for the existing subscription, or for one that could not be added.
       return typeof existingId === "string" ? [{ ...entry, id: existingId }] : [];
     });
     // Another device may have removed it: a removal wins.

@@ -22,17 +22,17 @@ import type { CallOptions, Client, EventsOptions, Feed, Operation, Subscription,
 /** Few enough that `client.apply` needs one request, so that no confirmed result is lost when a later one fails. */
 const BATCH_SIZE = 100;
 const PAGE_SIZE = 1_000;
-/** More pages of changes than this are taken for endless. */
+/** More pages of changes than this are treated as endless. */
 const MAX_PAGES = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const FOREVER_MS = 2_147_483_647;
 
-/** Keeps texts under two keys, `base` and `queue`. Each account needs its own. */
+/** Stores strings under two keys, `base` and `queue`. Each account needs its own storage. */
 export interface ReplicaStorage {
   read(key: string): Promise<string | undefined>;
   /**
-   * Replaces a text and resolves to the new one when it is durable. Atomic: no other update of the same key, not even
-   * from another tab, comes between reading and writing.
+   * Replaces a value and resolves to the new one when it is durable. Atomic: no other update of the same key, not even
+   * from another tab, happens between reading and writing.
    */
   update(key: string, change: (saved: string | undefined) => string): Promise<string>;
   /** Runs one task at a time per name, across all tabs. Without it, only one replica may use the storage. */
@@ -51,7 +51,7 @@ export interface ReplicaOptions {
 }
 
 export interface RunOptions extends EventsOptions {
-  /** Called when the server is unreachable or busy. `run` tries again by itself. */
+  /** Called when the server is unreachable or busy. `run` retries automatically. */
   readonly onError?: ((error: EarmarkError | NetworkError) => void) | undefined;
 }
 
@@ -76,7 +76,7 @@ export interface Replica {
    * are invalid, the storage fails, or the signal is aborted. In several tabs, one of them does the work for all.
    */
   run(options?: RunOptions): Promise<void>;
-  /** Stops following other tabs. */
+  /** Stops listening to other tabs. */
   close(): void;
 }
 

@@ -3,8 +3,8 @@ import { EarmarkError, type ErrorObject, invalidResponse, NetworkError } from ".
 import { trimSlashes } from "./guid.ts";
 import type { CallOptions, ClientOptions } from "./types.ts";
 
-export const PLAIN = "application/vnd.api+json";
-/** The caller decides about longer waits. */
+export const JSON_API = "application/vnd.api+json";
+/** If the server asks for a longer wait, the error is thrown and the caller decides. */
 const MAX_WAIT_MS = 120_000;
 const MIB = 1_048_576;
 
@@ -12,7 +12,7 @@ export interface Call extends CallOptions {
   readonly method?: string;
   readonly type?: string;
   readonly body?: string | Blob;
-  /** Never retried unless the server certainly did nothing. */
+  /** Not retried, unless the server certainly did nothing. */
   readonly once?: boolean;
   /** An error status that is returned instead of thrown. */
   readonly expected?: number;
@@ -20,7 +20,7 @@ export interface Call extends CallOptions {
   readonly isFile?: boolean;
 }
 
-export interface Answer {
+export interface TextResponse {
   readonly text: string;
   /** Number of the attempt that succeeded, from 1. */
   readonly attempt: number;
@@ -28,7 +28,7 @@ export interface Answer {
   readonly error?: EarmarkError;
 }
 
-export type Send = (path: string, call: Call) => Promise<Answer>;
+export type Send = (path: string, call: Call) => Promise<TextResponse>;
 
 /** Sends a request once, and resolves when the headers of the response have arrived. */
 export type Request = (
@@ -50,7 +50,7 @@ export function createSend(request: Request, options: ClientOptions): Send {
   return async (path, call) => {
     const { method = "GET", type, body = null, once, expected, isFile, signal } = call;
     // The wildcard is for OPML files.
-    const headers: Record<string, string> = { Accept: `${PLAIN}, */*;q=0.1` };
+    const headers: Record<string, string> = { Accept: `${JSON_API}, */*;q=0.1` };
     if (type) headers["Content-Type"] = type;
     for (let attempt = 1; ; attempt += 1) {
       signal?.throwIfAborted();
@@ -65,7 +65,7 @@ export function createSend(request: Request, options: ClientOptions): Send {
         if (response.ok) return { text, attempt };
         error = readFailure(response, text);
         if (status === expected) return { text, attempt, error };
-        // With 502, 503 and 504 the server may have done part of the work.
+        // With 502, 503 and 504 the server may have executed part of the request.
         canRetry = status === 429 || (canRetry && status >= 502 && status <= 504);
         if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
       } catch (cause) {
@@ -86,8 +86,14 @@ export function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSi
 }
 
 /** Sends a document with one resource object. */
-export function sendResource(send: Send, path: string, type: string, attributes: object, call: Call): Promise<Answer> {
-  return send(path, { method: "POST", type: PLAIN, body: JSON.stringify({ data: { type, attributes } }), ...call });
+export function sendResource(
+  send: Send,
+  path: string,
+  type: string,
+  attributes: object,
+  call: Call,
+): Promise<TextResponse> {
+  return send(path, { method: "POST", type: JSON_API, body: JSON.stringify({ data: { type, attributes } }), ...call });
 }
 
 /** Resolves to false if there is nothing with this id. */
@@ -96,7 +102,7 @@ export async function sendDelete(send: Send, path: string, id: string, { signal 
   return error === undefined;
 }
 
-/** Counts the bytes while reading: headers may lie about the length, and decompression adds to it. */
+/** Counts the bytes while reading: the Content-Length may be false, and decompression adds to it. */
 export async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];

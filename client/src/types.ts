@@ -38,11 +38,11 @@ export interface Subscription {
   readonly title?: string | undefined;
   /** Paths such as `News/Tech`. */
   readonly folders?: readonly string[] | undefined;
-  /** If it was asked for with `include`. */
+  /** Only if requested with `include`. */
   readonly podcast?: Podcast | undefined;
 }
 
-/** What the server knows about the podcast of a feed. What is unknown is absent. */
+/** What the server knows about the podcast of a feed. Unknown values are absent. */
 export interface Podcast {
   /** The same for all subscribers of the feed. */
   readonly id: string;
@@ -78,7 +78,7 @@ export type Feed =
       readonly folders?: readonly string[] | undefined;
     };
 
-/** New values for a subscription; null clears one. Everything else stays, also its place in the list and its date. */
+/** New values for a subscription; null clears one. Everything else stays, including its position and date. */
 export interface Update {
   readonly id: string;
   readonly feedUrl?: string | undefined;
@@ -282,7 +282,7 @@ export interface AppLogin {
 /** What podcast apps have synchronized, and apps that ask for access. */
 export interface AppMethods {
   devices(options?: CallOptions): Promise<Device[]>;
-  /** Resolves to the device as it is then. */
+  /** Resolves to the updated device. */
   changeDevice(
     id: string,
     changes: { readonly caption?: string | undefined; readonly deviceType?: Device["deviceType"] | undefined },
@@ -290,7 +290,7 @@ export interface AppMethods {
   ): Promise<Device>;
   /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
   forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
-  /** One page, in the order of upload; of one feed, if `feedUrl` is given. */
+  /** One page, in the order of upload; only those of one feed if `feedUrl` is given. */
   episodeActions(
     options?: PageOptions & { readonly feedUrl?: string | undefined },
   ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;
@@ -321,7 +321,7 @@ export interface Client extends AppMethods {
   refresh(id: string, options?: CallOptions): Promise<void>;
   /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
   find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
-  /** Resolves to false if there is none with this id, which may be because an attempt without a response removed it. */
+  /** Resolves to false if there is none with this id, perhaps because an attempt whose response was lost removed it. */
   remove(id: string, options?: CallOptions): Promise<boolean>;
   /** Removes any number of subscriptions. Result N is about id N. */
   remove(ids: Iterable<string>, options?: CallOptions): Promise<OperationResult[]>;
@@ -337,8 +337,8 @@ export interface Client extends AppMethods {
   /** What was removed and has not come back, newest first: at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
   /**
-   * Yields the state of the list at once and after each change, whichever way it came. Reconnects by itself, and polls
-   * while there is no stream. Throws only if the credentials are invalid or the signal is aborted.
+   * Yields the state of the list at once and after each change, wherever it comes from. Reconnects automatically, and
+   * polls while there is no stream. Throws only if the credentials are invalid or the signal is aborted.
    */
   events(options?: EventsOptions): AsyncIterableIterator<string>;
   /**
@@ -355,7 +355,7 @@ export interface Client extends AppMethods {
 
   /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
   signUp(person: Credentials & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
-  /** Opens a session. The server sets its cookie, which browsers send by themselves. */
+  /** Creates a session. The server sets its cookie, which browsers send automatically. */
   signIn(person: Credentials, options?: CallOptions): Promise<void>;
   /** Ends the current session. Succeeds if it has already ended. */
   signOut(options?: CallOptions): Promise<void>;
@@ -368,7 +368,7 @@ export interface Client extends AppMethods {
   sessions(options?: CallOptions): Promise<Access[]>;
   /** The default scope is `write`. `secret` is the token for the app; the server shows it only once. */
   createToken(
-    wish: {
+    token: {
       readonly label: string;
       readonly scope?: Access["scope"] | undefined;
       readonly expiresAt?: Date | undefined;
@@ -377,7 +377,7 @@ export interface Client extends AppMethods {
   ): Promise<Access & { readonly secret: string }>;
   /** Resolves to false if it no longer exists. Use `signOut` for the current session. */
   revoke(access: Pick<Access, "kind" | "id">, options?: CallOptions): Promise<boolean>;
-  /** All data of the user, as the text of a JSON document. */
+  /** All of the user's data, as the text of a JSON document. */
   exportAccount(options?: CallOptions): Promise<string>;
   /** Deletes the account and all its data. Requires a sign-in within the last ten minutes. */
   deleteAccount(options?: CallOptions): Promise<void>;

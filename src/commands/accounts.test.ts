@@ -176,7 +176,11 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.equal(await statusOfToken(server, tablet), 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 401);
       assert.deepEqual(await namesOf(database), ["bob", "cyd"]);
-      assert.deepEqual(await feedsOf(server, bearer(await prepare(database, "ann"))), [], "another ann begins anew");
+      assert.deepEqual(
+        await feedsOf(server, bearer(await prepare(database, "ann"))),
+        [],
+        "another ann starts with an empty list",
+      );
       await stop(server);
     });
 

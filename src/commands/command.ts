@@ -10,7 +10,10 @@ export const OPTIONS = {
   attention: ["", "List only subscriptions whose feeds have moved, are forbidden, are failing or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
-  keep: ["N", "Write a dated file to the folder and keep the N newest; older backups written by this command are deleted"],
+  keep: [
+    "N",
+    "Write a dated file to the folder and keep the N newest; older backups written by this command are deleted",
+  ],
   "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
   "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
   server: [

@@ -113,7 +113,7 @@ test("passwords: at a terminal → asked for twice, without echo", async () => {
   );
   const unknown = await atTerminal(database, ["user", "passwd", "bob"], []);
   assert.equal(unknown.code, 1);
-  assert.doesNotMatch(unknown.stderr, /Password: /, "whom nobody knows is not asked for");
+  assert.doesNotMatch(unknown.stderr, /Password: /, "an unknown account is not asked for a password");
   assert.deepEqual(await passwordsOf(database, "ann", [PASSWORD, OTHER_PASSWORD]), [OTHER_PASSWORD]);
 });
 

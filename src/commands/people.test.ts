@@ -14,7 +14,7 @@ const URL = { EARMARK_PUBLIC_URL: "https://pods.example/ear", EARMARK_BASE_PATH:
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`commands for people on ${engine}`, AT_ONCE, () => {
-    test("commands for people: each command → has its effect and is in the audit log", async () => {
+    test("administration commands: each command → has its effect and is in the audit log", async () => {
       const database = await newDatabase();
       for (const name of ["ann", "bob"]) await addUser(database, name);
       const run = async (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {

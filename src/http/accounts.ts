@@ -33,7 +33,7 @@ import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** What cannot be undone, or gives lasting access, requires a sign-in within this time, in case the browser was left open. */
+/** Actions that cannot be undone, or give lasting access, need a sign-in this recent, in case a browser was left open. */
 const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
 const MAX_USER_AGENT = 200;
 
@@ -202,7 +202,7 @@ async function validCredentials(accounts: Accounts | undefined, user: UserId, ki
   return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
 }
 
-/** For the log, where fail2ban finds it. Without the name: people type their password into the wrong field. */
+/** Logged for fail2ban. Without the name, because people type their password into the wrong field. */
 export function logFailedSignIn(
   { raw, log }: Request,
   readClient: ReadClient,

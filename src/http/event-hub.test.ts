@@ -48,7 +48,7 @@ class Client extends EventEmitter {
   }
 }
 
-/** Everything that is waiting for a promise goes on. */
+/** Lets everything that waits for a promise continue. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
 }
@@ -93,7 +93,7 @@ function start(maxStreams = 100) {
 
 const refusal = (code: string) => (error: unknown) => error instanceof RequestFailure && error.error.code === code;
 
-test("open: any list → head, retry and the present state at once", async () => {
+test("open: any list → headers, retry and the current state at once", async () => {
   const { lists, open } = start();
   lists.set(ANN, 3);
   const client = await open(ANN);
@@ -104,38 +104,38 @@ test("open: any list → head, retry and the present state at once", async () =>
 test("open: a change while the state is being read → in the first event", async () => {
   const { hub, open } = start();
   const opening = open(ANN);
-  hub.tell(ANN, 5);
+  hub.notify(ANN, 5);
   assert.deepEqual((await opening).events(ANN), [5]);
 });
 
-test("tell: a change → an event for every stream of this user only", async () => {
+test("notify: a change → an event for every stream of this user only", async () => {
   const { hub, open, events } = start();
   const [one, two, other] = [await open(ANN), await open(ANN), await open(BOB)];
   await pass(500);
-  hub.tell(ANN, 1);
-  hub.tell(99, 1);
+  hub.notify(ANN, 1);
+  hub.notify(99, 1);
   assert.deepEqual([one.events(ANN), two.events(ANN), other.events(BOB)], [[0, 1], [0, 1], [0]]);
   assert.equal(events(), 5);
 });
 
-test("tell: many changes → at most one event per 500 ms, and the last state arrives", async () => {
+test("notify: many changes → at most one event per 500 ms, and the last state arrives", async () => {
   const { hub, open } = start();
   const client = await open(ANN);
   for (let sequence = 1; sequence <= 20; sequence += 1) {
-    hub.tell(ANN, sequence);
+    hub.notify(ANN, sequence);
     await pass(100);
   }
   await pass(500);
   assert.deepEqual(client.events(ANN), [0, 5, 10, 15, 20]);
 });
 
-test("tell: an older number than known → no event", async () => {
+test("notify: an older number than known → no event", async () => {
   const { hub, lists, open } = start();
   lists.set(ANN, 9);
   const client = await open(ANN);
   await pass(500);
-  hub.tell(ANN, 8);
-  hub.tell(ANN, 9);
+  hub.notify(ANN, 8);
+  hub.notify(ANN, 9);
   await pass(500);
   assert.deepEqual(client.events(ANN), [9]);
 });
@@ -209,7 +209,7 @@ test("access: revoked → ends with the next comment, or at once when told; anot
   assert.equal(later.isEnded, true);
 });
 
-test("limits: eleventh stream of a user → 429; more than the maximum → 503; a closed one → room again", async () => {
+test("limits: eleventh stream of a user → 429; more than the maximum → 503; one is closed → admitted again", async () => {
   const { open } = start(12);
   const streams = await Promise.all(Array.from({ length: 10 }, () => open(ANN)));
   await assert.rejects(open(ANN), refusal("too-many-streams"));
@@ -233,7 +233,7 @@ test("slow reader: more than 16 KiB unread → disconnected, others are not", as
   const [slow, quick] = [await open(ANN), await open(ANN)];
   slow.isReading = false;
   for (let sequence = 1; sequence <= 400 && !slow.destroyed; sequence += 1) {
-    hub.tell(ANN, sequence);
+    hub.notify(ANN, sequence);
     mock.timers.tick(500);
   }
   assert.ok(slow.destroyed && slow.writableLength < 17 * 1024);

@@ -11,13 +11,13 @@ const EVENT_INTERVAL_MS = 500;
 /** Each stream gets a comment in this interval, which is shorter than the idle timeouts of servers and proxies. */
 const COMMENT_INTERVAL_S = 20;
 const LIFETIME_MS = 60 * 60 * 1_000;
-/** How often changes by other processes are looked for. */
+/** How often the hub polls for changes by other processes. */
 const POLL_MS = 2_000;
-/** A poll takes at most this part of the time. */
+/** Polling takes at most this share of the time. */
 const MAX_POLL_SHARE = 1 / 20;
 const USERS_PER_QUERY = 1_000;
 const STREAMS_PER_TURN = 500;
-/** How long clients wait before they reconnect: usually, and spread over this time after the server was stopped. */
+/** How long clients wait before they reconnect: normally, and a random time in this range when the server stops. */
 const RETRY_MS = 5_000;
 const MIN_STOP_RETRY_MS = 1_000;
 const MAX_STOP_RETRY_MS = 10_000;
@@ -37,7 +37,7 @@ interface Stream {
   /** Throws `RequestFailure` if access has ended. */
   readonly requireAccess: () => void | Promise<void>;
   readonly endsAt: number;
-  /** It has been sent the state of the list. */
+  /** Whether the client has been sent the state of the list. */
   isStarted: boolean;
 }
 
@@ -46,7 +46,7 @@ interface Channel {
   readonly streams: Set<Stream>;
   /** Sequence number of the list, as far as this process knows. */
   sequence: number;
-  /** Set for a while after an event, during which no other is sent. */
+  /** Set after an event, until the next one may be sent. */
   pause: NodeJS.Timeout | undefined;
   isBehind: boolean;
 }
@@ -59,8 +59,8 @@ export interface EventHubOptions {
 }
 
 /**
- * Tells the open streams of each user when the user's list has changed. A change by this process is told at once; one by
- * another process is found by polling the sequence numbers of connected users, which needs no support by the database.
+ * Notifies the open streams of each user when the user's list has changed. A change by this process is announced at once;
+ * one by another process is found by polling the sequence numbers of connected users, which needs no database feature.
  */
 export class EventHub {
   readonly #options: EventHubOptions;
@@ -87,8 +87,8 @@ export class EventHub {
   }
 
   /**
-   * Opens a stream. `start` sends the head of the response; it is called when the state is known, and then nothing has
-   * been missed.
+   * Opens a stream. `start` sends the headers of the response; it is called when the state is known, so that no change
+   * is missed.
    */
   async open(
     user: UserId,
@@ -116,11 +116,11 @@ export class EventHub {
     response.once("close", remove);
     this.#startTimers();
     try {
-      // Read after the stream is registered: what is committed from now on is told.
+      // Read after the stream is registered: later commits are announced to it.
       const [sequence = 0] = await this.#options.store.sequences([user]);
       if (response.destroyed) return;
       if (this.#isClosed) throw failure("shutting-down");
-      this.tell(user, sequence);
+      this.notify(user, sequence);
       start();
       stream.isStarted = true;
       this.#send(stream, `retry: ${RETRY_MS}\n\n${this.#eventOf(user, channel)}`);
@@ -144,8 +144,8 @@ export class EventHub {
     return opened;
   }
 
-  /** To be called when a user's list has changed, with its sequence number. */
-  tell(user: UserId, sequence: number): void {
+  /** Must be called with the new sequence number when a user's list has changed. */
+  notify(user: UserId, sequence: number): void {
     const channel = this.#channels.get(user);
     if (channel === undefined || sequence <= channel.sequence) return;
     channel.sequence = sequence;
@@ -179,7 +179,7 @@ export class EventHub {
     if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
   }
 
-  /** Ends the streams of a user whose access has ended, without waiting for their next comment. */
+  /** Checks the access of a user's streams now instead of with their next comment, and ends those without access. */
   recheck(user: UserId): void {
     for (const stream of this.#channels.get(user)?.streams ?? []) this.#unchecked.add(stream);
     void this.#checkAccess();
@@ -242,7 +242,7 @@ export class EventHub {
       for (let at = 0; at < users.length; at += USERS_PER_QUERY) {
         const some = users.slice(at, at + USERS_PER_QUERY);
         const sequences = await this.#options.store.sequences(some);
-        for (const [index, user] of some.entries()) this.tell(user, sequences[index] ?? 0);
+        for (const [index, user] of some.entries()) this.notify(user, sequences[index] ?? 0);
         await nextTurn();
       }
     } catch {

@@ -19,7 +19,7 @@ const stateOf = async ({ call }: TestServer, headers = {}): Promise<string> =>
   (await call("GET", "/v1/me", { headers })).json.meta.state;
 
 describe("events", () => {
-  test("stream: opened → headers that keep proxies from buffering, and the present state", async () => {
+  test("stream: opened → headers that keep proxies from buffering, and the current state", async () => {
     const server = await startServer();
     const state = await addFeeds(server);
     const { response, states, text } = await openEvents(server.port);

@@ -4,8 +4,8 @@ import { headersOf } from "./respond.ts";
 import type { Call } from "./router.ts";
 
 /**
- * `GET /v1/events`: a stream that ends when the client disconnects, or the hub ends it. The handler is done when the stream
- * is open, so that thousands of them keep as little as possible.
+ * `GET /v1/events`: a stream that ends when the client disconnects, or the hub ends it. The handler returns once the
+ * stream is open, so that thousands of streams use little memory.
  */
 export function createEventsHandler(hub: EventHub) {
   return async ({ request, response, caller: { user, requireAccess } }: Call): Promise<void> => {
@@ -16,7 +16,7 @@ export function createEventsHandler(hub: EventHub) {
     }
     await hub.open(user, response, requireAccess, () => {
       start();
-      // Written by itself, its text becomes one string. Otherwise Node would keep all of its parts.
+      // Flushed separately, the headers become one string. Otherwise Node would keep all of their parts.
       response.flushHeaders();
     });
     request.isStream = true;
@@ -27,10 +27,10 @@ function streamHeaders(response: Response) {
   return {
     ...headersOf(response),
     "content-type": "text/event-stream",
-    // Proxies must neither compress nor collect what is sent.
+    // Proxies must neither compress nor buffer the stream.
     "cache-control": "no-store, no-transform",
     "x-accel-buffering": "no",
-    // Later requests of the connection would have to wait for the end of the stream.
+    // Later requests on the connection would have to wait for the end of the stream.
     connection: "close",
   };
 }

@@ -7,13 +7,13 @@ import { readBounded } from "./bounded-fetch.ts";
 import { isSubject, MAX_DOCUMENT_BYTES } from "./oidc.ts";
 
 const TIMEOUT_S = 5;
-/** Time until a failed discovery is repeated, and until a successful one is. */
+/** How soon a failed discovery is retried, and a successful one refreshed. */
 const COOLDOWN_MS = 5_000;
 const MAX_AGE_MS = 600_000;
-/** For `profile`, providers return a name that people recognize. */
+/** With `profile`, providers return a name that people recognize. */
 const SCOPE = "openid profile";
 
-/** What ties a response of the provider to the login that the browser started. Nobody else knows the secret. */
+/** Ties a response of the provider to the login that the browser started. Derived from a secret that only it has. */
 export interface Checks {
   readonly state: string;
   readonly nonce: string;
@@ -116,7 +116,7 @@ async function discover(issuer: string, { clientId, clientSecret }: OidcLoginCon
   });
 }
 
-/** `fetch` with a limit for the length of the response. Redirects are not followed. */
+/** `fetch` with a limit on the length of the response. Redirects are not followed. */
 const boundedFetch: CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
   const { status, headers } = response;

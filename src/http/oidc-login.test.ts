@@ -250,7 +250,7 @@ suite("attacks on a login", () => {
     }
   });
 
-  test("login: cancelled at the provider → said so, if it belongs to this browser", async () => {
+  test("login: cancelled at the provider → reported, if it belongs to this browser", async () => {
     const browser = newBrowser();
     const response = await browser.send(`${open.url}/v1/oidc-logins`, { method: "POST", headers: elsewhere() });
     const { meta } = (await response.json()) as { meta: { authorization_url: string } };

@@ -25,8 +25,8 @@ const MAX_LOGIN_COOKIES = 4;
 
 /**
  * Signing in with an OpenID Connect provider, and linking a user of the provider to an account. The page starts a login and
- * opens the provider, which sends the browser back to `CALLBACK`. In between, a cookie has a ticket; the secrets of the
- * login are derived from it, so that only the browser that started a login can finish it.
+ * opens the provider, which sends the browser back to `CALLBACK`. In between, a cookie contains a ticket from which the
+ * secrets of the login are derived, so that only the browser that started a login can finish it.
  */
 export function createOidcLoginHandlers(
   accounts: Accounts,
@@ -73,7 +73,7 @@ export function createOidcLoginHandlers(
 
   const link = async ({ raw }: Request, user: string, identity: Identity & { readonly label: string }) => {
     const caller = await authenticate(raw, "account");
-    // Another user may have signed in meanwhile.
+    // Another user may have signed in since.
     if (String(caller.user) !== user) throw failure("oidc-failed");
     const linked = await linkIdentity(accounts, caller, identity, identity.label, clock());
     if (isRefused(linked)) throw toFailure(linked, "password", "identity");
@@ -100,7 +100,7 @@ export function createOidcLoginHandlers(
       return start(call, String(call.caller.user));
     },
 
-    /** The browser comes back from the provider. Whatever happened, the page shows it. */
+    /** The browser comes back from the provider. The page shows the result, success or failure. */
     async finish({ request, response, query }: Call<string>): Promise<void> {
       const forget = loginCookie(request, undefined);
       try {

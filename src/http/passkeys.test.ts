@@ -120,7 +120,7 @@ suite("passkeys", () => {
     assert.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 401]);
   });
 
-  test("passkeys: counter that does not rise → refused, as of a copy", async () => {
+  test("passkeys: counter that does not rise → refused, because it may be a copy", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     for (const [counter, status] of [

@@ -32,7 +32,7 @@ export function createPeopleHandlers(
     if (person === undefined) throw notFound("Account");
     return person;
   };
-  /** A caller who is no longer an administrator gets 403, one who is no longer signed in 401. */
+  /** Turns lost access into 403 if the caller is no longer an administrator, and 401 if no longer signed in. */
   const administer = async <T>({ caller }: Pick<Call, "caller">, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();

@@ -48,7 +48,7 @@ function notFound(): RequestFailure {
   return failure("not-found", { resource: "Podcast" });
 }
 
-/** Changes whenever one of the podcasts does: all that clients see is stored by a fetch, at another time each. */
+/** Changes whenever one of the podcasts does: everything clients see is stored by a fetch, and each has its own time. */
 export function versionOf(podcasts: readonly Podcast[]): string {
   const times = podcasts.map(({ checkedAt }) => checkedAt?.getTime() ?? 0);
   return hash("sha256", times.join(), "base64url").slice(0, 22);

@@ -6,8 +6,8 @@ import { createNetworkCheck } from "../networks.ts";
 import { peerOf } from "./client-address.ts";
 
 /**
- * The name of the user that a trusted proxy has authenticated. Undefined if the request has none; `name` is undefined if it
- * is not valid. Throws if anyone else has sent the header, even on routes that do not use it.
+ * Reads the name of the user that a trusted proxy has authenticated. Undefined without the header; `name` is undefined if
+ * it is invalid. Throws if anyone else sent the header, even on routes that do not use it.
  */
 export type ReadProxyUser = (request: IncomingMessage) => { readonly name: string | undefined } | undefined;
 

@@ -89,8 +89,8 @@ export function createServer(options: ServerOptions): Server {
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
   const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
   store.watch((user, range) => {
-    hub.tell(user, range.sequence);
-    scheduler?.tell(user, range);
+    hub.notify(user, range.sequence);
+    scheduler?.notify(user, range);
   });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
   const readProxyUser = createProxyUserReader(config);

@@ -149,7 +149,7 @@ test("fields query: field names → only those fields; unknown name → rejected
   }
 });
 
-test("include and fields of podcasts: → as asked; anything else → rejected", () => {
+test("include and fields of podcasts: valid values → as requested; anything else → rejected", () => {
   for (const read of [readListQuery, readFieldsQuery]) {
     assert.equal(read("include=podcast").includesPodcast, true);
     assert.equal(read("include=").includesPodcast, false);

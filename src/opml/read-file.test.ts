@@ -44,7 +44,7 @@ test("feed file: anything else → refused", () => {
   assert.throws(() => read("https://a.example/\n".repeat(MAX_ENTRIES + 1)), /more than 50000 feeds/);
 });
 
-test("feed file: a line that is too long → cut, but still too long", () => {
+test("feed file: a line that is too long → truncated, but still over the limit", () => {
   const [entry] = read(`https://a.example/${"a".repeat(100_000)}`);
   assert.equal(entry?.feedUrl.length, 2_049);
 });

@@ -270,7 +270,7 @@ test("OPML: long title → cut at 300 characters, never within one", () => {
   }
 });
 
-test("OPML: feed URL that is too long → cut, but still too long", () => {
+test("OPML: feed URL that is too long → truncated, but still over the limit", () => {
   const read = (url: string) => addresses(file(outline(url)))[0] ?? "";
   const longest = "https://a.example/".padEnd(2 * 2048 - 18, "🎧");
   assert.equal(read(longest), longest);

@@ -1,14 +1,14 @@
 import type * as Sharp from "sharp";
 
 /**
- * The process that decodes images of strangers, so that a crash in a native library ends nothing else. It gets the bytes
- * of one image at a time and knows no settings or secrets.
+ * The process that decodes untrusted images, so that a crash in a native library affects nothing else. It receives the
+ * bytes of one image at a time, and no settings or secrets.
  */
 
 export type ArtworkReply =
   | { readonly kind: "ready" }
   | { readonly kind: "no-sharp" }
-  | { readonly kind: "made"; readonly small: Uint8Array; readonly large: Uint8Array }
+  | { readonly kind: "scaled"; readonly small: Uint8Array; readonly large: Uint8Array }
   | { readonly kind: "unsupported" };
 
 const SMALL = 160;
@@ -18,7 +18,7 @@ const TIMEOUT_SECONDS = 10;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
 
-/** By magic bytes, whatever the server called it. */
+/** By magic bytes, whatever the Content-Type says. */
 const FORMATS = [
   { magic: /^\xff\xd8\xff/, loader: "VipsForeignLoadJpegBuffer" },
   { magic: /^\x89PNG\r\n\x1a\n/, loader: "VipsForeignLoadPngBuffer" },
@@ -27,7 +27,7 @@ const FORMATS = [
 
 const sharp = await loadSharp();
 reply(sharp === undefined ? { kind: "no-sharp" } : { kind: "ready" });
-process.on("message", (bytes: Uint8Array) => void make(bytes).then(reply));
+process.on("message", (bytes: Uint8Array) => void scale(bytes).then(reply));
 process.on("disconnect", () => process.exit());
 setInterval(() => {
   if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES) process.exit(1);
@@ -46,7 +46,7 @@ async function loadSharp(): Promise<typeof Sharp.default | undefined> {
   }
 }
 
-async function make(bytes: Uint8Array): Promise<ArtworkReply> {
+async function scale(bytes: Uint8Array): Promise<ArtworkReply> {
   const start = Buffer.from(bytes.subarray(0, 16)).toString("latin1");
   if (sharp === undefined || !FORMATS.some(({ magic }) => magic.test(start))) return { kind: "unsupported" };
   try {
@@ -55,7 +55,7 @@ async function make(bytes: Uint8Array): Promise<ArtworkReply> {
       .timeout({ seconds: TIMEOUT_SECONDS });
     const large = await resize(image, LARGE);
     // From the large one, so that the original is decoded once.
-    return { kind: "made", large, small: await resize(sharp(large), SMALL) };
+    return { kind: "scaled", large, small: await resize(sharp(large), SMALL) };
   } catch {
     return { kind: "unsupported" };
   }

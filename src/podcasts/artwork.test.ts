@@ -8,17 +8,17 @@ import { pathToFileURL } from "node:url";
 import sharp from "sharp";
 import { chunk, png } from "../../test/support/png.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { ArtworkMaker, type ArtworkOptions } from "./artwork.ts";
+import { type ArtworkOptions, ChildProcessScaler } from "./artwork.ts";
 
 const warnings: string[] = [];
 const log = { warn: (message: string) => warnings.push(message) };
 
-function create(options: Omit<ArtworkOptions, "log"> = {}): ArtworkMaker {
-  const maker = new ArtworkMaker({ log, ...options });
-  after(() => maker.close());
-  return maker;
+function create(options: Omit<ArtworkOptions, "log"> = {}): ChildProcessScaler {
+  const scaler = new ChildProcessScaler({ log, ...options });
+  after(() => scaler.close());
+  return scaler;
 }
-const maker = create();
+const scaler = create();
 
 const plain = (width: number, height: number, channels: 3 | 4 = 3) =>
   sharp({ create: { width, height, channels, background: { r: 200, g: 30, b: 30, alpha: 1 } } });
@@ -34,7 +34,7 @@ test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", 
     [plain(300, 300).webp(), "webp 160×160", "webp 300×300"],
     [plain(1, 1).png(), "webp 1×1", "webp 1×1"],
   ] as const) {
-    const artwork = await maker.make(await image.toBuffer());
+    const artwork = await scaler.scale(await image.toBuffer());
     assert.ok(artwork);
     assert.equal(await sizeOf(artwork.small), small);
     assert.equal(await sizeOf(artwork.large), large);
@@ -49,7 +49,7 @@ test("artwork: EXIF rotation → applied, all metadata dropped", async () => {
     .withMetadata({ orientation: 6 })
     .jpeg()
     .toBuffer();
-  const artwork = await maker.make(image);
+  const artwork = await scaler.scale(image);
   assert.ok(artwork);
   assert.equal(await sizeOf(artwork.large), "webp 200×400");
   const { exif, icc, xmp, orientation } = await sharp(artwork.large).metadata();
@@ -59,12 +59,12 @@ test("artwork: EXIF rotation → applied, all metadata dropped", async () => {
 test("artwork: CMYK → sRGB; APNG → its first frame", async () => {
   const cmyk = await plain(300, 300).toColourspace("cmyk").jpeg().toBuffer();
   assert.equal((await sharp(cmyk).metadata()).space, "cmyk");
-  const artwork = await maker.make(cmyk);
+  const artwork = await scaler.scale(cmyk);
   assert.ok(artwork);
   assert.equal((await sharp(artwork.large).metadata()).space, "srgb");
   const animation = Buffer.alloc(8);
   animation.writeUInt32BE(1_000);
-  const still = await maker.make(png(8, 1, chunk("acTL", animation)));
+  const still = await scaler.scale(png(8, 1, chunk("acTL", animation)));
   assert.ok(still);
   assert.equal(await sizeOf(still.large), "webp 8×1");
 });
@@ -87,15 +87,15 @@ test("artwork: other formats, broken or oversized images → undefined", async (
     ["40 million pixels", png(10, 4_000_000)],
     ["0 pixels", png(0, 0)],
   ] as const)
-    assert.equal(await maker.make(bytes), undefined, name);
+    assert.equal(await scaler.scale(bytes), undefined, name);
 });
 
 test("artwork: several at a time → one after the other, in order", async () => {
   const sizes = [10, 20, 30, 40, 50];
   const images = await Promise.all(sizes.map((size) => plain(size, size).png().toBuffer()));
-  const made = await Promise.all(images.map((image) => maker.make(image)));
+  const scaled = await Promise.all(images.map((image) => scaler.scale(image)));
   assert.deepEqual(
-    await Promise.all(made.map((artwork) => artwork && sizeOf(artwork.large))),
+    await Promise.all(scaled.map((artwork) => artwork && sizeOf(artwork.large))),
     sizes.map((size) => `webp ${size}×${size}`),
   );
 });
@@ -110,14 +110,14 @@ function program(code: string): URL {
 test("artwork: the process crashes, hangs or is killed → undefined, and the next image works", async () => {
   for (const code of ["process.abort()", "process.exit(1)", "for (;;);", "process.kill(process.pid, 'SIGKILL')"]) {
     const broken = create({ program: program(code), timeoutMs: 500 });
-    for (let attempt = 0; attempt < 2; attempt += 1) assert.equal(await broken.make(png(8, 1)), undefined, code);
+    for (let attempt = 0; attempt < 2; attempt += 1) assert.equal(await broken.scale(png(8, 1)), undefined, code);
   }
-  assert.ok(await maker.make(png(8, 1)));
+  assert.ok(await scaler.scale(png(8, 1)));
 });
 
 test("artwork: a process that does not start → undefined", async () => {
   const missing = create({ program: pathToFileURL(join(temporaryFolder(), "missing.mjs")), timeoutMs: 5_000 });
-  assert.equal(await missing.make(png(8, 1)), undefined);
+  assert.equal(await missing.scale(png(8, 1)), undefined);
 });
 
 test("artwork: sharp is not installed → undefined, one warning", async () => {
@@ -128,7 +128,7 @@ test("artwork: sharp is not installed → undefined, one warning", async () => {
   copyFileSync(new URL("./artwork-child.ts", import.meta.url), copy);
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
   const without = create({ program: pathToFileURL(copy) });
-  for (let attempt = 0; attempt < 3; attempt += 1) assert.equal(await without.make(png(8, 1)), undefined);
+  for (let attempt = 0; attempt < 3; attempt += 1) assert.equal(await without.scale(png(8, 1)), undefined);
   assert.deepEqual(warnings, ["sharp is not installed: podcasts have no artwork"]);
 });
 
@@ -137,7 +137,7 @@ test("artwork: environment of the process → no settings", async () => {
   const file = join(temporaryFolder(), "environment");
   const write = `process.getBuiltinModule("fs").writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.env))`;
   const reporting = create({ program: program(`${write}; process.exit();`) });
-  await reporting.make(png(8, 1));
+  await reporting.scale(png(8, 1));
   delete process.env["DATABASE_URL"];
   assert.doesNotMatch(readFileSync(file, "utf8"), /secret|DATABASE_URL/);
 });
@@ -150,7 +150,7 @@ test("artwork: the process ends between two images → another one starts", asyn
     program: program(`${record}; process.send({ kind: "unsupported" }, () => process.exit(1));`),
   });
   for (let count = 1; count <= 2; count += 1) {
-    await leaving.make(png(8, 1));
+    await leaving.scale(png(8, 1));
     const pids = readFileSync(file, "utf8").trim().split("\n");
     assert.equal(pids.length, count);
     await ended(Number(pids.at(-1)));
@@ -162,19 +162,19 @@ test("artwork: idle process → ends, and starts again for the next image", asyn
   writeFileSync(file, "");
   const code = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n"); process.send({ kind: "unsupported" });`;
   const resting = create({ program: program(code), idleMs: 20 });
-  await resting.make(png(8, 1));
+  await resting.scale(png(8, 1));
   const first = Number(readFileSync(file, "utf8").trim());
   await ended(first);
-  await resting.make(png(8, 1));
+  await resting.scale(png(8, 1));
   assert.equal(readFileSync(file, "utf8").trim().split("\n").length, 2);
 });
 
 test("artwork: closed → undefined, the process ends", async () => {
   const closing = create();
-  const made = closing.make(await plain(5_000, 4_000).png().toBuffer());
+  const scaled = closing.scale(await plain(5_000, 4_000).png().toBuffer());
   await closing.close();
-  assert.equal(await made, undefined);
-  assert.equal(await closing.make(png(8, 1)), undefined);
+  assert.equal(await scaled, undefined);
+  assert.equal(await closing.scale(png(8, 1)), undefined);
 });
 
 async function ended(pid: number): Promise<void> {

@@ -6,22 +6,22 @@ import type { Artwork, ArtworkScaler } from "./feed.ts";
 
 export interface ArtworkOptions {
   readonly log: { warn(message: string): void };
-  /** The program of the child process. */
+  /** The module that the child process runs. */
   readonly program?: URL;
   readonly timeoutMs?: number;
   readonly idleMs?: number;
 }
 
-/** What the child process needs of the environment: no settings, since they contain secrets. */
+/** Environment variables for the child process. No settings: they contain secrets. */
 const ENVIRONMENT = ["PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMPDIR"];
 
 /** Scales images in a child process, one at a time. */
-export class ArtworkMaker implements ArtworkScaler {
+export class ChildProcessScaler implements ArtworkScaler {
   readonly #options: Required<ArtworkOptions>;
   #child: ChildProcess | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
-  /** False once sharp turned out to be missing, and after `close`. */
+  /** False if sharp is not installed, and after `close`. */
   #isAvailable = true;
 
   constructor({
@@ -33,10 +33,10 @@ export class ArtworkMaker implements ArtworkScaler {
     this.#options = { log, program, timeoutMs, idleMs };
   }
 
-  make(bytes: Uint8Array): Promise<Artwork | undefined> {
-    const made = this.#queue.then(() => this.#makeNow(bytes));
-    this.#queue = made;
-    return made;
+  scale(bytes: Uint8Array): Promise<Artwork | undefined> {
+    const scaled = this.#queue.then(() => this.#scaleNow(bytes));
+    this.#queue = scaled;
+    return scaled;
   }
 
   async close(): Promise<void> {
@@ -45,14 +45,14 @@ export class ArtworkMaker implements ArtworkScaler {
     await this.#queue;
   }
 
-  async #makeNow(bytes: Uint8Array): Promise<Artwork | undefined> {
+  async #scaleNow(bytes: Uint8Array): Promise<Artwork | undefined> {
     clearTimeout(this.#idle);
     const child = await this.#start();
     if (child === undefined) return undefined;
     child.send(bytes, () => undefined);
     const reply = await this.#replyOf(child);
     this.#idle = setTimeout(() => this.#stop(), this.#options.idleMs).unref();
-    if (reply?.kind !== "made") return undefined;
+    if (reply?.kind !== "scaled") return undefined;
     const [large, small] = [Buffer.from(reply.large), Buffer.from(reply.small)];
     return { hash: createHash("sha256").update(large).digest("hex").slice(0, 32), small, large };
   }
@@ -68,7 +68,7 @@ export class ArtworkMaker implements ArtworkScaler {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
     this.#child = child;
-    // Failing to start it, or to send to it, ends in `exit` or in a timeout.
+    // A failure to start it, or to send to it, results in `exit` or in a timeout.
     child.on("error", () => undefined);
     child.on("exit", () => {
       if (this.#child === child) this.#child = undefined;

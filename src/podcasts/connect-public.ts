@@ -18,7 +18,7 @@ export interface Network {
   readonly secureContext: SecureContext;
 }
 
-/** Addresses tried one after the other, together within the time for connecting. */
+/** Addresses tried in turn, all of them within the connect timeout. */
 const MAX_ADDRESSES = 8;
 const ATTEMPT_MS = 1_000;
 
@@ -74,7 +74,7 @@ async function lookup(host: string, resolve: Resolve): Promise<readonly Address[
   }
 }
 
-/** Waits for the event. The socket keeps a listener for errors, which reach the request in another way. */
+/** Waits for the event. The socket keeps its error listener; later errors are reported by the request. */
 function settled(socket: Socket, event: "connect" | "secureConnect", reason: "unreachable" | "tls"): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once(event, () => resolve());

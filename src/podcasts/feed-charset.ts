@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
 
-/** The start of a document that is needed to determine its encoding. */
+/** Number of bytes needed to determine the encoding of a document. */
 const SNIFFED_BYTES = 256;
 
 /**
@@ -72,7 +72,7 @@ class Utf8OrLatin {
   }
 }
 
-/** Where a sequence of UTF-8 begins that may continue in the next piece. */
+/** The end of the last complete UTF-8 character: the next piece may continue the rest. */
 function endOfCharacters(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;
@@ -82,7 +82,7 @@ function endOfCharacters(bytes: Uint8Array): number {
   return bytes.length;
 }
 
-/** UTF-16 also without a byte order mark, if the document begins with `<` or `{`. */
+/** Also detects UTF-16 without a byte order mark, if the document begins with `<` or `{`. */
 function bomOf(start: Uint8Array): string | undefined {
   const [first = 0, second = 0, third] = start;
   if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";

@@ -37,13 +37,13 @@ export type FetchFailureReason =
   | "too-large"
   | "redirect-loop"
   | "bad-redirect"
-  /** Any other status than 200, 304 and redirects; see `status`. */
+  /** Any status other than 200, 304 and redirects; see `status`. */
   | "http-status"
   /** The body is not a feed, for example the page of a captive portal. */
   | "not-a-feed"
   /** The caller aborted the fetch, or closed the fetcher. */
   | "aborted"
-  /** An error in the fetch worker, or its end during this fetch; another attempt may succeed. */
+  /** The fetch worker failed or exited during this fetch; another attempt may succeed. */
   | "worker-crashed";
 
 export interface FetchFailure {
@@ -92,7 +92,7 @@ export interface FetcherOptions {
   /** CIDRs that may be fetched from although they are not public. */
   readonly networks: readonly string[];
   readonly userAgent: string;
-  /** Shorter ones, for tests. */
+  /** Tests set shorter ones. */
   readonly timeouts?: Timeouts;
 }
 
@@ -105,7 +105,7 @@ export interface Timeouts {
   readonly totalMs: number;
 }
 
-/** fetcher.ts: `new Fetcher(options)` */
+/** Implemented by `Fetcher` in fetcher.ts. */
 export interface FeedFetcher {
   /** Never throws: every failure is an outcome. */
   fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome>;
@@ -114,9 +114,9 @@ export interface FeedFetcher {
   close(): Promise<void>;
 }
 
-/** artwork.ts: `new ArtworkMaker({ log })` */
+/** Implemented by `ChildProcessScaler` in artwork.ts. */
 export interface ArtworkScaler {
   /** Undefined if the bytes are not a supported image, or if sharp is not installed. */
-  make(bytes: Uint8Array): Promise<Artwork | undefined>;
+  scale(bytes: Uint8Array): Promise<Artwork | undefined>;
   close(): Promise<void>;
 }

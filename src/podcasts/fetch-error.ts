@@ -1,6 +1,6 @@
 import type { FetchFailureReason } from "./feed.ts";
 
-/** Has a reason and nothing else: no URL, header or text of a remote server may reach a log. */
+/** Contains only a reason: no URL, header or text from a remote server may reach a log. */
 export class FetchError extends Error {
   readonly reason: FetchFailureReason;
 

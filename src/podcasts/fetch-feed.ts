@@ -21,13 +21,13 @@ const ACCEPT_FEED =
   "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5";
 const ACCEPT_IMAGE = "image/webp, image/jpeg, image/png, */*;q=0.5";
 
-/** Some hosts let only known podcast apps through, and recognize them by these words of Apple's. */
+/** Some hosts accept only known podcast apps, which they recognize by this part of Apple's user agent. */
 const SUFFIX = "; like iTMS";
 
-/** Longest ETag or Last-Modified that is kept. */
+/** Longest ETag or Last-Modified that is stored. */
 const MAX_VALIDATOR = 500;
 
-/** A rejection by bot protection: one more attempt, with the other user agent. */
+/** Bot protection rejected the request; it is retried once, with the other user agent. */
 class Challenged extends Error {}
 
 export async function fetchFeed(client: Client, request: FeedRequest, signal: AbortSignal): Promise<FeedOutcome> {
@@ -124,7 +124,7 @@ export async function fetchImage(
 async function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  // Not Buffer.concat: memory of its pool cannot be moved to another thread.
+  // Not Buffer.concat: memory from its pool cannot be transferred to another thread.
   const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const chunk of chunks) {
@@ -154,7 +154,7 @@ function toFailure(error: unknown): FetchFailure {
   throw error;
 }
 
-/** A validator of a remote server is sent back only if it is a valid header. */
+/** A validator from a remote server is sent back only if it is a valid header value. */
 function validator(name: string, value: string | undefined): OutgoingHttpHeaders {
   if (value === undefined || storable(value) === undefined) return {};
   try {

@@ -27,7 +27,7 @@ export interface PublicResponse {
   readonly url: URL;
   /** End of the unbroken run of permanent redirects at the start. */
   readonly permanentTarget: string | undefined;
-  /** Decoded; throws if it is longer than the limits allow, after as much as they do. */
+  /** Decoded. Throws once more than the limits allow has been read. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
@@ -46,7 +46,7 @@ const BLOCKED_PORTS = new Set(
 );
 
 /**
- * Requests a URL, follows redirects and passes the response to `use`; the connection ends with it. Every hop is checked
+ * Requests a URL, follows redirects, passes the response to `use` and then closes the connection. Every hop is checked
  * like the first one. Throws a FetchError.
  */
 export async function fetchPublic<Result>(
@@ -76,7 +76,7 @@ export async function fetchPublic<Result>(
   }
 }
 
-/** Stops waiting, whatever the work waits for: a DNS query, for example, cannot be cancelled. */
+/** Rejects on abort even if the work itself cannot be cancelled, such as a DNS query. */
 async function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
@@ -98,7 +98,7 @@ function readUrl(text: string): URL {
   return url;
 }
 
-interface Answered {
+interface FinalResponse {
   readonly response: IncomingMessage;
   readonly url: URL;
   readonly permanentTarget: string | undefined;
@@ -108,7 +108,7 @@ async function followRedirects(
   first: URL,
   credentials: URL | null,
   send: (url: URL) => Promise<IncomingMessage>,
-): Promise<Answered> {
+): Promise<FinalResponse> {
   const visited = new Set<string>();
   let url = first;
   let isPermanent = true;
@@ -225,7 +225,7 @@ async function* limited(source: AsyncIterable<Uint8Array>, max: number): AsyncGe
   }
 }
 
-/** At most one coding: several are never needed, and multiply what a bomb can do. */
+/** At most one encoding: several are never needed, and would multiply the effect of a compression bomb. */
 function createContentDecoder(encoding = "") {
   switch (encoding.trim().toLowerCase()) {
     case "":

@@ -8,8 +8,8 @@ export interface QueuedFeed {
 type ByHost<Feed> = Map<string, Feed[]>;
 
 /**
- * Feeds that wait to be fetched. Owners take turns, and so do the hosts of each owner: who imports thousands of feeds delays
- * another owner's feed by one, and a host with many feeds does not delay other hosts.
+ * Feeds that wait to be fetched. Owners take turns, and so do the hosts of each owner: an owner who imports thousands of
+ * feeds delays another owner's feed by only one, and a host with many feeds does not delay other hosts.
  */
 export class FetchQueue<Owner, Feed extends QueuedFeed> {
   readonly #owners = new Map<Owner, ByHost<Feed>>();
@@ -25,7 +25,7 @@ export class FetchQueue<Owner, Feed extends QueuedFeed> {
     return this.#ids.size;
   }
 
-  /** False if it is not added: because it is in the queue already, or the queue is full. */
+  /** Returns false if the feed is already in the queue, or the queue is full. */
   push(owner: Owner, feed: Feed): boolean {
     const ofHost = this.#perHost.get(feed.host) ?? 0;
     if (this.#ids.has(feed.id) || this.#ids.size >= this.#limits.feeds || ofHost >= this.#limits.perHost) return false;

@@ -12,7 +12,7 @@ export type FetchJob =
   | { readonly kind: "image"; readonly url: string; readonly feedUrl: string | undefined };
 
 /** Starts a job, or aborts it. */
-export interface FetchOrder {
+export interface FetchCommand {
   readonly id: number;
   readonly job: FetchJob | undefined;
 }
@@ -34,7 +34,7 @@ const client = {
 };
 const running = new Map<number, AbortController>();
 
-parentPort?.on("message", ({ id, job }: FetchOrder) => {
+parentPort?.on("message", ({ id, job }: FetchCommand) => {
   if (job === undefined) running.get(id)?.abort();
   else void run(id, job);
 });

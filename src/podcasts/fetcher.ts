@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import type { FeedFetcher, FeedOutcome, FeedRequest, FetcherOptions, ImageOutcome, Timeouts } from "./feed.ts";
-import type { FetchJob, FetchOrder, FetchResult } from "./fetch-worker.ts";
+import type { FetchCommand, FetchJob, FetchResult } from "./fetch-worker.ts";
 
 export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
 
@@ -8,7 +8,7 @@ export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, tota
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
 /** An idle thread exits after this time. */
 const IDLE_MS = 60_000;
-/** A thread that exceeds the time limit of a fetch by this much hangs. */
+/** A thread that exceeds the time limit of a fetch by this much is considered hung. */
 const GRACE_MS = 10_000;
 
 type Outcome = FeedOutcome | ImageOutcome;
@@ -54,14 +54,14 @@ export class Fetcher implements FeedFetcher {
     // Twice, for the second attempt with the other user agent.
     const hung = setTimeout(() => void worker.terminate(), 2 * totalMs + GRACE_MS);
     const abort = () => {
-      worker.postMessage({ id, job: undefined } satisfies FetchOrder);
+      worker.postMessage({ id, job: undefined } satisfies FetchCommand);
       this.#settle(id, { kind: "failed", reason: "aborted" });
     };
     signal?.addEventListener("abort", abort);
     try {
       return await new Promise<Outcome>((resolve) => {
         this.#pending.set(id, resolve);
-        worker.postMessage({ id, job } satisfies FetchOrder);
+        worker.postMessage({ id, job } satisfies FetchCommand);
       });
     } finally {
       clearTimeout(hung);
@@ -95,11 +95,11 @@ export class Fetcher implements FeedFetcher {
   #settle(id: number, outcome: Outcome): void {
     this.#pending.get(id)?.(outcome);
     this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#rest();
+    if (this.#pending.size === 0) this.#scheduleExit();
   }
 
   /** A thread without work must not keep the process alive, nor hold its memory for long. */
-  #rest(): void {
+  #scheduleExit(): void {
     const worker = this.#worker;
     worker?.unref();
     clearTimeout(this.#idle);

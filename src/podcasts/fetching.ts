@@ -17,7 +17,7 @@ export interface FetchingOptions {
   readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
 }
 
-/** The scheduler with the real fetcher and artwork, as configured. They are loaded when they are needed. */
+/** Creates the scheduler with the real fetcher and artwork scaler, as configured. They are loaded on demand. */
 export function createScheduler(config: FetchConfig, options: FetchingOptions): Scheduler {
   const { store, version, clock, log, onFetch } = options;
   const { networks, concurrency, hours, artwork } = config;
@@ -33,6 +33,6 @@ export function createScheduler(config: FetchConfig, options: FetchingOptions): 
       if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
     },
     createFetcher: async () => new (await import("./fetcher.ts")).Fetcher({ networks, userAgent }),
-    createScaler: artwork ? async () => new (await import("./artwork.ts")).ArtworkMaker({ log }) : undefined,
+    createScaler: artwork ? async () => new (await import("./artwork.ts")).ChildProcessScaler({ log }) : undefined,
   });
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 const MAX_SECONDS = 30 * 24 * 60 * 60;
 
-/** When the server wants to be asked again, in seconds; at most 30 days. */
+/** How long to wait before the next request, in seconds; at most 30 days. */
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   return bounded(readSeconds(value) ?? secondsUntil(value, now));

@@ -2,7 +2,7 @@ import type { SharedLimits } from "../account-store.ts";
 
 /** A process that was killed keeps a host locked for this long. */
 const LOCKED_MS = 3 * 60 * 1_000;
-/** How soon to try again if another process fetches from the host, which may take any time. */
+/** How soon to retry while another process fetches from the host, for however long that takes. */
 const RETRY_MS = 2_000;
 
 /** Lets one process at a time fetch from a host, with a pause in between. */
@@ -10,7 +10,7 @@ export class HostLocks {
   readonly #limits: SharedLimits | undefined;
   readonly #clock: () => Date;
 
-  /** Without shared limits there is only this process, which takes care of itself. */
+  /** Without shared limits there is only this process, whose scheduler fetches one feed per host at a time anyway. */
   constructor(limits: SharedLimits | undefined, clock: () => Date) {
     this.#limits = limits;
     this.#clock = clock;
@@ -24,7 +24,7 @@ export class HostLocks {
     const now = this.#clock().getTime();
     const lockedUntil = await limits.read(key);
     if (lockedUntil !== undefined && lockedUntil > now) return Math.min(lockedUntil - now, RETRY_MS);
-    // Fractions make it different from that of any other process.
+    // The random fraction makes the value unique to this lock.
     const until = now + LOCKED_MS + Math.random();
     if (!(await limits.replace(key, lockedUntil, until))) return RETRY_MS;
     return {

@@ -144,7 +144,7 @@ describe("moves", () => {
     assert.deepEqual([moved.etag, urlToFetch([FEED], moved.movedTo)], [null, NEW]);
   });
 
-  test("move: while it is not certain → looked at every 40 hours", () => {
+  test("move: while it is not certain → checked every 40 hours", () => {
     assert.equal(after(OK, [1, redirect()]).nextAt - T0, 1 + 40 * HOUR);
   });
 
@@ -185,13 +185,13 @@ describe("moves", () => {
 
   const MOVED = [OK, [1, redirect()], [DAY, redirect()], [4 * DAY, redirect()]] as const;
 
-  test("moved: the new place redirects back → ok at the old one; only claims so → stays moved", () => {
+  test("moved: the new URL redirects back → ok at the old one; only claims so → stays moved", () => {
     const back = after(...MOVED, [5 * DAY, redirect(FEED)]);
     assert.deepEqual([...statusOf(back), back.movedTo], ["ok", 5 * DAY, null]);
     assert.equal(after(...MOVED, [5 * DAY, claim(FEED)]).status, "moved");
   });
 
-  test("moved: the new place fails three times → the old place is tried again", () => {
+  test("moved: the new URL fails three times → the old one is tried again", () => {
     const steps = [...MOVED, [5 * DAY, http(500)], [6 * DAY, http(500)]] as const;
     assert.deepEqual([after(...steps).status, after(...steps).movedTo], ["moved", NEW]);
     const lost = after(...steps, [7 * DAY, http(500)]);

@@ -11,14 +11,14 @@ const MAX_WAIT_MS = 30 * DAY_MS;
 /** After a failure: the first wait, which doubles, up to a maximum. */
 const FIRST_RETRY_MS = HOUR_MS;
 const MAX_RETRY_MS = 7 * DAY_MS;
-/** Feeds that are gone are fetched this often, and forbidden ones in the end. */
+/** Feeds that are gone are fetched this often; forbidden ones too, eventually. */
 const GONE_RETRY_MS = 30 * DAY_MS;
-/** A feed that worked before is failing after this many failures, because most problems pass by themselves. */
+/** A feed that worked before is failing after this many failures, because most problems resolve themselves. */
 const FAILURES_TO_FAIL = 3;
-/** 410 is believed when it is repeated after this time, and a missing feed or host after this time. */
+/** A feed counts as gone after 410 responses for this long, or after its URL or host was missing for this long. */
 const GONE_MS = DAY_MS;
 const MISSING_MS = 30 * DAY_MS;
-/** A move is believed when it was seen this often over this time; until then the feed is fetched more often. */
+/** A move is accepted once it was seen this many times over this period; until then the feed is fetched more often. */
 const MOVE_SIGHTINGS = 3;
 const MOVE_MS = 72 * HOUR_MS;
 const MOVE_CHECK_MS = 40 * HOUR_MS;
@@ -38,7 +38,7 @@ export function urlToFetch(feedUrls: readonly string[], movedTo: string | null):
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
 
-/** What is known after a fetch. `isProven`: the place that the feed claims to have moved to has a feed that agrees. */
+/** The record after a fetch. `isProven`: there is a feed at the URL that this one claims to have moved to. */
 export function applyOutcome(
   record: PodcastRecord,
   feedUrl: string,
@@ -96,7 +96,7 @@ function applyFailure(record: PodcastRecord, outcome: FetchFailure, at: number, 
   const retry = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), maxRetryOf(status));
   const asked = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
   const wait = status === "gone" ? GONE_RETRY_MS : retry;
-  // A feed that fails where it moved to is looked for at its old place again.
+  // If a feed fails at its new URL, the old one is tried again.
   const isLost = record.movedTo !== null && status !== "moved";
   return {
     ...withStatus(record, status, failureSince),
@@ -134,12 +134,12 @@ function withStatus(record: PodcastRecord, status: PodcastStatus, since: number)
   return record.status === status ? record : { ...record, status, statusSince: since };
 }
 
-/** Where a response says that the feed has moved to: another place than where it was found. */
+/** The URL that a response says the feed has moved to; not the one that was fetched. */
 interface ClaimedMove {
   readonly target: string;
-  /** By redirects, and not only by the feed itself. */
+  /** Claimed by redirects, not only by the feed itself. */
   readonly isRedirect: boolean;
-  /** The target is the feed's URL as people subscribe to it. */
+  /** The target is the URL that people subscribe to. */
   readonly isReturn: boolean;
 }
 
@@ -155,14 +155,14 @@ function claimedMove(
   return isElsewhere(target) ? { target, isRedirect, isReturn: isSameFeed(target, feedUrl) } : undefined;
 }
 
-/** Whether a move has been seen often enough. */
+/** Whether a move was seen often enough, for long enough. */
 function isSeenOften(count: number, since: number, at: number): boolean {
   return count >= MOVE_SIGHTINGS && at - since >= MOVE_MS;
 }
 
 /**
- * The URL that must turn out to be a feed before a move is believed. A redirect needs no more proof: the response came from
- * there.
+ * The URL that must turn out to be a feed before a move is accepted. A redirect needs no more proof: the response came
+ * from there.
  */
 export function needsProof(
   record: PodcastRecord,
@@ -177,7 +177,7 @@ export function needsProof(
   return isSeenOften(record.moveCount + 1, record.moveSince, at) ? move.target : undefined;
 }
 
-/** Whether what was found at `target` is a feed that does not claim to be elsewhere in turn. */
+/** Whether the target is a feed that does not itself claim to have moved elsewhere. */
 export function isProof(target: string, outcome: FeedOutcome): boolean {
   if (outcome.kind !== "read") return false;
   const { newFeedUrl } = outcome.metadata;
@@ -185,7 +185,7 @@ export function isProof(target: string, outcome: FeedOutcome): boolean {
 }
 
 const NO_MOVE = { moveTarget: null, moveSince: 0, moveCount: 0 } as const;
-/** Of another place, these are unknown. */
+/** ETag and Last-Modified of one URL mean nothing for another. */
 const NO_VALIDATORS = { etag: null, lastModified: null } as const;
 
 function applyMove(
@@ -200,7 +200,7 @@ function applyMove(
   if (move === undefined) return { ...record, ...NO_MOVE };
   const { target, isRedirect, isReturn } = move;
   if (isReturn) {
-    // Two feeds that only claim to be at each other's place stay where they are.
+    // Two feeds that each claim to have moved to the other stay where they are.
     if (!isRedirect) return { ...record, ...NO_MOVE };
     return { ...withStatus(record, "ok", at), ...NO_MOVE, ...NO_VALIDATORS, movedTo: null };
   }
@@ -214,7 +214,7 @@ function applyMove(
   return { ...record, moveTarget: target, moveSince, moveCount, nextAt: Math.min(record.nextAt, checkAt) };
 }
 
-/** Whether the artwork at the URL in the record is to be fetched. */
+/** Whether to fetch the artwork at the URL in the record. */
 export function needsArtwork(before: PodcastRecord, after: PodcastRecord, at: number): boolean {
   if (after.artworkUrl === null || after.failures > 0) return false;
   if (after.artworkUrl !== before.artworkUrl) return true;

@@ -11,17 +11,17 @@ const MAX_ELEMENTS = 100_000;
 const MAX_PREAMBLE = 64 * 1024;
 /** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
 const MAX_TOKEN = 1024 * 1024;
-/** Artwork may follow the items, but hardly any feed has it there: it is looked for in this many characters. */
+/** Hardly any feed has its artwork after the items: the reader looks for it this many characters past the first one. */
 const MAX_ITEMS_LENGTH = 256 * 1024;
 const MAX_PREFIXES = 100;
 const MAX_NAME = 100;
 
 type Field = keyof FeedMetadata;
-/** Where a value was found: the lowest rank wins. */
-type Place = readonly [field: Field, rank: number];
+/** A field, and the rank of its source: the lowest rank wins. */
+type RankedField = readonly [field: Field, rank: number];
 
 /** By path below the channel or feed element. */
-const TEXTS = new Map<string, Place>([
+const TEXTS = new Map<string, RankedField>([
   ["title", ["title", 1]],
   ["itunes:title", ["title", 2]],
   ["itunes:author", ["author", 1]],
@@ -43,7 +43,7 @@ const TEXTS = new Map<string, Place>([
 ]);
 
 /** The same for values of the attribute `href`. */
-const LINKS = new Map<string, Place>([
+const LINKS = new Map<string, RankedField>([
   ["itunes:image", ["artworkUrl", 1]],
   ["podcast:image", ["artworkUrl", 2]],
 ]);
@@ -57,10 +57,10 @@ const NAMESPACES: readonly (readonly [uri: RegExp, prefix: string])[] = [
 ];
 
 /** Elements that only HTML pages have before a feed's root element. */
-const PAGE = new Set(["html", "head", "body", "script", "meta"]);
+const HTML_ELEMENTS = new Set(["html", "head", "body", "script", "meta"]);
 
-interface Open {
-  readonly place: Place;
+interface OpenElement {
+  readonly target: RankedField;
   readonly depth: number;
   /** With entities; nested elements as tags. */
   raw: string;
@@ -80,12 +80,12 @@ export class XmlFeedReader {
   readonly #values = new Map<Field, { readonly value: string; readonly rank: number }>();
   #root: "rss" | "rdf" | "feed" | undefined;
   #hasChannel = false;
-  /** Number of open elements around the root element, which are tags of PHP warnings that nobody closed. */
+  /** Number of open elements around the root element: unclosed tags of PHP warnings. */
   #outside = 0;
   #itemDepth: number | undefined;
   /** Index of the first item in the document. */
   #firstItem: number | undefined;
-  #open: Open | undefined;
+  #open: OpenElement | undefined;
   #isCdata = false;
   #length = 0;
   #elements = 0;
@@ -140,7 +140,7 @@ export class XmlFeedReader {
     this.#parser.pause();
   }
 
-  /** For what no feed contains. What was read before counts if it has a title. */
+  /** Called for what no real feed contains. What was read before is used if it has a title. */
   #reject(): void {
     this.#isRejected = true;
     this.#stop();
@@ -168,9 +168,9 @@ export class XmlFeedReader {
       return;
     }
     if (depth > 4) return;
-    const place = this.#placeIn(TEXTS);
+    const target = this.#fieldIn(TEXTS);
     if (this.#root === "feed" && depth === 2 && name === "link") this.#link = {};
-    else if (place !== undefined) this.#open = { place, depth, raw: "" };
+    else if (target !== undefined) this.#open = { target, depth, raw: "" };
   }
 
   #openOutside(name: string): void {
@@ -179,7 +179,7 @@ export class XmlFeedReader {
       this.#root = local;
       this.#hasChannel = local === "feed";
       this.#path.push(local);
-    } else if (PAGE.has(local)) this.#stop();
+    } else if (HTML_ELEMENTS.has(local)) this.#stop();
     else {
       this.#outside += 1;
       if (this.#outside > MAX_DEPTH) this.#reject();
@@ -193,8 +193,8 @@ export class XmlFeedReader {
     if (this.#link !== undefined && (lower === "rel" || lower === "href"))
       this.#link[lower] ??= decodeXML(value.slice(0, MAX_RAW_TEXT));
     else if (lower === "href") {
-      const place = this.#placeIn(LINKS);
-      if (place !== undefined) this.#keep(place, decodeXML(value.slice(0, MAX_RAW_TEXT)));
+      const target = this.#fieldIn(LINKS);
+      if (target !== undefined) this.#keep(target, decodeXML(value.slice(0, MAX_RAW_TEXT)));
     } else if (lower === "xml:lang" && this.#root === "feed" && this.#path.length === 1)
       this.#keep(["language", 2], value);
   }
@@ -212,9 +212,9 @@ export class XmlFeedReader {
     const depth = this.#path.length;
     if (depth === this.#itemDepth) this.#itemDepth = undefined;
     if (this.#open?.depth === depth) {
-      const { place, raw } = this.#open;
+      const { target, raw } = this.#open;
       this.#open = undefined;
-      this.#keep(place, decodeXML(raw));
+      this.#keep(target, decodeXML(raw));
     } else if (this.#open !== undefined) this.#appendTag(`</${this.#path.at(-1)}>`);
     if (this.#link !== undefined && depth === 2) {
       const { rel = "alternate", href } = this.#link;
@@ -231,7 +231,7 @@ export class XmlFeedReader {
     if (open !== undefined && open.raw.length < MAX_RAW_TEXT) open.raw += text.slice(0, MAX_RAW_TEXT - open.raw.length);
   }
 
-  /** Whole or not at all: half a tag would be text. */
+  /** All or nothing: half a tag would be read as text. */
   #appendTag(tag: string): void {
     if (this.#open !== undefined && this.#open.raw.length + tag.length <= MAX_RAW_TEXT) this.#open.raw += tag;
   }
@@ -242,15 +242,15 @@ export class XmlFeedReader {
     return this.#root === "rdf" ? depth === 2 : depth === 3 && this.#path[1] === "channel";
   }
 
-  /** RDF feeds have the image beside the channel, all others within. */
-  #placeIn(places: ReadonlyMap<string, Place>): Place | undefined {
+  /** RDF feeds have the image next to the channel, all others inside it. */
+  #fieldIn(fields: ReadonlyMap<string, RankedField>): RankedField | undefined {
     const [, first] = this.#path;
-    const isBeside = this.#root === "feed" || (this.#root === "rdf" && first === "image");
-    if (!isBeside && first !== "channel") return undefined;
-    return places.get(this.#path.slice(isBeside ? 1 : 2).join("/"));
+    const isTopLevel = this.#root === "feed" || (this.#root === "rdf" && first === "image");
+    if (!isTopLevel && first !== "channel") return undefined;
+    return fields.get(this.#path.slice(isTopLevel ? 1 : 2).join("/"));
   }
 
-  #keep([field, rank]: Place, text: string): void {
+  #keep([field, rank]: RankedField, text: string): void {
     const known = this.#values.get(field);
     if (known !== undefined && known.rank <= rank) return;
     const value = cleanValue(field, text, this.#base);
@@ -263,7 +263,7 @@ export class XmlFeedReader {
     if (known !== undefined) this.#prefixes.set(prefix, known[1]);
   }
 
-  /** The local name, with the usual prefix of its namespace. An undeclared prefix is taken as it is. */
+  /** The local name, with the usual prefix of its namespace. An undeclared prefix is kept. */
   #nameOf(qualified: string): string {
     const name = qualified.slice(0, MAX_NAME).toLowerCase();
     const colon = name.indexOf(":");

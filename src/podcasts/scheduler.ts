@@ -2,32 +2,32 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY, type Store } from "../account-store.ts";
 import type { DueFeed, FeedPosition, PodcastRecord, StoredArtwork } from "../podcast-store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
+import { clearFeedTitle } from "./clear-feed-title.ts";
 import type { ArtworkScaler, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
 import { HostLocks } from "./host-locks.ts";
 import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
-import { clearFeedTitle } from "./renamed.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
 const LEASE_MS = 3 * 60 * 1_000;
-/** Feeds that were added within this time are looked up together. */
+/** Feeds added within this time are looked up together. */
 const COLLECT_MS = 100;
 const RETRY_MS = 5_000;
-/** How often the database is asked for feeds that are due. */
+/** How often the database is polled for feeds that are due. */
 const POLL_MS = 5_000;
-const DUE_AT_ONCE = 200;
+const DUE_BATCH_SIZE = 200;
 const MAX_ADDED = 20_000;
-/** Of one host, only some are in memory, so that the others do not wait behind them. */
+/** Only some feeds of one host are queued, so that those of other hosts do not wait behind them. */
 const MAX_DUE = { feeds: 2_000, perHost: 50 };
 const FEEDS_PER_STEP = 1_000;
 /** Few, because on SQLite the main thread looks them up. */
 const CHANGED_PER_STEP = 100;
-/** Feeds that this process was not told of, such as those that a server without fetching added, are found by a walk. */
-const WALK_MS = 60 * 60 * 1_000;
-const WALK_PAUSE_MS = 50;
+/** How often all lists are scanned for feeds that this process was not notified of. */
+const SCAN_MS = 60 * 60 * 1_000;
+const SCAN_PAUSE_MS = 50;
 /** Feeds are not fetched if none of their subscribers has been seen for this long. */
-const RESTING_MS = 90 * 24 * 60 * 60 * 1_000;
-const RESTING_CHECK_MS = 24 * 60 * 60 * 1_000;
+const INACTIVE_MS = 90 * 24 * 60 * 60 * 1_000;
+const INACTIVE_CHECK_MS = 24 * 60 * 60 * 1_000;
 /** Pause between two fetches from a host. */
 const HOST_PAUSE_MS = 1_000;
 /** Pause between the starts of two fetches: publishers that respond at once must not slow down requests. */
@@ -54,7 +54,7 @@ interface WaitingFeed extends QueuedFeed {
 
 /**
  * Fetches feeds in the background: those that were just added, then those that are due. Several processes may do so on one
- * database: a feed and a host belong to one of them at a time.
+ * database: a feed or host is leased to one of them at a time.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -64,7 +64,7 @@ export class Scheduler {
   readonly #due = new FetchQueue<UserId, WaitingFeed>(MAX_DUE);
   /** Users whose lists have changed, and the sequence number up to which their feeds are known. */
   readonly #changed = new Map<UserId, number>();
-  /** Hosts that are being fetched from, or pause. */
+  /** Hosts that are being fetched from, or were a moment ago. */
   readonly #busyHosts = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   #active = 0;
@@ -84,11 +84,11 @@ export class Scheduler {
 
   start(): void {
     this.#track(this.#repeat(POLL_MS, () => this.#poll()));
-    this.#track(this.#repeat(WALK_MS, () => this.#walk()));
+    this.#track(this.#repeat(SCAN_MS, () => this.#scanLists()));
   }
 
-  /** To be called when a list has changed. */
-  readonly tell: OnChange = (user, { sequenceBefore }) => {
+  /** Must be called when a list has changed. */
+  readonly notify: OnChange = (user, { sequenceBefore }) => {
     if (this.#stop.signal.aborted) return;
     if (!this.#changed.has(user)) this.#changed.set(user, sequenceBefore);
     if (!this.#isCollecting) this.#track(this.#collect());
@@ -118,7 +118,7 @@ export class Scheduler {
     this.#running.add(tracked);
   }
 
-  /** Each time after about `ms`; a failure is reported and tried again soon. */
+  /** Repeats the work about every `ms`. A failure is reported and retried soon. */
   async #repeat(ms: number, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
@@ -143,7 +143,7 @@ export class Scheduler {
       await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);
       pause = 0;
       const [user, after] = first(this.#changed) ?? [NOBODY, 0];
-      // Whatever is told from now on is read next time.
+      // Changes reported from now on are read next time.
       this.#changed.delete(user);
       const again = (from: number) => this.#changed.set(user, Math.min(from, this.#changed.get(user) ?? from));
       try {
@@ -173,11 +173,11 @@ export class Scheduler {
     return feeds.length < CHANGED_PER_STEP ? undefined : feeds.at(-1)?.sequence;
   }
 
-  /** Queues feeds that are due. Each poll continues where the last one ended, so that none is left out. */
+  /** Queues feeds that are due. Each poll continues where the last one ended, so that none is missed. */
   async #poll(): Promise<void> {
     if (this.#due.length >= MAX_DUE.feeds / 2) return;
-    const found = await this.#options.store.podcasts.due(this.#now(), this.#lastDue, DUE_AT_ONCE);
-    this.#lastDue = found.length < DUE_AT_ONCE ? undefined : found.at(-1);
+    const found = await this.#options.store.podcasts.due(this.#now(), this.#lastDue, DUE_BATCH_SIZE);
+    this.#lastDue = found.length < DUE_BATCH_SIZE ? undefined : found.at(-1);
     await this.#enqueue(
       this.#due,
       NOBODY,
@@ -186,7 +186,7 @@ export class Scheduler {
   }
 
   /** Creates the records of feeds that have none. */
-  async #walk(): Promise<void> {
+  async #scanLists(): Promise<void> {
     const { podcasts } = this.#options.store;
     const { signal } = this.#stop;
     let position: FeedPosition | undefined;
@@ -194,7 +194,7 @@ export class Scheduler {
       const step = await podcasts.feedsAfter(position, FEEDS_PER_STEP);
       if (step !== undefined) await podcasts.create(step.ids, this.#now());
       position = step?.last;
-      await sleep(WALK_PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      await sleep(SCAN_PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
     } while (position !== undefined && !signal.aborted);
   }
 
@@ -218,7 +218,7 @@ export class Scheduler {
     if (host !== undefined) queue.push(owner, { id, host, owner });
   }
 
-  /** Starts the next fetch, and others after it, as many as allowed. */
+  /** Starts the next fetch if the limits allow it, and schedules the one after it. */
   #pump(): void {
     const isFree = (host: string) => !this.#busyHosts.has(host);
     if (this.#stop.signal.aborted || this.#isPausing || this.#active >= this.#options.concurrency) return;
@@ -275,7 +275,7 @@ export class Scheduler {
     this.#timers.add(timer);
   }
 
-  /** Whether a request was made. */
+  /** Returns whether a request was sent. */
   async #fetch(id: string): Promise<boolean> {
     const { store, intervalMs, onFetch } = this.#options;
     const { signal } = this.#stop;
@@ -291,8 +291,8 @@ export class Scheduler {
     // Without subscribers it will be erased.
     if (feedUrl === undefined) return false;
     const users = subscribers.map(({ user }) => user);
-    if (!(await store.podcasts.isAnyActive(users, new Date(at - RESTING_MS)))) {
-      await store.podcasts.record(id, until, { ...record, nextAt: at + RESTING_CHECK_MS });
+    if (!(await store.podcasts.isAnyActive(users, new Date(at - INACTIVE_MS)))) {
+      await store.podcasts.record(id, until, { ...record, nextAt: at + INACTIVE_CHECK_MS });
       return false;
     }
     this.#fetcher ??= this.#options.createFetcher();
@@ -318,26 +318,26 @@ export class Scheduler {
     const next = applyOutcome(record, feedUrl, outcome, at, rules, isProven);
     const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
     const isTried = artwork !== undefined && !isAborted();
-    const tried = isTried ? { artworkAt: at, artwork: artwork.made?.hash ?? next.artwork } : {};
+    const tried = isTried ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
     // Before the new title is stored: if this process is killed, the next fetch continues here.
     if (record.title !== null && record.title !== next.title)
       await clearFeedTitle(store, id, record.title, new Date(at));
-    await store.podcasts.record(id, until, { ...next, ...tried }, artwork?.made);
+    await store.podcasts.record(id, until, { ...next, ...tried }, artwork?.scaled);
     return true;
   }
 
-  /** Undefined without artwork; `made` is undefined if the image could not be used. */
+  /** Undefined without artwork; `scaled` is undefined if the image could not be used. */
   async #fetchArtwork(
     fetcher: FeedFetcher,
     { artworkUrl }: PodcastRecord,
     feedUrl: string,
-  ): Promise<{ readonly made: StoredArtwork | undefined } | undefined> {
+  ): Promise<{ readonly scaled: StoredArtwork | undefined } | undefined> {
     const { createScaler } = this.#options;
     if (createScaler === undefined || artworkUrl === null) return undefined;
     const image = await fetcher.fetchImage(artworkUrl, feedUrl, this.#stop.signal);
-    if (image.kind === "failed") return { made: undefined };
+    if (image.kind === "failed") return { scaled: undefined };
     this.#scaler ??= createScaler();
-    return { made: await (await this.#scaler).make(image.bytes) };
+    return { scaled: await (await this.#scaler).scale(image.bytes) };
   }
 
   #now(): Date {

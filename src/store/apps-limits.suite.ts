@@ -21,7 +21,7 @@ function actionRow(sequence: number): Row {
 
 /** What happens at the limits of an account. `url` leads to a database without data. */
 export function describeAppLimits(engine: string, newUrl: () => Promise<string>): void {
-  test(`apps on ${engine}: as many actions and marks as are kept → the oldest make room`, async () => {
+  test(`apps on ${engine}: more actions and marks than are kept → the oldest are deleted`, async () => {
     const url = await newUrl();
     const target = await (await engineFor(url).archive(url)).replaceEmpty();
     const write = async (name: string, rows: readonly Row[]) => {

@@ -103,7 +103,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual((await feeds(user, A, first.timestamp)).remove, [url("b")]);
     });
 
-    test("feeds: uploaded by the client though it was there → its removal is due", async () => {
+    test("feeds: uploaded by the client, although already in the list → its removal is sent", async () => {
       const user = newUser();
       const { timestamp } = await feeds(user, A, 0);
       await add(user, B, url("a"));
@@ -296,7 +296,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual([first.add, first.remove], [[`${url("b")}/`], []]);
     });
 
-    test("devices: created on first sight, saved, renamed, forgotten", async () => {
+    test("devices: created on first use, saved, renamed, forgotten", async () => {
       const user = newUser();
       await feeds(user, A, 0);
       await store.apps.saveDevice(asUser(user), B, { caption: "Desk", type: "desktop" }, at());

@@ -46,7 +46,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
     );
 
   describe(`changes on ${engine}`, () => {
-    test("change: mixed changes → in order, outcome N answers change N", async () => {
+    test("change: mixed changes → in order, outcome N belongs to change N", async () => {
       const user = newUser();
       const { outcomes, sequence } = await change(
         user,

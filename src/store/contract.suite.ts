@@ -63,7 +63,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await removeFrom(store, asUser(user), draft(1, 1).id, NOW), false);
     });
 
-    test("add: a batch with conflicts → outcome N answers draft N", async () => {
+    test("add: a batch with conflicts → outcome N belongs to draft N", async () => {
       const user = newUser();
       await add(user, draft(1, "a"));
       const drafts = [
@@ -130,7 +130,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal((await findOne(store, ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
     });
 
-    test("find: ids and feeds → result N answers key N", async () => {
+    test("find: ids and feeds → result N belongs to key N", async () => {
       const [ann, bob] = [newUser(), newUser()];
       await add(ann, draft(1, "a"), draft(2, "b"), draft(3, "c"));
       await add(bob, draft(4, "d"));

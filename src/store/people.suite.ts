@@ -134,7 +134,7 @@ export function describePeople(context: AccountsContext): void {
       assert.ok(outcome !== undefined && !("refused" in outcome));
     });
 
-    test("people: disabled while its token writes → no write after the answer", async () => {
+    test("people: disabled while its token writes → no write after that is confirmed", async () => {
       for (let round = 0; round < 3; round += 1) {
         const { account, token } = await someone();
         const caller = { ...asUser(account.user), credentialHash: token.hash };
@@ -154,7 +154,7 @@ export function describePeople(context: AccountsContext): void {
       }
     });
 
-    test("people: a change that is no change → done and not logged; an unknown account → gone", async () => {
+    test("people: a change without effect → done and not logged; an unknown account → gone", async () => {
       const { user, name } = await newAccount();
       for (const kind of ["enable", "demote", "disable", "disable", "promote", "promote"] as const)
         assert.equal(await people.change(SERVER, user, kind, NOW), "done");

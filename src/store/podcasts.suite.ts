@@ -38,7 +38,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     const learn = async (url: string, known: Partial<PodcastRecord> = {}, at = NOW) => {
       const id = await idOf(url);
       await podcasts.create([id], at);
-      const record = (await podcasts.claim(id, at, later(DAY))) ?? assert.fail("not to be had");
+      const record = (await podcasts.claim(id, at, later(DAY))) ?? assert.fail("cannot be claimed");
       const next = { ...record, checkedAt: at.getTime(), nextAt: at.getTime() + DAY, ...known };
       assert.equal(await podcasts.record(id, later(DAY), next, ARTWORK), true);
       return id;
@@ -205,7 +205,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.deepEqual([...new Set(seen)].toSorted(), ids.toSorted());
     });
 
-    test("subscribers and isAnyActive: → URLs as they are spelled; users by their last use", async () => {
+    test("subscribers and isAnyActive: several users → URLs as they have them; active by their last use", async () => {
       const url = newUrl();
       const [local, idle, busy, app] = [newUser(), newUser(), newUser(), newUser()];
       const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
@@ -240,7 +240,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await isActive(local), true, "a user without an account");
     });
 
-    test("titled: subscriptions with that title → in steps by user; an update of it has no effect on another title", async () => {
+    test("findByTitle: subscriptions with that title → in steps by user; an update of it has no effect on another title", async () => {
       const url = newUrl();
       const [one, two, other] = [newUser(), newUser(), newUser()];
       const idFor = new Map<UserId, string>();
@@ -252,16 +252,16 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       }
       const id = await idOf(url);
       const entry = (user: UserId) => ({ user, id: idFor.get(user) });
-      assert.deepEqual(await podcasts.titled(id, "Theirs", NOBODY, 1), [entry(one)]);
-      assert.deepEqual(await podcasts.titled(id, "Theirs", one, 9), [entry(two)]);
-      assert.deepEqual(await podcasts.titled(id, "theirs", NOBODY, 9), []);
+      assert.deepEqual(await podcasts.findByTitle(id, "Theirs", NOBODY, 1), [entry(one)]);
+      assert.deepEqual(await podcasts.findByTitle(id, "Theirs", one, 9), [entry(two)]);
+      assert.deepEqual(await podcasts.findByTitle(id, "theirs", NOBODY, 9), []);
       for (const user of [one, other]) {
         const update = { kind: "update", id: idFor.get(user) ?? "", title: "", oldTitle: "Theirs" } as const;
         await store.change(asUser(user), [update], NOW);
       }
       const titleOf = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).items[0]?.title;
       assert.deepEqual([await titleOf(one), await titleOf(other)], [undefined, "Mine"]);
-      assert.deepEqual(await podcasts.titled(id, "Theirs", NOBODY, 9), [entry(two)]);
+      assert.deepEqual(await podcasts.findByTitle(id, "Theirs", NOBODY, 9), [entry(two)]);
     });
 
     test("eraseUnused: a feed without subscribers → its record and artwork are erased, others stay", async () => {

@@ -24,7 +24,7 @@ test("access: a revocation in one process is confirmed → refused by the others
 });
 
 for (const processes of ["this process", "another process"]) {
-  test(`access: a revocation in ${processes} is answered → no write under it appears later`, async (t) => {
+  test(`access: a revocation in ${processes} is confirmed → no write under it appears later`, async (t) => {
     const url = await server.database();
     const open = () => openStore(url, { connections: 5 });
     const here = await open();

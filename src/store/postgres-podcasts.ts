@@ -148,7 +148,7 @@ export class PostgresPodcasts implements PodcastStore {
     );
   }
 
-  async titled(id: string, title: string, after: UserId, limit: number) {
+  async findByTitle(id: string, title: string, after: UserId, limit: number) {
     const rows = await this.#read(
       `select user_id, id from earmark.subscriptions where feed = $1 and user_id > $2 and title = $3
        order by user_id limit $4`,

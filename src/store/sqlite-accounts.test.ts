@@ -34,14 +34,14 @@ test("access: a revocation by a command is confirmed → refused by the server",
   await requireEnds(command, server);
 });
 
-test("access: a revocation in this process is answered → no write under it appears later", async (t) => {
+test("access: a revocation in this process is confirmed → no write under it appears later", async (t) => {
   const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
   const stores = { accounts: store.accounts, people: store.people, subscriptions: store };
   await requireNoLateWrites(stores, stores);
 });
 
-test("access: a revocation by a command is answered → no write of the server under it appears later", async (t) => {
+test("access: a revocation by a command is confirmed → no write of the server under it appears later", async (t) => {
   const url = `file:${join(folder, "late-beside.db")}`;
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });

@@ -242,7 +242,7 @@ export class SqlitePodcasts implements PodcastStore {
     );
   }
 
-  async titled(id: string, title: string, after: UserId, limit: number) {
+  async findByTitle(id: string, title: string, after: UserId, limit: number) {
     const sql = `select user_id, id from subscriptions where feed = ? and user_id > ? and title = ?
       order by user_id limit ?`;
     return this.#all(sql, idKey(id), after, title, limit).map(([user, subscription]) => ({

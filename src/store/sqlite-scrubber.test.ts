@@ -80,7 +80,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
 
-test("erasing: a deleted account → gone from all files when the deletion is answered", async (t) => {
+test("erasing: a deleted account → gone from all files when the deletion is confirmed", async (t) => {
   const { store, file } = await open(t);
   const password = newMarker();
   await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
@@ -91,7 +91,7 @@ test("erasing: a deleted account → gone from all files when the deletion is an
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
 
-test("erasing: a changed password → the old hash is in no file when the change is answered", async (t) => {
+test("erasing: a changed password → the old hash is in no file when the change is confirmed", async (t) => {
   const { store, file } = await open(t);
   const [old, current] = [newMarker(), newMarker()];
   await store.accounts.create(3, { ...ACCOUNT, name: "ann", password: old }, NOW);

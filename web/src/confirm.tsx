@@ -37,7 +37,7 @@ interface ConfirmProps {
   readonly children?: ComponentChildren;
 }
 
-/** Asks before something happens. Stays open with the error if it fails. */
+/** Asks for confirmation. If the action fails, it stays open and shows the error. */
 export function Confirm(props: ConfirmProps) {
   const { title, lead, action, onConfirm, onClose, isHarmless = false, explain, children } = props;
   const words = useWords();

@@ -8,7 +8,7 @@ import { formatNumber } from "./words/index.ts";
 /** Which of the new lines are imported. */
 export interface Choice {
   readonly lines: readonly Line[];
-  /** Indexes of new lines that are not. */
+  /** Indexes of new lines that are not imported. */
   readonly excluded: ReadonlySet<number>;
   /** Only this folder is shown; undefined for all, an empty path for lines without folders. */
   readonly folder: string | undefined;
@@ -25,7 +25,7 @@ export function isInFolder(line: Line, folder: string | undefined): boolean {
   return folder === undefined || foldersOf(line).includes(folder);
 }
 
-/** How many lines are selected, and buttons for all lines that are shown. */
+/** Shows how many lines are selected, with buttons to select or deselect all visible lines. */
 export function ChoiceBar({ lines, excluded, folder, onChange }: ChoiceProps) {
   const words = useFeedWords();
   const total = lines.filter(({ outcome }) => outcome === "new").length;

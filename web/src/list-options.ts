@@ -15,7 +15,7 @@ export const collapsed = createState<ReadonlySet<string>>(new Set());
 /** Ids; undefined while nothing can be selected. */
 export const selection = createState<ReadonlySet<string> | undefined>(undefined);
 
-/** Heads the subscriptions in a folder. */
+/** The heading of the subscriptions in a folder. */
 export interface Group {
   readonly folder: string;
   readonly count: number;
@@ -50,7 +50,7 @@ export function filterList(
 let collator: Intl.Collator | undefined;
 
 export function compareText(one: string, other: string): number {
-  // Not before it is needed: its first use takes a while.
+  // Created on demand, because that takes a while.
   collator ??= new Intl.Collator(document.documentElement.lang, { numeric: true });
   return collator.compare(one, other);
 }

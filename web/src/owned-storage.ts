@@ -8,7 +8,7 @@ export interface OwnedStorage extends ReplicaStorage {
   clear(): Promise<void>;
 }
 
-/** The only keys that the replica knows. */
+/** The only keys that the replica uses. */
 const REPLICA_KEYS = ["base", "queue"];
 const KEYS = [...REPLICA_KEYS, "podcasts", "refusals"];
 

@@ -11,9 +11,9 @@ import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "./server.ts";
 import { useValue } from "./state.ts";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
 
-/** Without retries, as for other forms. */
+/** Without retries, like other forms. */
 const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
-/** As many rows as the server counts. */
+/** The server stops counting here. */
 const MAX_ROWS = 10_000;
 
 /** For administrators: accounts, invitations and the audit log. */

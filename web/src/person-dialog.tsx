@@ -19,7 +19,7 @@ interface PersonProps {
   readonly onClose: () => void;
 }
 
-/** What an administrator can do with an account. Every action is explained and confirmed. */
+/** What an administrator can do with an account. Every action is explained and must be confirmed. */
 export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) {
   const words = usePeopleWords();
   const [action, setAction] = useState<Action | undefined>(undefined);

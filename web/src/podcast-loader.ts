@@ -1,10 +1,10 @@
 import type { Subscription } from "../../client/src/index.ts";
-import { learn, podcastOf, showLearned } from "./podcasts.ts";
+import { notifyPodcastsChanged, podcastOf, rememberPodcast } from "./podcasts.ts";
 import { connectionProblem, noRetryClient } from "./server.ts";
 import { savePodcasts, subscriptionList } from "./subscription-list.ts";
 
-// Podcasts are not part of the changes of the list, and cause no events. The whole list is read once; then only pages
-// with subscriptions of which nothing is known yet, at longer and longer intervals.
+// Podcasts are not part of the list's changes and cause no events. The whole list is read once; after that, only pages
+// with subscriptions about which nothing is known yet, at longer and longer intervals.
 const PAGE_SIZE = 100;
 /** Pages read at a time. */
 const MAX_PAGES = 10;
@@ -25,9 +25,9 @@ const isPending = (item: Subscription) => isUnknown(item) || podcastOf(item)?.st
 async function readAll(): Promise<void> {
   let shownAt = 0;
   for await (const subscription of noRetryClient.subscriptions({ include: "podcast" })) {
-    learn(subscription);
+    rememberPodcast(subscription);
     if (Date.now() - shownAt < SHOW_EVERY_MS) continue;
-    showLearned();
+    notifyPodcastsChanged();
     shownAt = Date.now();
   }
 }
@@ -36,24 +36,24 @@ async function readPending(): Promise<void> {
   const numbers = new Set(items.flatMap((item, index) => (isPending(item) ? Math.floor(index / PAGE_SIZE) + 1 : [])));
   for (const number of [...numbers].slice(-MAX_PAGES)) {
     const page = await noRetryClient.page({ number, size: PAGE_SIZE, include: "podcast" });
-    page.items.forEach(learn);
+    page.items.forEach(rememberPodcast);
   }
 }
 
 async function read(): Promise<void> {
   const { status, pending } = subscriptionList.value;
-  // What the server does not have yet, it cannot know. After the next change this is called again.
+  // The server knows nothing about subscriptions that it does not have yet. This is called again after the next change.
   if (isReading || status !== "ready" || pending > 0 || document.visibilityState !== "visible") return;
-  // The list itself tries to reconnect.
+  // The list itself reconnects.
   if (connectionProblem.value !== undefined) return;
   if (!needsAll && !items.some(isPending)) return;
   isReading = true;
   const before = items;
   try {
     await (needsAll ? readAll() : readPending());
-    // The order of subscriptions that were added at the same time is not known, so they may be on another page.
+    // The order of subscriptions that were added at the same time is unknown, so they may be on another page.
     needsAll = !needsAll && items === before && items.some(isUnknown);
-    showLearned();
+    notifyPodcastsChanged();
     await savePodcasts();
   } catch {
     // The page says elsewhere that the server is unreachable, or that nothing can be stored.
@@ -77,7 +77,7 @@ function onListChange(): void {
   void read();
 }
 
-/** Reads the podcasts of the list, and what the server learns about them later. */
+/** Loads the podcasts of the list, and keeps loading what the server finds out about them later. */
 export function startLoading(): void {
   subscriptionList.subscribe(onListChange);
   connectionProblem.subscribe(read);
@@ -85,7 +85,7 @@ export function startLoading(): void {
   onListChange();
 }
 
-/** Asks the server to fetch a feed, and waits a while for the result. */
+/** Asks the server to fetch a feed, and waits a while for the result. Resolves to whether there is one. */
 export async function fetchAgain(subscription: Subscription): Promise<boolean> {
   const podcast = podcastOf(subscription);
   if (podcast === undefined) return false;
@@ -95,8 +95,8 @@ export async function fetchAgain(subscription: Subscription): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
     const now = await noRetryClient.podcast(id);
     if (now === undefined || now.checkedAt?.getTime() === checkedAt?.getTime()) continue;
-    learn({ ...subscription, podcast: now });
-    showLearned();
+    rememberPodcast({ ...subscription, podcast: now });
+    notifyPodcastsChanged();
     return true;
   }
   return false;

@@ -25,7 +25,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const words = usePodcastWords();
   useValue(podcastsVersion);
   const [editing, setEditing] = useState<"name" | "folder" | undefined>(undefined);
-  // Kept here, since the row of the new URL disappears while the server is asked whether it can be used.
+  // Kept here, because the part of the panel that sets it is not shown while the server decides about the new URL.
   const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const podcast = podcastOf(subscription);
   const { id, feedUrl, subscribedAt, title, folders = [] } = subscription;
@@ -99,7 +99,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   );
 }
 
-/** Line breaks are wanted here, other control characters are not. */
+/** Keeps line breaks, but no other control characters. */
 const revealLines = (text: string) => text.split("\n").map(revealControlCharacters).join("\n");
 
 function Url({ label, url }: { label: string; url: string }) {
@@ -177,7 +177,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   const { id, title, folders } = subscription;
   const take = async () => {
     try {
-      const found = await takeUrl(id, movedTo);
+      const found = await changeFeedUrl(id, movedTo);
       onConflict(found);
       if (!found) focusTitle();
     } catch {
@@ -185,7 +185,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
     }
   };
   const merge = async (kept: Subscription) => {
-    // What the user has written is not lost.
+    // Keeps the user's own title and folders.
     const notes = { title: kept.title ?? title, folders: kept.folders ?? folders };
     close();
     await edit([{ id: kept.id, ...notes }]).catch(() => showNotice(words.notSaved));
@@ -197,7 +197,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
       {failure && <p role="alert">{failure}</p>}
       {existing === undefined ? (
         <button type="button" class="button primary" onClick={take}>
-          {words.takeUrl}
+          {words.changeUrl}
         </button>
       ) : (
         <>
@@ -211,13 +211,13 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   );
 }
 
-/** Gives a subscription a new feed URL, or returns the subscription that has this feed already. */
-async function takeUrl(id: string, feedUrl: string): Promise<Subscription | undefined> {
+/** Gives a subscription a new feed URL, or returns the subscription that already has this feed. */
+async function changeFeedUrl(id: string, feedUrl: string): Promise<Subscription | undefined> {
   const { items } = subscriptionList.value;
   const same = items.find((item) => item.feedUrl === feedUrl);
   if (same) return same;
   await edit([{ id, feedUrl }]);
-  // Without a connection the server is asked later. If it refuses then, the page says so.
+  // Without a connection the edit is sent later. If the server then refuses it, the page says so.
   await sync().catch(() => {});
   const isConflict = ({ operation, error }: Refusal) =>
     operation.op === "update" && operation.id === id && error.code === "already-subscribed";

@@ -3,7 +3,7 @@ import type { Podcast, Subscription } from "../../client/src/index.ts";
 import type { Group } from "./list-options.ts";
 import { createState } from "./state.ts";
 
-/** What the list shows about podcasts, and can do with them; see `podcast-views.tsx`. */
+/** Components with which the list shows and edits podcasts; see `podcast-views.tsx`. */
 export interface PodcastTools {
   readonly MoreOrders: ComponentType;
   readonly FilterSelect: ComponentType<{

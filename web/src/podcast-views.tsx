@@ -17,7 +17,7 @@ export { Selecting } from "./selecting.tsx";
 
 let started: Promise<void> | undefined;
 
-/** Resolves when the texts are there. From then on, what is known about the podcasts is kept up to date. */
+/** Resolves when the texts are loaded. From then on, what is known about the podcasts is kept up to date. */
 export function start(): Promise<void> {
   started ??= loadPodcastWords().then(startLoading);
   return started;

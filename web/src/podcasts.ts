@@ -6,19 +6,19 @@ import { createState } from "./state.ts";
 /** What the server knows about the podcasts of the list, by the id of the subscription. Filled by `podcast-loader.ts`. */
 const known = new Map<string, { readonly feedUrl: string; readonly podcast: Podcast }>();
 
-/** A new value whenever something was learned. */
+/** Changes whenever something new is known. */
 export const podcastsVersion = createState(0);
 
-export function learn({ id, feedUrl, podcast }: Pick<Subscription, "id" | "feedUrl" | "podcast">): void {
+export function rememberPodcast({ id, feedUrl, podcast }: Pick<Subscription, "id" | "feedUrl" | "podcast">): void {
   if (podcast !== undefined) known.set(id, { feedUrl, podcast });
 }
 
-export const showLearned = () => podcastsVersion.update((version) => version + 1);
+export const notifyPodcastsChanged = () => podcastsVersion.update((version) => version + 1);
 
 const STORED = "title author homepageUrl artwork small large status statusSince movedTo checkedAt".split(" ");
 
-/** What was learned about these subscriptions, as text. Descriptions are long, and only the panel shows them. */
-export function writeLearned(items: readonly Subscription[]): string {
+/** Without descriptions, which are long and which only the panel shows. */
+export function serializePodcasts(items: readonly Subscription[]): string {
   const entries = items.flatMap((item) => {
     const podcast = podcastOf(item);
     return podcast && podcast.status !== "pending" ? [{ ...item, podcast }] : [];
@@ -27,7 +27,7 @@ export function writeLearned(items: readonly Subscription[]): string {
 }
 
 /** Restores what was known when this browser last showed the list. */
-export function readLearned(text: string): void {
+export function restorePodcasts(text: string): void {
   const entries: readonly { id: string; feedUrl: string; podcast: Podcast }[] = text ? JSON.parse(text) : [];
   for (const { id, feedUrl, podcast } of entries) {
     const { statusSince, checkedAt } = podcast;
@@ -35,11 +35,11 @@ export function readLearned(text: string): void {
       ...(statusSince && { statusSince: new Date(statusSince) }),
       ...(checkedAt && { checkedAt: new Date(checkedAt) }),
     };
-    learn({ id, feedUrl, podcast: { ...podcast, ...dates } });
+    rememberPodcast({ id, feedUrl, podcast: { ...podcast, ...dates } });
   }
 }
 
-/** Undefined until the server has said something about this feed. */
+/** Undefined until the server has reported something about this feed. */
 export function podcastOf({ id, feedUrl }: Subscription): Podcast | undefined {
   const entry = known.get(id);
   return entry?.feedUrl === feedUrl ? entry.podcast : undefined;

@@ -26,7 +26,7 @@ export function RemovedView() {
   const load = async () => {
     setFailure(undefined);
     try {
-      // What was removed on this page a moment ago is part of it.
+      // Includes what was removed on this page a moment ago.
       await flushRemovals();
       await sync();
       setItems(await client.removals());

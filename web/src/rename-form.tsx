@@ -10,7 +10,7 @@ import { edit, subscriptionList } from "./subscription-list.ts";
 import { translation, useWords } from "./words/index.ts";
 import { podcastWords, usePodcastWords } from "./words/podcasts.ts";
 
-/** Null if the name is the one in the feed, so that it follows when the publisher changes it. */
+/** Null if the name is the one in the feed, so that it changes when the publisher changes it. */
 export function toOwnTitle(text: string, podcast: Podcast | undefined): string | null {
   const name = text.trim();
   return name === "" || name === podcast?.title ? null : name;
@@ -27,7 +27,7 @@ export function RenameForm({ subscription }: { subscription: Subscription }) {
   useLayoutEffect(() => {
     if (document.activeElement !== document.body) return;
     input.current?.focus({ preventScroll: true });
-    // What was typed already must not be replaced by the next letter.
+    // The next key must not replace what has already been typed.
     input.current?.setSelectionRange(text === (titleOf(subscription) ?? "") ? 0 : text.length, text.length);
   }, []);
   const close = () => renaming.set(undefined);
@@ -39,7 +39,7 @@ export function RenameForm({ subscription }: { subscription: Subscription }) {
         void save(subscription, toOwnTitle(text, podcast));
       }}
       onKeyDown={(event) => {
-        // Keys of the list and of the page do not apply here.
+        // The shortcuts of the list and the page do not apply here.
         event.stopPropagation();
         if (event.key === "Escape" && !event.isComposing) close();
       }}

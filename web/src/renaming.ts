@@ -14,7 +14,7 @@ interface Renaming {
   readonly text: string;
 }
 
-/** Kept outside of the row, which may be rendered anew elsewhere when the list changes. */
+/** Kept outside of the row, which may be rendered again elsewhere when the list changes. */
 export const renaming = createState<Renaming | undefined>(undefined);
 
 /** Returns false if there is nothing to rename at this index. */
@@ -31,7 +31,7 @@ function indexOf({ id, index }: Renaming, entries: Entries): number {
   return isHere(entries[index]) ? index : entries.findIndex(isHere);
 }
 
-/** The index of the row to edit, or -1. When that is done, the row has the focus. */
+/** The index of the row to edit, or -1. When editing ends, the row gets the focus. */
 export function useRenamedRow(entries: Entries, focusRow: (index: number) => void): number {
   const current = useValue(renaming);
   const last = useRef<Renaming | undefined>(undefined);
@@ -43,7 +43,7 @@ export function useRenamedRow(entries: Entries, focusRow: (index: number) => voi
     if (index < 0) focusContent();
     else focusRow(index);
   }, [current]);
-  // Another view is shown: what was typed is dropped.
+  // When another view is shown, what was typed is discarded.
   useEffect(() => () => renaming.set(undefined), []);
   return current === undefined ? -1 : indexOf(current, entries);
 }

@@ -131,7 +131,7 @@ export function Cover({ name, artwork }: { name: string; artwork: Artwork | unde
       {artwork === undefined ? (
         initialsOf(name)
       ) : (
-        // Another image is another element, so that the last one is not shown until it is loaded.
+        // A new image is a new element, so that the old one is not shown while it loads.
         <img key={artwork} src={artwork} alt="" loading="lazy" decoding="async" />
       )}
     </span>

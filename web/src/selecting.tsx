@@ -9,7 +9,7 @@ import { edit, remove, subscriptionList } from "./subscription-list.ts";
 import { formatNumber, useWords } from "./words/index.ts";
 import { usePodcastWords } from "./words/podcasts.ts";
 
-/** Selects several of the subscriptions that are shown, and does something with all of them. */
+/** Selects several of the visible subscriptions, to move, export or remove them together. */
 export function Selecting({ items }: { items: readonly Subscription[] }) {
   const core = useWords();
   const words = usePodcastWords();

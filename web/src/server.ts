@@ -26,7 +26,7 @@ export const connectionProblem = createState<"unreachable" | "busy" | "blocked" 
 
 const REQUEST_TIMEOUT_MS = 60_000;
 export const RETRY_MS = 10_000;
-/** How long a page that was opened waits for the server before it shows the copy of the list in this browser. */
+/** How long a new page waits for the server before it shows the copy of the list in this browser. */
 const PATIENCE_MS = 4_000;
 /** A request may wait until the user has signed in; each attempt has its own timeout. The maximum delay of a timer. */
 export const NO_TIMEOUT = 2 ** 31 - 1;
@@ -41,7 +41,7 @@ addEventListener("pageshow", ({ persisted }) => {
   if (persisted) reloadUser();
 });
 /** True from when the page is left until it comes back from the back/forward cache. */
-export const isLeft = (): boolean => isUnloading;
+export const isPageLeft = (): boolean => isUnloading;
 
 /** Whether a proxy with its own sign-in has sent an HTML page, a redirect or 401: only a page load gets past it. */
 function isBlocked({ type, status, headers }: Response): boolean {
@@ -50,7 +50,7 @@ function isBlocked({ type, status, headers }: Response): boolean {
   return type === "opaqueredirect" || contentType.startsWith("text/html") || (status === 401 && isForeign);
 }
 
-/** Sends one request, whatever the response. */
+/** Sends a request once, and resolves to the response whatever its status. */
 export async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
   if (isStale()) {
     leave();
@@ -103,7 +103,7 @@ export const client = createClient({
 export const SIGNED_IN = { url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT } as const;
 export const noRetryClient = createClient(SIGNED_IN);
 
-/** For signing in and out, and for the copy of the list, which retries by itself: never waits for the user to sign in. */
+/** For signing in and out, and for the copy of the list, which retries on its own: never waits for the user to sign in. */
 export const ANONYMOUS = { url: serverUrl, fetch: fetchOnce, retries: 0 } as const;
 export const anonymousClient = createClient(ANONYMOUS);
 
@@ -128,7 +128,7 @@ function writeLastUser(user: LastUser | undefined): void {
   storage.set(LAST_USER, user ? JSON.stringify(user) : null);
 }
 
-/** Identifies an account, also after its name was given to another one. */
+/** Identifies an account, even if its name is later given to another one. */
 export const ownerOf = ({ id, createdAt }: Me): string => `${id} ${createdAt?.toISOString() ?? ""}`;
 
 /** The user whose data this page has loaded, even while it is hidden. */
@@ -138,7 +138,7 @@ let isLeaving = false;
 export const isStale = (): boolean =>
   isLeaving || (owner !== undefined && accountMode !== "off" && readLastUser()?.owner !== owner);
 
-/** Loads the page anew, so that nothing of its user is left in memory. */
+/** Reloads the page, so that nothing of its user is left in memory. */
 function leave(): void {
   if (isLeaving) return;
   isLeaving = true;
@@ -176,7 +176,7 @@ export function forgetUser(): void {
 /** Called with each response that says who is signed in. Returns false if the page belongs to someone else. */
 export function setUser(me: Me): boolean {
   if (accountMode !== "off") {
-    // A response that was late must not bring back a user who has signed out meanwhile.
+    // A late response must not bring back a user who has signed out since.
     if (!isStale()) writeLastUser({ owner: ownerOf(me), me });
     owner ??= ownerOf(me);
     if (isStale()) {

@@ -8,7 +8,7 @@ import { canUsePasskeys, createPasskey } from "./passkeys.ts";
 import { Problem } from "./problem.tsx";
 import { providerName } from "./server.ts";
 import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";
-import { leaveFor, signInFailure } from "./sign-in-return.ts";
+import { openProvider, signInFailure } from "./sign-in-return.ts";
 import { formatDay, useWords } from "./words/index.ts";
 
 /** Passkeys of the account. Where the browser cannot create any, only those that exist are shown. */
@@ -80,7 +80,7 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
   const link = async () => {
     setError(undefined);
     try {
-      leaveFor(await signedInRequests.startLogin("link"));
+      openProvider(await signedInRequests.startLogin("link"));
     } catch (cause) {
       setError(cause);
     }

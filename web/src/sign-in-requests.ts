@@ -9,7 +9,7 @@ export type SignInMethod = Omit<Access, "kind"> & { readonly kind: "passkey" | "
 
 const PATHS = { passkey: "/v1/passkeys", identity: "/v1/identities" } as const;
 
-/** What only this page requests, so that apps do not carry the code: passkeys and single sign-on. */
+/** Requests for passkeys and single sign-on. Only this page needs them, so they are not part of the client. */
 function createSignInRequests(options: ClientOptions) {
   const send = createSend(createRequest(options), options);
   const readMethod = (resource: AccessResource) => readAccess(resource) as unknown as SignInMethod;

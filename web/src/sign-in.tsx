@@ -47,7 +47,7 @@ export function SignInPage() {
       {isNew && <p class="muted">{account.joinLead}</p>}
       {!isNew && appLoginId.value !== undefined && <p class="muted">{appLogin.signInFirst}</p>}
       <CredentialsForm isNew={isNew} />
-      {!isNew && <OtherWays />}
+      {!isNew && <PasswordlessSignIn />}
       {isNew ? (
         <p>
           <button type="button" class="link" onClick={() => setNew(false)}>
@@ -89,7 +89,7 @@ export function SignInDialog() {
     <Dialog title={account.signInAgain}>
       <p>{account.signInAgainLead}</p>
       <CredentialsForm isNew={false} knownName={currentUser.value?.name} />
-      <OtherWays />
+      <PasswordlessSignIn />
       <p>
         <button type="button" class="link" onClick={() => location.reload()}>
           {account.someoneElse}
@@ -100,11 +100,11 @@ export function SignInDialog() {
 }
 
 /** Passkeys and the identity provider. Loaded later, since the form works without it. */
-function OtherWays() {
+function PasswordlessSignIn() {
   const [Loaded, setLoaded] = useState<FunctionComponent | undefined>(undefined);
   useEffect(() => {
     const show = (view: FunctionComponent) => setLoaded(() => view);
-    import("./other-ways.tsx").then((module) => show(module.OtherWays)).catch(() => undefined);
+    import("./passwordless-sign-in.tsx").then((module) => show(module.PasswordlessSignIn)).catch(() => undefined);
   }, []);
   return Loaded ? <Loaded /> : null;
 }

@@ -40,10 +40,10 @@ export function useValue<T>(state: State<T>): T {
   return value;
 }
 
-/** What could not be stored. */
+/** Values that could not be stored. */
 const memory = new Map<string, string>();
 
-/** Texts kept in this browser and shared by its tabs. If the browser has no storage, they last until the page is closed. */
+/** Strings stored in this browser and shared by its tabs. Without storage, they last until the page is closed. */
 export const storage = {
   get(name: string): string | null {
     const saved = memory.get(name);

@@ -11,13 +11,13 @@ import {
 } from "../../client/src/index.ts";
 import { dismissNotice, showNotice } from "./notices.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
-import { nameOf, readLearned, writeLearned } from "./podcasts.ts";
+import { nameOf, restorePodcasts, serializePodcasts } from "./podcasts.ts";
 import {
   accountMode,
   anonymousClient,
   connectionProblem,
   currentUser,
-  isLeft,
+  isPageLeft,
   needsSignIn,
   ownerOf,
   RETRY_MS,
@@ -59,13 +59,13 @@ let copy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }>
 const replicaClient: ReplicaOptions["client"] = {
   ...anonymousClient,
   async apply(operations, options) {
-    // Someone else may have signed in: edits are sent only in the name of the user who made them.
+    // Someone else may have signed in: edits are sent only on behalf of the user who made them.
     if (accountMode !== "off" && !setUser(await anonymousClient.me(options))) throw new Error("another user");
     return anonymousClient.apply(operations, options);
   },
 };
 
-/** Opens the copy. For another user the page is loaded anew. */
+/** Opens the copy. The page is reloaded for another user. */
 function open(user: string): void {
   if (copy !== undefined) return;
   owner = user;
@@ -82,7 +82,7 @@ async function openWith(storage: OwnedStorage) {
   let replica: Replica | undefined;
   storage.watchKey("refusals", () => void loadRefusals(storage).catch(() => {}));
   await loadRefusals(storage);
-  readLearned((await storage.read("podcasts")) ?? "");
+  restorePodcasts((await storage.read("podcasts")) ?? "");
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
     const { pending, isLoaded } = replica;
@@ -133,7 +133,7 @@ async function runIfNeeded(): Promise<void> {
   // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
   // visible tabs may have one.
   const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
-  if (replica === undefined || isLeft() || needsSignIn.value || !canRun) {
+  if (replica === undefined || isPageLeft() || needsSignIn.value || !canRun) {
     run?.abort();
     run = undefined;
   } else if (run === undefined) {
@@ -159,7 +159,7 @@ function onError(error: unknown): boolean {
   return false;
 }
 
-/** Tries again at once. */
+/** Retries immediately. */
 export function reconnect(): void {
   run?.abort();
   run = undefined;
@@ -189,7 +189,7 @@ export async function edit(updates: readonly Update[]): Promise<void> {
 
 /** Keeps what is known about podcasts with the copy of the list. */
 export async function savePodcasts(): Promise<void> {
-  await (await copy)?.storage.update("podcasts", () => writeLearned(subscriptionList.value.items));
+  await (await copy)?.storage.update("podcasts", () => serializePodcasts(subscriptionList.value.items));
 }
 
 /** Deletes the copy of the list from this browser; called after signing out. */
@@ -246,8 +246,8 @@ function removeUndoable(): void {
   const subscriptions = undoable;
   undoable = [];
   if (subscriptions.length === 0) return;
-  if (isLeft()) {
-    // This page may not live long enough to complete the removal. To remove twice is harmless.
+  if (isPageLeft()) {
+    // This page may not live long enough to complete the removal. Removing twice is harmless.
     storeRemovals(owner, subscriptions, 0);
     void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
   }
@@ -273,7 +273,7 @@ async function finishRemovals(): Promise<void> {
   if (due.length < removals.length) setTimeout(finishRemovals, UNDO_MS);
   if (due.length === 0) return;
   hide(due);
-  // The tab may have told the server, and another device may have added the feed again.
+  // The tab may already have removed it on the server, and another device may have added it again.
   await sync().catch(() => {});
   const timeOf = new Map(due.map(({ id, subscribedAt }) => [id, subscribedAt]));
   await removeNow(subscriptionList.value.items.filter(({ id, subscribedAt }) => timeOf.get(id) === +subscribedAt));

@@ -6,7 +6,7 @@ export type Identified = Pick<Subscription, "id">;
 
 /** A removal that can still be undone. */
 interface UnfinishedRemoval extends Identified {
-  /** In milliseconds. Another time means that the feed was added again. */
+  /** In milliseconds. A different time means that the feed was added again. */
   readonly subscribedAt: number;
   /** When tabs other than its own may complete it, in milliseconds. */
   readonly finishAt: number;
@@ -16,7 +16,7 @@ const NAME = `removals ${serverUrl}`;
 
 /**
  * Unfinished removals are stored, so that they are not lost when their tab is closed without a connection, or crashes.
- * Synchronously, because a page that is being left does not live long enough for IndexedDB.
+ * They are stored synchronously, because a page that is being closed does not live long enough for IndexedDB.
  */
 export function readRemovals(owner: string): readonly UnfinishedRemoval[] {
   const text = storage.get(NAME) ?? "";

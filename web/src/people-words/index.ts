@@ -30,7 +30,7 @@ export function usePeopleWords(): PeopleWords {
   return words;
 }
 
-/** The translated text of an error that only these views meet. */
+/** The translated text of an error; some occur only in these views. */
 export function explainPeopleError(error: unknown, { errors }: PeopleWords): string {
   const code = error instanceof EarmarkError ? error.code : undefined;
   return code !== undefined && Object.hasOwn(errors, code) ? errors[code as keyof typeof errors] : explainError(error);

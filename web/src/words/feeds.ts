@@ -9,7 +9,7 @@ const { words, use, load } = createLazyWords(en, {
   zh: async () => (await import("./feeds.zh.ts")).zh,
 });
 
-// A view that needs them is shown once they are there.
+// A view that needs them is shown once they are loaded.
 await load();
 
 export const feedWords = words;

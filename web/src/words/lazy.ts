@@ -8,7 +8,7 @@ interface LazyWords<Words> {
   readonly load: () => Promise<void>;
 }
 
-/** Texts that are not needed for the first load, English ones until others are loaded. */
+/** Texts that are not needed for the first load; in English until the translation is loaded. */
 export function createLazyWords<Words>(
   en: Words,
   loaders: Readonly<Record<Exclude<Language, "en">, () => Promise<Words>>>,

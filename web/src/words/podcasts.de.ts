@@ -25,7 +25,7 @@ export const de: PodcastWords = {
   since: (day) => `Seit ${day}`,
   checked: (when) => `Zuletzt geprüft: ${when}`,
   newUrl: "Neue Feed-URL",
-  takeUrl: "Neue URL übernehmen",
+  changeUrl: "Neue URL übernehmen",
   conflict: (name) => `Du hast die neue URL bereits abonniert: ${name}.`,
   merge: "Jenes behalten und dieses entfernen",
   fetchAgain: "Erneut abrufen",

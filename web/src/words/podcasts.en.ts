@@ -24,7 +24,7 @@ export const en = {
   since: (day: string) => `Since ${day}`,
   checked: (when: string) => `Last checked: ${when}`,
   newUrl: "New feed URL",
-  takeUrl: "Use the new URL",
+  changeUrl: "Use the new URL",
   conflict: (name: string) => `You are already subscribed to the new URL: ${name}.`,
   merge: "Keep that one and remove this one",
   fetchAgain: "Fetch again",

@@ -25,7 +25,7 @@ export const es: PodcastWords = {
   since: (day) => `Desde el ${day}`,
   checked: (when) => `Última comprobación: ${when}`,
   newUrl: "Nueva URL del feed",
-  takeUrl: "Usar la nueva URL",
+  changeUrl: "Usar la nueva URL",
   conflict: (name) => `Ya tienes una suscripción a la nueva URL: ${name}.`,
   merge: "Conservar esa y quitar esta",
   fetchAgain: "Consultar de nuevo",

@@ -25,7 +25,7 @@ export const fr: PodcastWords = {
   since: (day) => `Depuis le ${day}`,
   checked: (when) => `Dernière vérification\u202f: ${when}`,
   newUrl: "Nouvelle URL du flux",
-  takeUrl: "Utiliser la nouvelle URL",
+  changeUrl: "Utiliser la nouvelle URL",
   conflict: (name) => `Vous êtes déjà abonné à la nouvelle URL\u202f: ${name}.`,
   merge: "Garder celui-là et supprimer celui-ci",
   fetchAgain: "Consulter à nouveau",

@@ -25,7 +25,7 @@ export const zh: PodcastWords = {
   since: (day) => `自 ${day} 起`,
   checked: (when) => `上次检查：${when}`,
   newUrl: "新的订阅源 URL",
-  takeUrl: "使用新的 URL",
+  changeUrl: "使用新的 URL",
   conflict: (name) => `你已经订阅了新的 URL：${name}。`,
   merge: "保留那一个，移除这一个",
   fetchAgain: "重新获取",

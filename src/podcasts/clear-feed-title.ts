@@ -1,21 +1,21 @@
 import { NOBODY, type Store } from "../account-store.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 
 /**
- * Clears the titles of a feed's subscriptions that are those of the feed, because the feed has got another one. They come
- * from files that apps have written, and nobody chose them.
+ * Clears the titles of subscriptions that equal the feed's old title, because the feed has a new one. They come from
+ * files that apps have written; no user chose them.
  */
 export async function clearFeedTitle(store: Store, id: string, title: string, at: Date): Promise<void> {
   let after: UserId | undefined = NOBODY;
   while (after !== undefined) {
-    const found = await store.podcasts.titled(id, title, after, AT_ONCE);
+    const found = await store.podcasts.findByTitle(id, title, after, BATCH_SIZE);
     for (const { user, id: subscription } of found)
       await store
         .change(asUser(user), [{ kind: "update", id: subscription, title: "", oldTitle: title }], at)
         .catch(ignoreDeleted);
-    after = found.length < AT_ONCE ? undefined : found.at(-1)?.user;
+    after = found.length < BATCH_SIZE ? undefined : found.at(-1)?.user;
   }
 }
 

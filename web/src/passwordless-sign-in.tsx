@@ -4,11 +4,11 @@ import { explainCode, explainError } from "./errors.ts";
 import { canUsePasskeys, usePasskey } from "./passkeys.ts";
 import { finishSignIn, providerName } from "./server.ts";
 import { anonymousRequests } from "./sign-in-requests.ts";
-import { leaveFor, signInFailure } from "./sign-in-return.ts";
+import { openProvider, signInFailure } from "./sign-in-return.ts";
 import { useWords } from "./words/index.ts";
 
 /** Ways to sign in without a password. */
-export function OtherWays() {
+export function PasswordlessSignIn() {
   const { account, errors } = useWords();
   const [isBusy, setBusy] = useState(false);
   const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
@@ -30,7 +30,7 @@ export function OtherWays() {
     await anonymousRequests.signIn(passkey);
     await finishSignIn();
   };
-  const signInAtProvider = async () => leaveFor(await anonymousRequests.startLogin("sign-in"));
+  const signInAtProvider = async () => openProvider(await anonymousRequests.startLogin("sign-in"));
   if (!canUsePasskeys && providerName === "" && error === undefined) return null;
   return (
     <div class="stack">
