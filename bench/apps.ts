@@ -30,8 +30,8 @@ interface Contender {
 
 /** Compares requests of an app with oPodSync and with the floor. Every response is checked. */
 export async function compareApps(bench: Bench, name: string, what: AppRequest, target: Target): Promise<Line> {
-  const place = await bench.sqlite.create();
-  const contenders = [await contend("Earmark", await bench.earmark(place, [makeToken(place)]), what)];
+  const database = await bench.sqlite.create();
+  const contenders = [await contend("Earmark", await bench.earmark(database, [makeToken(database)]), what)];
   const missing = findMissing();
   if (missing === undefined)
     contenders.push(await contend("oPodSync", await startOpodsync(join(bench.folder, `opodsync ${what}`)), what));
@@ -102,8 +102,8 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
   const body = JSON.stringify(actions);
   const [up, down]: [number[], number[]] = [[], []];
   for (let round = 1; round <= bench.plan.sizeRounds; round += 1) {
-    const place = await engine.create();
-    const server = await bench.earmark(place);
+    const database = await engine.create();
+    const server = await bench.earmark(database);
     const usage = () =>
       readCpuSeconds(server.pid) + (server.onPostgres ? readCpuSecondsOfAll(bench.postgresServer.pid ?? 0) : 0);
     const measure = async (into: number[], path: string, options: RequestInit) => {
@@ -118,7 +118,7 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
     const { actions: read } = await measure(down, `${EPISODES}?since=0`, {});
     if (read.length !== ACTIONS) throw new Error(`${read.length} actions of ${ACTIONS}`);
     await server.stop();
-    await engine.drop(place);
+    await engine.drop(database);
   }
   const comparisons = [
     { what: "s of CPU to upload", rounds: up, target },

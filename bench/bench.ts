@@ -100,9 +100,9 @@ export class Bench {
     return this.#otherLoad;
   }
 
-  earmark(place: string, tokens: readonly string[] = [], settings: Readonly<Record<string, string>> = {}) {
+  earmark(database: string, tokens: readonly string[] = [], settings: Readonly<Record<string, string>> = {}) {
     const options = this.#profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${this.#profile}`];
-    return startEarmark(place, options, tokens, settings);
+    return startEarmark(database, options, tokens, settings);
   }
 
   async measure(

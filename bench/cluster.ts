@@ -25,9 +25,9 @@ interface Contender {
 
 /** Compares a cluster with one server of the same version, which has an undistributed database. */
 export async function compareCluster(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
-  const places = { cluster: await createDistributedDatabase(), "one server": await createDatabase() };
+  const databases = { cluster: await createDistributedDatabase(), "one server": await createDatabase() };
   const contenders = await Promise.all(
-    Object.entries(places).map(([name, url]) => contend(bench, name, url, kind, LISTED)),
+    Object.entries(databases).map(([name, url]) => contend(bench, name, url, kind, LISTED)),
   );
   return measure(bench, name, contenders, (ours, others) => [compare("of one server's rate", ours, others, target)]);
 }

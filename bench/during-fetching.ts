@@ -25,8 +25,8 @@ const SETTINGS = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: "127.0.0
 export async function compareDuringFetching(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const publisher = fork(fileURLToPath(import.meta.url), ["publish"]);
   const [port] = (await once(publisher, "message")) as [number];
-  const places = [await engine.create(), await engine.create()] as const;
-  const servers = [await bench.earmark(places[0], [], SETTINGS), await bench.earmark(places[1])] as const;
+  const databases = [await engine.create(), await engine.create()] as const;
+  const servers = [await bench.earmark(databases[0], [], SETTINGS), await bench.earmark(databases[1])] as const;
   for (const server of servers) await bench.fillList([server], LISTED);
   const contenders = servers.map((server) => ({ server, pages: [] as Measurement[], adds: [] as Measurement[] }));
   for (let round = 0; round <= bench.plan.rounds; round += 1) {
@@ -49,7 +49,7 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
   }
   publisher.disconnect();
   await stopServers(servers);
-  for (const place of places) await engine.drop(place);
+  for (const database of databases) await engine.drop(database);
   const [busy, idle] = contenders as [(typeof contenders)[0], (typeof contenders)[0]];
   const p99 = (runs: readonly Measurement[]) => runs.map(({ p99Ms }) => p99Ms);
   const slower = (kind: "pages" | "adds") => compare("times the p99 without", p99(busy[kind]), p99(idle[kind]), target);

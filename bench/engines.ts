@@ -3,20 +3,20 @@ import type { PostgresServer } from "./postgres.ts";
 import { fillPostgres, pickIds, pickIdsFromPostgres, prefill, settlePostgres } from "./prefill.ts";
 import type { FloorMode } from "./processes.ts";
 
-/** A database engine under test. A place is a file path or a database URL. */
+/** A database engine under test. Databases are given as a file path or a URL. */
 export interface Engine {
   readonly name: "SQLite" | "PostgreSQL";
   /** How the floor writes unless a benchmark says otherwise. */
   readonly floor: FloorMode;
-  /** Returns an empty place. */
+  /** Creates an empty database and returns its path or URL. */
   create(): Promise<string>;
-  drop(place: string): Promise<void>;
+  drop(database: string): Promise<void>;
   /** Fills the local user's list, after Earmark has created the schema and stopped. */
-  fill(place: string, length: number): Promise<void>;
+  fill(database: string, length: number): Promise<void>;
   /** Runs pending maintenance before a read-only measurement. */
-  settle(place: string): Promise<void>;
+  settle(database: string): Promise<void>;
   /** Random ids of the local user's list. */
-  pickIds(place: string, count: number): Promise<string[]>;
+  pickIds(database: string, count: number): Promise<string[]>;
 }
 
 export function createSqlite(folder: string): Engine {

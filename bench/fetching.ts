@@ -10,12 +10,12 @@ import type { Line, Row, Target } from "./report.ts";
 import { readCpuSeconds, readResidentMiB } from "./usage.ts";
 
 const FEED_BYTES = 2_000_000;
-const AT_A_TIME = 8;
-/** Feeds per round: enough that the clock of CPU time, which counts hundredths, is exact. */
+const CONCURRENCY = 8;
+/** Feeds per round: enough for an accurate CPU time, which is counted in hundredths of a second. */
 const FEEDS = 200;
 const SAMPLE_MS = 5;
 
-interface Order {
+interface FetchTask {
   readonly url: string;
   readonly feeds: number;
 }
@@ -30,17 +30,17 @@ export function createFeed(hasArtwork: boolean): Buffer {
   return Buffer.from(`${head}${items}</channel></rss>`);
 }
 
-/** CPU time and memory of a process that fetches long feeds, the feeds served by this one. */
+/** Measures CPU time and memory of a process that fetches long feeds from this one. */
 export async function measureFetching(
   bench: Bench,
   name: string,
   targets: { readonly cpu: Target; readonly memory: Target },
 ): Promise<Line> {
-  const [usual, plain] = [createFeed(true), createFeed(false)];
+  const [withArtwork, withoutArtwork] = [createFeed(true), createFeed(false)];
   const bodies = new Map([
-    ["/usual", { body: usual, encoding: "identity" }],
-    ["/gzip", { body: gzipSync(usual), encoding: "gzip" }],
-    ["/plain", { body: plain, encoding: "identity" }],
+    ["/artwork", { body: withArtwork, encoding: "identity" }],
+    ["/gzip", { body: gzipSync(withArtwork), encoding: "gzip" }],
+    ["/no-artwork", { body: withoutArtwork, encoding: "identity" }],
   ]);
   const server = createServer((request, response) => {
     const feed = bodies.get(request.url ?? "");
@@ -50,9 +50,9 @@ export async function measureFetching(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
     const rows: Row[] = [
-      await measureFeed(bench, "feed with artwork", `${url}/usual`, targets),
+      await measureFeed(bench, "feed with artwork", `${url}/artwork`, targets),
       await measureFeed(bench, "the same, gzip", `${url}/gzip`, targets),
-      await measureFeed(bench, "feed without artwork", `${url}/plain`, targets),
+      await measureFeed(bench, "feed without artwork", `${url}/no-artwork`, targets),
     ];
     return { name, rows };
   } finally {
@@ -72,7 +72,7 @@ async function measureFeed(
     const child = fork(fileURLToPath(import.meta.url), ["fetch"]);
     await once(child, "message");
     const idleMiB = readResidentMiB(child.pid ?? 0);
-    await run(child, { url, feeds: 2 * AT_A_TIME });
+    await run(child, { url, feeds: 2 * CONCURRENCY });
     const before = readCpuSeconds(child.pid ?? 0);
     const peakMiB = await run(child, { url, feeds: FEEDS });
     cpu.push(((readCpuSeconds(child.pid ?? 0) - before) * 1_000) / FEEDS);
@@ -89,24 +89,24 @@ async function measureFeed(
   };
 }
 
-/** Peak resident memory while the child fetches. */
-async function run(child: ChildProcess, order: Order): Promise<number> {
+/** Returns the peak resident memory while the child fetches. */
+async function run(child: ChildProcess, task: FetchTask): Promise<number> {
   let peakMiB = 0;
   const sample = () => {
     peakMiB = Math.max(peakMiB, readResidentMiB(child.pid ?? 0));
   };
   const timer = setInterval(sample, SAMPLE_MS);
-  child.send(order);
+  child.send(task);
   const [result] = await once(child, "message");
   clearInterval(timer);
-  if (result !== order.feeds) throw new Error(`${result} of ${order.feeds} feeds were read`);
+  if (result !== task.feeds) throw new Error(`${result} of ${task.feeds} feeds were read`);
   return peakMiB;
 }
 
 /** The process that is measured. */
-function serveOrders(): void {
+function serveTasks(): void {
   const fetcher = new Fetcher({ networks: ["127.0.0.0/8"], userAgent: "Earmark" });
-  process.on("message", async ({ url, feeds }: Order) => {
+  process.on("message", async ({ url, feeds }: FetchTask) => {
     let [left, read] = [feeds, 0];
     const work = async () => {
       while (left > 0) {
@@ -115,11 +115,11 @@ function serveOrders(): void {
         if (outcome.kind === "read" && outcome.metadata.title === "Title") read += 1;
       }
     };
-    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
     process.send?.(read);
   });
   process.on("disconnect", () => void fetcher.close());
   process.send?.("ready");
 }
 
-if (process.argv[2] === "fetch" && process.send !== undefined) serveOrders();
+if (process.argv[2] === "fetch" && process.send !== undefined) serveTasks();

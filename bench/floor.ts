@@ -12,7 +12,7 @@ import { ATOMIC, PLAIN } from "./requests.ts";
  * `node floor.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups
  * are inserted `serial` or `parallel`.
  */
-const [place = "", mode] = process.argv.slice(2);
+const [database = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
 /** As many connections to PostgreSQL as Earmark opens. */
 const SIDE_BY_SIDE = 10;
@@ -28,12 +28,12 @@ type Document = {
   }[];
 };
 
-const { add, page } = place.startsWith("postgres") ? await openPostgres() : openSqlite();
+const { add, page } = database.startsWith("postgres") ? await openPostgres() : openSqlite();
 
 /** A failure ends the process, and with it the run. */
 async function openPostgres(): Promise<Floor> {
   const lanes = mode === "serial" ? 1 : SIDE_BY_SIDE;
-  const store = await PostgresFloor.open(place, SIDE_BY_SIDE);
+  const store = await PostgresFloor.open(database, SIDE_BY_SIDE);
   return {
     add: gather((additions, done) => void store.add(additions).then(done), lanes),
     page: (offset, size, done) => void store.page(offset, size).then(done),
@@ -41,7 +41,7 @@ async function openPostgres(): Promise<Floor> {
 }
 
 function openSqlite(): Floor {
-  const store = new FloorStore(place);
+  const store = new FloorStore(database);
   return {
     add: addInGroups(),
     page: (offset, size, done) => done(store.page(offset, size)),
@@ -49,7 +49,7 @@ function openSqlite(): Floor {
 }
 
 function addInGroups(): Floor["add"] {
-  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: place });
+  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: database });
   let onAdded: (added: Uint8Array) => void = () => undefined;
   writer.on("message", (added: Uint8Array) => onAdded(added));
   const write = (additions: readonly Addition[], done: (added: Uint8Array) => void) => {

@@ -41,7 +41,7 @@ const WITH_ACCOUNTS = {
 
 /** The program as `npm start` runs it, with defaults; with accounts if there are tokens. */
 export async function startEarmark(
-  place: string,
+  database: string,
   nodeOptions: readonly string[] = [],
   tokens: readonly string[] = [],
   others: Readonly<Record<string, string>> = {},
@@ -49,11 +49,11 @@ export async function startEarmark(
   const settings = { ...(tokens.length === 0 ? {} : WITH_ACCOUNTS), ...others };
   const server = await startServer([...START_OPTIONS, ...nodeOptions, at("../bin/earmark"), "serve"], {
     PORT: "0",
-    DATABASE_URL: urlOf(place),
+    DATABASE_URL: urlOf(database),
     EARMARK_FETCH_FEEDS: "false",
     ...settings,
   });
-  return { ...server, tokens, onPostgres: isUrl(place) };
+  return { ...server, tokens, onPostgres: isUrl(database) };
 }
 
 /** The account that has a token. */
@@ -61,10 +61,10 @@ export const USER = "ann";
 export const PASSWORD = "a password for the bench";
 
 /** Creates an account and a token in a database that no server has open. */
-export function makeToken(place: string): string {
+export function makeToken(database: string): string {
   const command = (args: readonly string[], input: string) =>
     execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
-      env: { ...inherited(), DATABASE_URL: urlOf(place) },
+      env: { ...inherited(), DATABASE_URL: urlOf(database) },
       input,
       encoding: "utf8",
       stdio: ["pipe", "pipe", "ignore"],
@@ -73,21 +73,21 @@ export function makeToken(place: string): string {
   return command(["token", "create", USER, "--label", "bench"], "").trim();
 }
 
-function urlOf(place: string): string {
-  return isUrl(place) ? place : `file:${place}`;
+function urlOf(database: string): string {
+  return isUrl(database) ? database : `file:${database}`;
 }
 
-function isUrl(place: string): boolean {
-  return place.startsWith("postgres");
+function isUrl(database: string): boolean {
+  return database.startsWith("postgres");
 }
 
 export type FloorMode = "grouped" | "serial" | "parallel";
 
 /** Compiled code is cached between starts, as in Earmark. */
-export async function startFloor(place: string, mode: FloorMode): Promise<Server> {
+export async function startFloor(database: string, mode: FloorMode): Promise<Server> {
   const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
-  const server = await startServer([at("floor.ts"), place, mode], settings);
-  return { ...server, onPostgres: isUrl(place) };
+  const server = await startServer([at("floor.ts"), database, mode], settings);
+  return { ...server, onPostgres: isUrl(database) };
 }
 
 export function startLoad(first: number): Load {

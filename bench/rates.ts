@@ -47,7 +47,7 @@ export function costsOf(runs: readonly Measurement[]): number[] {
 /** A participant; each of its processes gets its own database. */
 interface Rival {
   readonly name: string;
-  start(place: string): Promise<Server>;
+  start(database: string): Promise<Server>;
 }
 
 /** Alternates between rivals doing the same work, over several processes of each. */
@@ -64,22 +64,22 @@ async function measureRivals(
   const { lives } = bench.plan;
   const runs = rivals.map((): Measurement[] => []);
   for (let life = 0; life < lives; life += 1) {
-    const places: string[] = [];
+    const databases: string[] = [];
     const servers: Server[] = [];
     for (const { start } of rivals) {
-      const place = await engine.create();
-      places.push(place);
-      servers.push(await start(place));
+      const database = await engine.create();
+      databases.push(database);
+      servers.push(await start(database));
     }
     await check(servers);
     if (work.workload.kind === "pages") {
       for (const server of servers) await bench.fillList([server], work.workload.total);
-      for (const place of places) await engine.settle(place);
+      for (const database of databases) await engine.settle(database);
     }
     const contenders = servers.map((server, at) => ({ servers: [server], runs: runs[at] ?? [] }));
     await bench.takeTurns(contenders, work, rounds / lives);
     await stopServers(servers);
-    for (const place of places) await engine.drop(place);
+    for (const database of databases) await engine.drop(database);
   }
   return rivals.map(({ name }, at) => ({ name, runs: runs[at] ?? [] }));
 }
@@ -93,8 +93,8 @@ export async function compareWithFloor(
   { target, floor = engine.floor }: { target?: Target; floor?: FloorMode },
 ): Promise<Line> {
   const rivals = [
-    { name: "Earmark", start: (place: string) => bench.earmark(place) },
-    { name: "floor", start: (place: string) => startFloor(place, floor) },
+    { name: "Earmark", start: (database: string) => bench.earmark(database) },
+    { name: "floor", start: (database: string) => startFloor(database, floor) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
     check: (servers) => requireSameAnswers(servers.map(({ port }) => port)),
@@ -115,8 +115,8 @@ export async function compareAccounts(
   target?: Target,
 ): Promise<Line> {
   const rivals = [
-    { name: "with a token", start: (place: string) => bench.earmark(place, [makeToken(place)]) },
-    { name: "without accounts", start: (place: string) => bench.earmark(place) },
+    { name: "with a token", start: (database: string) => bench.earmark(database, [makeToken(database)]) },
+    { name: "without accounts", start: (database: string) => bench.earmark(database) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
     rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
@@ -132,9 +132,9 @@ export async function compareAccounts(
 export async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const { rounds, turns } = bench.plan;
   const [whole, gapped] = [await engine.create(), await engine.create()];
-  for (const place of [whole, gapped]) {
-    await (await bench.earmark(place)).stop();
-    await engine.fill(place, LONG_LIST);
+  for (const database of [whole, gapped]) {
+    await (await bench.earmark(database)).stop();
+    await engine.fill(database, LONG_LIST);
   }
   const lists = [
     { state: "", server: await bench.earmark(whole), pages: pagesOf(LONG_LIST) },
@@ -158,10 +158,10 @@ export async function comparePages(bench: Bench, name: string, engine: Engine, t
   const rows = lists.flatMap(({ state, times, costs }) => {
     const own = state === "" ? undefined : target;
     const first = times.map((medians) => medians[0] ?? Number.NaN);
-    return PLACES.map((place, index) => {
+    return POSITIONS.map((position, index) => {
       const ms = times.map((medians) => medians[index] ?? Number.NaN);
       return {
-        name: `${state}${place} page`,
+        name: `${state}${position} page`,
         parts: PAGE_SIZE,
         requestsPerSecond: ms.map((each) => 1_000 / each),
         medianMs: ms,
@@ -171,12 +171,12 @@ export async function comparePages(bench: Bench, name: string, engine: Engine, t
     });
   });
   await stopServers(lists.map(({ server }) => server));
-  for (const place of [whole, gapped]) await engine.drop(place);
+  for (const database of [whole, gapped]) await engine.drop(database);
   return { name, rows };
 }
 
 const PAGE_SIZE = 25;
-const PLACES = ["first", "middle", "last"];
+const POSITIONS = ["first", "middle", "last"];
 
 function pagesOf(total: number): TimePagesOrder["pages"] {
   const last = Math.ceil(total / PAGE_SIZE);

@@ -15,27 +15,27 @@ const CHANGED = 100;
 const REMOVED = 1_000;
 const STREAMS = 5_000;
 const STREAMS_PER_USER = 10;
-/** How long every stream is watched, besides the load. */
+/** Pause after opening or closing all streams. */
 const SETTLING_MS = 1_000;
 
-/** A request that is repeated, and how much a response contains. */
+/** A request to repeat, and the number of items in its response. */
 export interface Repeated {
   readonly name: string;
   readonly parts: number;
   readonly workload: Work["workload"];
 }
 
-/** Measures different requests to one server with a list of this length, in turns. Result N is that of request N. */
+/** Measures different requests, in turns, to one server with a list of this length. Result N belongs to request N. */
 export async function measureRequests(
   bench: Bench,
   engine: Engine,
   length: number,
   requestsOf: (port: number) => Promise<readonly Repeated[]>,
 ): Promise<(Repeated & { readonly runs: readonly Measurement[] })[]> {
-  const place = await engine.create();
-  const server = await bench.earmark(place);
+  const database = await engine.create();
+  const server = await bench.earmark(database);
   await bench.fillList([server], length);
-  await engine.settle(place);
+  await engine.settle(database);
   const contenders = (await requestsOf(server.port)).map((request) => ({ ...request, runs: [] as Measurement[] }));
   const { warmUpRounds, rounds } = bench.plan;
   for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
@@ -45,7 +45,7 @@ export async function measureRequests(
     }
   }
   await server.stop();
-  await engine.drop(place);
+  await engine.drop(database);
   return contenders;
 }
 
@@ -88,10 +88,10 @@ export async function compareChanges(
 
 /** Compares removing subscriptions with adding them, one request at a time. */
 export async function compareRemovals(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
-  const place = await engine.create();
-  const server = await bench.earmark(place);
+  const database = await engine.create();
+  const server = await bench.earmark(database);
   await bench.fillList([server], LONG_LIST);
-  await engine.settle(place);
+  await engine.settle(database);
   const ratios: number[] = [];
   const rounds = 5 * bench.plan.rounds;
   for (let round = -2; round < rounds; round += 1) {
@@ -102,20 +102,20 @@ export async function compareRemovals(bench: Bench, name: string, engine: Engine
     if (round >= 0) ratios.push(added / removed);
   }
   await server.stop();
-  await engine.drop(place);
+  await engine.drop(database);
   return { name, rows: [{ name: "removals", comparisons: [{ what: "of the rate of adds", rounds: ratios, target }] }] };
 }
 
-/** Memory for thousands of open event streams, how soon they are told, and what other requests notice of them. */
+/** Measures the memory of thousands of open event streams, how soon they are notified, and their effect on other requests. */
 export async function measureStreams(
   bench: Bench,
   name: string,
   targets: { readonly mib: Target; readonly seconds: Target; readonly p99: Target },
 ): Promise<Line> {
-  const place = await bench.sqlite.create();
-  await (await bench.earmark(place)).stop();
-  const tokens = prefillTokens(place, STREAMS / STREAMS_PER_USER);
-  const server = await bench.earmark(place, tokens.slice(0, 1));
+  const database = await bench.sqlite.create();
+  await (await bench.earmark(database)).stop();
+  const tokens = prefillTokens(database, STREAMS / STREAMS_PER_USER);
+  const server = await bench.earmark(database, tokens.slice(0, 1));
   const { port, pid } = server;
   const work: Work = { connections: 8, workload: paging(25, 1_000) };
   await bench.measure([server], { connections: 1, workload: adding(1_000) }, { ms: 60_000, requests: 1 });
@@ -123,7 +123,7 @@ export async function measureStreams(
   for (let round = 0; round < 2; round += 1) await measurePages();
 
   const idle = readResidentMiB(pid);
-  const [without, beside]: [Measurement[], Measurement[]] = [[], []];
+  const [without, withStreams]: [Measurement[], Measurement[]] = [[], []];
   const [mib, seconds]: [number[], number[]] = [[], []];
   for (let round = 0; round < bench.plan.rounds; round += 1) {
     without.push(await measurePages());
@@ -134,11 +134,11 @@ export async function measureStreams(
     );
     await sleep(SETTLING_MS);
     mib.push(readResidentMiB(pid) - idle);
-    beside.push(await measurePages());
+    withStreams.push(await measurePages());
     const started = performance.now();
-    const told = Promise.all(streams.map((socket) => once(socket, "event")));
+    const notified = Promise.all(streams.map((socket) => once(socket, "event")));
     await Promise.all(tokens.map((token) => operate(port, addsOf(1), token)));
-    await told;
+    await notified;
     seconds.push((performance.now() - started) / 1_000);
     for (const socket of streams) socket.destroy();
     await sleep(SETTLING_MS);
@@ -147,15 +147,16 @@ export async function measureStreams(
   const p99 = (runs: readonly Measurement[]) => runs.map(({ p99Ms }) => p99Ms);
   const comparisons = [
     { what: "MiB above idle", rounds: mib, target: targets.mib },
-    { what: `s until all are told, ${tokens.length} changes included`, rounds: seconds, target: targets.seconds },
-    compare("times the p99 of pages", p99(beside), p99(without), targets.p99),
+    { what: `s until all are notified of ${tokens.length} changes`, rounds: seconds, target: targets.seconds },
+    compare("times the p99 of pages", p99(withStreams), p99(without), targets.p99),
   ];
-  return { name, rows: [rowOf("pages beside them", 25, beside, comparisons), rowOf("pages alone", 25, without)] };
+  const rows = [rowOf("pages with streams", 25, withStreams, comparisons), rowOf("pages alone", 25, without)];
+  return { name, rows };
 }
 
 /**
- * Resolves with the first event; later ones are emitted as "event". Users have addresses of their own, because one network
- * may open only half of all connections (Linux has all of 127.0.0.0/8).
+ * Resolves when the first event has arrived; later ones are emitted as "event". Each user has its own local address,
+ * because one network may open only half of all connections (on Linux, all of 127.0.0.0/8 is local).
  */
 async function openStream(port: number, token: string, localAddress: string): Promise<Socket> {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
@@ -170,8 +171,8 @@ function writeRequest(path: string, headers: string, accept = PLAIN): string {
 }
 
 async function readState(port: number): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${port}/v1/me`);
-  const { meta } = (await answer.json()) as { meta: { state: string } };
+  const response = await fetch(`http://127.0.0.1:${port}/v1/me`);
+  const { meta } = (await response.json()) as { meta: { state: string } };
   return meta.state;
 }
 
@@ -183,13 +184,14 @@ function addsOf(count: number) {
   });
 }
 
-/** Returns the duration in milliseconds. */
+/** Sends operations and returns the duration in milliseconds. */
 export async function operate(port: number, operations: readonly unknown[], token?: string): Promise<number> {
   const body = JSON.stringify({ "atomic:operations": operations });
   const headers = { "content-type": ATOMIC, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
   const started = performance.now();
-  const answer = await fetch(`http://127.0.0.1:${port}/v1/operations`, { method: "POST", headers, body });
-  const text = await answer.text();
-  if (answer.status !== 200 || text.includes('"errors"')) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
+  const response = await fetch(`http://127.0.0.1:${port}/v1/operations`, { method: "POST", headers, body });
+  const text = await response.text();
+  if (response.status !== 200 || text.includes('"errors"'))
+    throw new Error(`${response.status}: ${text.slice(0, 500)}`);
   return performance.now() - started;
 }

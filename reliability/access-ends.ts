@@ -42,7 +42,7 @@ export const accessEnds: Proof = {
     const rounds: Round[] = [];
     const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
     rounds.push(...(await revokeRepeatedly(run, file, 1, run.isQuick ? 6 : 100)));
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const shared = { DATABASE_URL: await postgres.database() };
     rounds.push(...(await revokeRepeatedly(run, shared, 2, run.isQuick ? 4 : 60)));
     return judge(rounds);
@@ -101,7 +101,7 @@ async function revokeRepeatedly(run: Run, settings: Settings, processes: number,
   const rounds: Round[] = [];
   for (let number = 0; number < count; number += 1) {
     rounds.push(await oneRound(run, settings, [port, other], number));
-    if (number % 20 === 19) run.say(`${number + 1} of ${count} revocations on ${processes} processes`);
+    if (number % 20 === 19) run.log(`${number + 1} of ${count} revocations on ${processes} processes`);
   }
   for (const { child } of servers) child.kill("SIGKILL");
   return rounds;

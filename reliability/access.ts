@@ -17,7 +17,7 @@ export const access: Proof = {
     const isChosen = (door: string) => !run.isQuick || TELLING.test(door);
     const findings = [await tryAll(run, run.isQuick ? ["ann", "bob"] : ["ann", "bob", "dora"], isChosen)];
     if (!run.isQuick) {
-      const postgres = await startPostgres([], run.later);
+      const postgres = await startPostgres([], run.onEnd);
       findings.push(await tryAll(run, ["ann", "bob"], isChosen, { DATABASE_URL: await postgres.database() }));
     }
     return {
@@ -38,7 +38,7 @@ async function tryAll(
   settings: Readonly<Record<string, string>> = {},
   front: (run: Run, port: number) => Promise<number> = async (_run, port) => port,
 ): Promise<Findings> {
-  const clocked = await startWithAccounts(settings, run.later);
+  const clocked = await startWithAccounts(settings, run.onEnd);
   const { port, server } = clocked.server;
   const matrix = await AccessMatrix.open(clocked, names, await front(run, port));
   const doors = server.routes
@@ -46,7 +46,7 @@ async function tryAll(
     .filter((door) => isChosen(door.join(" ")));
   const violations: string[] = [];
   for (const [method, url] of doors) {
-    run.say(`${method} ${url}`);
+    run.log(`${method} ${url}`);
     for (const actor of names) {
       try {
         await matrix.tryWay(url, method, actor);
@@ -85,7 +85,7 @@ async function startTelltale(run: Run, port: number): Promise<number> {
       client.end(isTold ? answer.replace("\r\n", "\r\nX-Hint: try again\r\n") : answer, "latin1");
     });
   }).listen(0, "127.0.0.1");
-  run.later(() => server.close());
+  run.onEnd(() => server.close());
   await once(server, "listening");
   return (server.address() as AddressInfo).port;
 }

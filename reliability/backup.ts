@@ -40,7 +40,7 @@ export const backups: Proof = {
   name: "backup",
   promises: ["P9"],
   async prove(run) {
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const violations: string[] = [];
     const figures: string[] = [];
     const places = [

@@ -23,7 +23,7 @@ export const badInput: Proof = {
     const server = await serve(run, { ...SETTINGS, DATABASE_URL: `file:${run.folder}/earmark.db` });
     const findings = [await sendAll(run, server, KINDS)];
     if (!run.isQuick) {
-      const postgres = await startPostgres([], run.later);
+      const postgres = await startPostgres([], run.onEnd);
       const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
       // The other kinds never reach the store.
       const kinds = KINDS.filter(({ name }) => /structures|texts|uploads/.test(name));
@@ -63,7 +63,7 @@ async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], 
   const violations: string[] = [];
   const statuses = new Map<string, number>();
   for (const kind of kinds) {
-    run.say(`${kind.name}${where}`);
+    run.log(`${kind.name}${where}`);
     const requests = Iterator.from(kind.make(count, run.seed, run.random));
     const send = async () => {
       for (const request of requests) {
@@ -77,7 +77,7 @@ async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], 
       }
     };
     await Promise.all(Array.from({ length: kind.atOnce ?? AT_ONCE }, send));
-    if (!(await isWell(server.port))) violations.push(`after ${kind.name}${where} the server is not well`);
+    if (!(await isResponsive(server.port))) violations.push(`after ${kind.name}${where} the server is not responsive`);
   }
   const pid = server.child.pid ?? 0;
   const peak = readPeakMiB(pid) || readResidentMiB(pid);
@@ -175,7 +175,7 @@ function readJson(text: string): Record<string, { length: number; 0?: { status?:
 }
 
 /** Waits until the server responds normally again. */
-async function isWell(port: number): Promise<boolean> {
+async function isResponsive(port: number): Promise<boolean> {
   for (let tries = 0; tries < 10; tries += 1) {
     const answer = await exchange(port, {
       bytes: Buffer.from("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n\r\n"),

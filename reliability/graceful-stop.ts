@@ -26,7 +26,7 @@ export const gracefulStop: Proof = {
   name: "graceful stop",
   promises: ["P8"],
   async prove(run) {
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const stops = noStops();
     const places = [
       { url: `file:${run.folder}/earmark.db`, rounds: run.isQuick ? 2 : 20 },
@@ -35,7 +35,7 @@ export const gracefulStop: Proof = {
     for (const { url, rounds } of places) {
       const before = stops.acknowledged;
       for (let round = 0; round < rounds; round += 1) await stopOnce(run, url, "SIGTERM", stops, before);
-      run.say(`${stops.count} stops, ${stops.answered} answers`);
+      run.log(`${stops.count} stops, ${stops.answered} answers`);
     }
     const { count, answered, slowestMs, violations } = stops;
     return {

@@ -21,7 +21,7 @@ export interface Attack {
   readonly isFresh?: true;
   /** The account needs a long list. */
   readonly needsList?: true;
-  /** Part of the quick form. */
+  /** Part of a quick run. */
   readonly isQuick?: true;
 }
 
@@ -212,7 +212,7 @@ export const ATTACKS: readonly Attack[] = [
   ),
 ];
 
-/** Attacks that block nothing by themselves, but use up a shared resource. */
+/** Attacks that block nothing directly, but use up a shared resource. */
 const HOGS: readonly Attack[] = [
   {
     name: "10,000 new feeds",

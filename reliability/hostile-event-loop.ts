@@ -1,5 +1,5 @@
 import { ATTACKS, type Attack } from "./hostile-attacks.ts";
-import type { Answers, Load } from "./hostile-process.ts";
+import type { Load, ResponseCounts } from "./hostile-process.ts";
 import { formatTimes, summarize, Target, type Times, withCode } from "./hostile-target.ts";
 import type { Findings, Proof, Run } from "./proof.ts";
 
@@ -10,7 +10,7 @@ const MAX_MS = 300;
 /** Latency of health checks during one attack. */
 export interface Latency extends Times {
   readonly name: string;
-  readonly answers: Answers;
+  readonly responses: ResponseCounts;
   readonly failures: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export const eventLoop: Proof = {
   },
 };
 
-interface Extent {
+interface AttackSize {
   /** Length of the list, for attacks that need one. */
   readonly length: number;
   readonly connections: number;
@@ -47,8 +47,8 @@ interface Extent {
 }
 
 /** Runs each attack once, then repeatedly on many connections. Each attack has its own account. */
-async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], extent: Extent): Promise<Latency[]> {
-  const { length, connections, ms } = extent;
+async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], size: AttackSize): Promise<Latency[]> {
+  const { length, connections, ms } = size;
   const ordinary = await target.addAccount();
   const latencies: Latency[] = [];
   for (const { name, needsList } of attacks) {
@@ -58,18 +58,18 @@ async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], 
       [`${name} × ${connections}`, { attack: name, accounts, connections, how: "repeat" }, ms],
     ];
     for (const [title, load, duration] of stages) {
-      const { checks, result: answers } = await target.watch(() => target.attack([load], duration));
+      const { checks, result: responses } = await target.watch(() => target.attack([load], duration));
       const failures = [...checks.failures];
-      const isAnswered = Object.keys(answers).some((status) => /^\d+$/.test(status));
-      if (load.how !== "repeat" && !isAnswered) failures.push("no response");
-      if (!(await target.isWell(ordinary)))
+      const hasResponse = Object.keys(responses).some((status) => /^\d+$/.test(status));
+      if (load.how !== "repeat" && !hasResponse) failures.push("no response");
+      if (!(await target.hasRecovered(ordinary)))
         failures.push(
           target.ended === undefined ? "the server does not recover" : `the server exited: ${target.ended}`,
         );
       // On a shared machine, only the time that the server itself was computing counts.
-      const latency = { name: title, ...summarize(run.isQuick ? checks.busyMs : checks.ms), answers, failures };
-      run.say(
-        `${formatLatency(latency)}; busy ${formatTimes(summarize(checks.busyMs))}; ${JSON.stringify(answers)} ${failures}`,
+      const latency = { name: title, ...summarize(run.isQuick ? checks.busyMs : checks.ms), responses, failures };
+      run.log(
+        `${formatLatency(latency)}; busy ${formatTimes(summarize(checks.busyMs))}; ${JSON.stringify(responses)} ${failures}`,
       );
       latencies.push(latency);
       // Leftover work must not be attributed to the next attack.
@@ -79,11 +79,11 @@ async function runAttacks(run: Run, target: Target, attacks: readonly Attack[], 
   return latencies;
 }
 
-/** A single request gives too few samples for a p99, and so does the quick form. */
-export function judgeLatencies(latencies: readonly Latency[], isP99Judged = true): Findings {
+/** A single request gives too few samples for a p99, and so does a quick run. */
+export function judgeLatencies(latencies: readonly Latency[], checksP99 = true): Findings {
   const isRepeated = ({ name }: Latency) => / × \d+$/.test(name);
   const violations = latencies.flatMap((latency) => {
-    const isP99Slow = isP99Judged && isRepeated(latency) && latency.p99Ms >= MAX_P99_MS;
+    const isP99Slow = checksP99 && isRepeated(latency) && latency.p99Ms >= MAX_P99_MS;
     const isSlow = latency.maxMs >= MAX_MS || isP99Slow;
     return [
       ...(isSlow ? [formatLatency(latency)] : []),
@@ -93,7 +93,7 @@ export function judgeLatencies(latencies: readonly Latency[], isP99Judged = true
   const worst = (key: "p99Ms" | "maxMs", from: readonly Latency[]) =>
     from.reduce((one, other) => (other[key] > one[key] ? other : one));
   const [p99, max] = [worst("p99Ms", latencies.filter(isRepeated)), worst("maxMs", latencies)];
-  const answered = latencies.reduce((sum, { answers }) => sum + count(answers), 0);
+  const answered = latencies.reduce((sum, { responses }) => sum + count(responses), 0);
   return {
     figures: `${latencies.length / 2} attacks, ${answered} requests; health checks: worst p99 ${p99.p99Ms.toFixed(0)} ms (${p99.name}), worst max ${max.maxMs.toFixed(0)} ms (${max.name})`,
     violations,
@@ -104,6 +104,6 @@ function formatLatency(latency: Latency): string {
   return `${latency.name}: health check ${formatTimes(latency)}`;
 }
 
-function count(answers: Answers): number {
-  return Object.values(answers).reduce((sum, number) => sum + number, 0);
+function count(responses: ResponseCounts): number {
+  return Object.values(responses).reduce((sum, number) => sum + number, 0);
 }

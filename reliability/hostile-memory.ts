@@ -41,7 +41,7 @@ const ALL_AT_ONCE: Scenario = {
   ],
 };
 const QUICK_SCENARIO: Scenario = {
-  name: "all at once, quick form",
+  name: "all at once, quick run",
   loads: [
     ...UNREAD,
     UNREAD_IMPORTS,
@@ -92,13 +92,14 @@ async function measureMemory(
   const ordinary = await target.addAccount();
   const runScenario = async ({ name, loads }: Scenario, maxMiB: number, peakMiB: () => number): Promise<MemoryUse> => {
     const all = loads.map((load) => ({ ...load, accounts: needed.has(load.attack) ? lists : accounts }));
-    const { checks, result: answers } = await target.watch(() => target.attack(all, ms, true));
+    const { checks, result: responses } = await target.watch(() => target.attack(all, ms, true));
     const failures = target.ended === undefined ? checks.failures.slice(0, 1) : [`the server exited: ${target.ended}`];
-    if (target.ended === undefined && !(await target.isWell(ordinary))) failures.push("the server does not recover");
+    if (target.ended === undefined && !(await target.hasRecovered(ordinary)))
+      failures.push("the server does not recover");
     const { maxMs } = summarize(checks.ms);
     if (!run.isQuick && maxMs > MAX_FULL_MS) failures.push(`a health check took ${maxMs.toFixed(0)} ms`);
     const use = { name, peakMiB: peakMiB(), maxMiB, failures };
-    run.say(`${formatMemory(use)}; ${formatTimes(summarize(checks.ms))}; ${JSON.stringify(answers)} ${failures}`);
+    run.log(`${formatMemory(use)}; ${formatTimes(summarize(checks.ms))}; ${JSON.stringify(responses)} ${failures}`);
     return use;
   };
   const free: MemoryUse[] = [];

@@ -18,16 +18,16 @@ import {
 } from "./hostile-attacks.ts";
 
 /** A task for a separate process: attack, send health checks, or act like ordinary clients. */
-export type Order =
+export type Command =
   | {
       readonly role: "attack";
       readonly port: number;
-      /** 0 for loads that end by themselves. */
+      /** 0 for loads that end on their own. */
       readonly ms: number;
       readonly loads: readonly Load[];
-      /** Continues while the memory of this process grows. */
-      readonly fillsPid: number | undefined;
-      /** Leaves the CPU to the server, as a client on another machine would. */
+      /** Continues until the memory of this process is steady. */
+      readonly untilSteadyPid: number | undefined;
+      /** Yields the CPU to the server, as a client on another machine would. */
       readonly isLowPriority: boolean;
     }
   | { readonly role: "watch"; readonly port: number; readonly pid: number }
@@ -40,15 +40,15 @@ export interface Load {
   readonly accounts: readonly Account[];
   readonly connections: number;
   /**
-   * `repeat`: repeatedly until the time is up; `once`: one connection sends every variant this many times, for as
-   * long as it takes; `hold`: sends one request, reads nothing and keeps the connection; `drip`: like `repeat`, but sends
-   * bodies slowly.
+   * `repeat`: sends requests until the time is up; `once`: one connection sends every variant this many times, however
+   * long that takes; `hold`: sends one request, reads nothing and keeps the connection open; `drip`: like `repeat`, but
+   * sends bodies slowly.
    */
   readonly how: "repeat" | "hold" | "drip" | { readonly once: number };
 }
 
 /** Number of responses by status; `closed` means no response. */
-export type Answers = Record<string, number>;
+export type ResponseCounts = Record<string, number>;
 
 export interface HealthChecks {
   /** Latency of `/healthz` in milliseconds, including the checks that were due while one was in flight. */
@@ -77,8 +77,13 @@ const RETRY_MS = 200;
 const DRIP_BYTES = 64 * 1024;
 const DRIP_EVERY_MS = 50;
 
-async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "attack" }>): Promise<Answers> {
-  const answers: Answers = {};
+async function attack({
+  port,
+  ms,
+  loads,
+  untilSteadyPid,
+}: Extract<Command, { role: "attack" }>): Promise<ResponseCounts> {
+  const responses: ResponseCounts = {};
   const open = new Set<Socket>();
   let isStopped = false;
   const clients = loads.flatMap(({ attack: name, accounts, connections, how }) => {
@@ -93,7 +98,7 @@ async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "att
       open.add(socket);
       const status = await exchange(socket, list[Math.floor(turn / accounts.length) % list.length], how);
       open.delete(socket);
-      if (!isStopped) answers[status] = (answers[status] ?? 0) + 1;
+      if (!isStopped) responses[status] = (responses[status] ?? 0) + 1;
       return status;
     };
     const repeat = async (first: number) => {
@@ -114,10 +119,10 @@ async function attack({ port, ms, loads, fillsPid }: Extract<Order, { role: "att
   });
   // All requests have been built at this point.
   const all = Promise.all(clients.map((start) => start()));
-  await (ms === 0 ? all : fillsPid === undefined ? sleep(ms) : waitUntilSteady(fillsPid, ms));
+  await (ms === 0 ? all : untilSteadyPid === undefined ? sleep(ms) : waitUntilSteady(untilSteadyPid, ms));
   isStopped = true;
   for (const socket of open) socket.destroy();
-  return answers;
+  return responses;
 }
 
 /** Waits for `ms`, and until the memory of the process is steady. */
@@ -164,7 +169,7 @@ function drip(socket: Socket, bytes: Buffer): void {
 
 let isWatching = false;
 
-async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<HealthChecks> {
+async function watch({ port, pid }: Extract<Command, { role: "watch" }>): Promise<HealthChecks> {
   const checks = { ms: [] as number[], busyMs: [] as number[], failures: [] as string[] };
   let connection: Connection | undefined;
   let fail: (error: Error) => void = () => undefined;
@@ -173,7 +178,7 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
     const sent = performance.now();
     const busy = readBusyMs(pid);
     try {
-      const answer = await new Promise<Buffer>((resolve, reject) => {
+      const response = await new Promise<Buffer>((resolve, reject) => {
         fail = reject;
         setTimeout(() => reject(new Error(`no response within ${TIMEOUT_MS} ms`)), TIMEOUT_MS).unref();
         const check = (open: Connection) => {
@@ -183,7 +188,7 @@ async function watch({ port, pid }: Extract<Order, { role: "watch" }>): Promise<
         if (connection === undefined) Connection.open(port, (error) => fail(error)).then(check, reject);
         else check(connection);
       });
-      requireStatus(answer, 200);
+      requireStatus(response, 200);
     } catch (error) {
       checks.failures.push(String(error).split("\n")[0] ?? "");
       connection?.close();
@@ -260,7 +265,7 @@ const TASKS = {
 
 export type Task = keyof typeof TASKS;
 
-async function use({ port, ms, tasks, accounts }: Extract<Order, { role: "use" }>): Promise<TaskResults> {
+async function use({ port, ms, tasks, accounts }: Extract<Command, { role: "use" }>): Promise<TaskResults> {
   const end = performance.now() + ms;
   const results: TaskResults = {};
   const agent = new Agent({ keepAlive: true });
@@ -309,14 +314,14 @@ function call(port: number, agent: Agent, token: string, what: Call): Promise<st
   });
 }
 
-process.on("message", (order: Order) => {
-  if (order.role === "stop watching") {
+process.on("message", (command: Command) => {
+  if (command.role === "stop watching") {
     isWatching = false;
     return;
   }
-  if (order.role === "attack" && order.isLowPriority) setPriority(constants.priority.PRIORITY_LOW);
-  const done: Promise<Answers | HealthChecks | TaskResults> =
-    order.role === "attack" ? attack(order) : order.role === "watch" ? watch(order) : use(order);
+  if (command.role === "attack" && command.isLowPriority) setPriority(constants.priority.PRIORITY_LOW);
+  const done: Promise<ResponseCounts | HealthChecks | TaskResults> =
+    command.role === "attack" ? attack(command) : command.role === "watch" ? watch(command) : use(command);
   done.then(
     (report) => process.send?.({ report }),
     (error: Error) => process.send?.({ error: error.stack }),

@@ -22,8 +22,8 @@ interface Hog {
   readonly tasks: readonly Task[];
   readonly settings?: Readonly<Record<string, string>>;
   readonly needsList?: true;
-  readonly isOnPostgres?: true;
-  /** Not part of the quick form. */
+  readonly alsoOnPostgres?: true;
+  /** Not part of a quick run. */
   readonly isLong?: true;
 }
 
@@ -32,7 +32,7 @@ const HOGS: readonly Hog[] = [
     name: "write queue",
     loads: [repeat("10,000 new feeds", 8)],
     tasks: ["single adds", "page reads"],
-    isOnPostgres: true,
+    alsoOnPostgres: true,
   },
   {
     name: "write queue without rate limit",
@@ -63,7 +63,7 @@ const HOGS: readonly Hog[] = [
     loads: [repeat("GET export as OPML", 20), repeat("import of 50,000 feeds, 16 MiB", 10)],
     tasks: ["exports", "imports"],
     needsList: true,
-    isOnPostgres: true,
+    alsoOnPostgres: true,
   },
 ];
 
@@ -85,9 +85,9 @@ export const fairShares: Proof = {
       HOGS.filter(({ isLong }) => !(run.isQuick && isLong)),
     );
     if (!run.isQuick) {
-      const postgres = await startPostgres([], run.later);
+      const postgres = await startPostgres([], run.onEnd);
       const target = await Target.open(run, { DATABASE_URL: await postgres.database() });
-      const hogs = HOGS.filter(({ isOnPostgres }) => isOnPostgres);
+      const hogs = HOGS.filter(({ alsoOnPostgres }) => alsoOnPostgres);
       shares.push(...(await measureShares(run, target, hogs, " on PostgreSQL")));
     }
     return judgeShares(shares, !run.isQuick);
@@ -128,11 +128,11 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
     );
     await sleep(500);
     const withHog = await target.use(tasks, users, withHogMs);
-    const answers = await attacking;
+    const responses = await attacking;
     for (const task of tasks) {
       const none = { ms: [], failures: [] };
       const share = { name: name + where, task, alone: alone[task] ?? none, withHog: withHog[task] ?? none };
-      run.say(`${formatShare(share)}; hog: ${JSON.stringify(answers)} ${share.withHog.failures[0] ?? ""}`);
+      run.log(`${formatShare(share)}; hog: ${JSON.stringify(responses)} ${share.withHog.failures[0] ?? ""}`);
       shares.push(share);
     }
     // The next hog starts with the default settings and an idle server.
@@ -142,14 +142,14 @@ async function measureShares(run: Run, target: Target, hogs: readonly Hog[], whe
   return shares;
 }
 
-/** Speed is judged only in the full form, which runs long enough on an idle machine. */
-export function judgeShares(shares: readonly Share[], isSpeedJudged: boolean): Findings {
+/** Speed is checked only in a full run, which takes long enough and needs an idle machine. */
+export function judgeShares(shares: readonly Share[], checksSpeed: boolean): Findings {
   const violations = shares.flatMap((share) => {
     const found: string[] = [];
     if (share.alone.failures.length > 0) found.push(`fails alone: ${share.alone.failures[0]}`);
     if (successOf(share) < MIN_SUCCESS) found.push(`requests fail, for example: ${share.withHog.failures[0]}`);
     const isSlow = ratioOf(share) > MAX_RATIO && summarize(share.withHog.ms).p99Ms > MAX_WAIT_MS;
-    if (isSpeedJudged && isSlow) found.push(`more than ${MAX_RATIO} times as slow`);
+    if (checksSpeed && isSlow) found.push(`more than ${MAX_RATIO} times as slow`);
     return found.map((text) => `${formatShare(share)}: ${text}`);
   });
   return { figures: shares.map(formatShare).join("; "), violations };

@@ -7,7 +7,7 @@ import { fromElsewhere, newToken, signUp } from "../test/support/accounts.ts";
 import { type RunningServer, SERVE } from "../test/support/process.ts";
 import { ATOMIC, callServer } from "../test/support/server.ts";
 import { ACTIONS_OF_APPS, type Account, actions, longFeedUrl, operations } from "./hostile-attacks.ts";
-import type { Answers, HealthChecks, Load, Order, Task, TaskResults, Usage } from "./hostile-process.ts";
+import type { Command, HealthChecks, Load, ResponseCounts, Task, TaskResults, Usage } from "./hostile-process.ts";
 import { preloading, type Run, serve } from "./proof.ts";
 
 type Settings = Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ type User = Usage["accounts"][number];
 const RECOVERY_MS = 10_000;
 /** Health checks continue for this long after an attack. */
 const AFTERWARDS_MS = 300;
-const ADDED_AT_ONCE = 1_000;
+const BATCH_SIZE = 1_000;
 /** Together as many as an account may add per minute. */
 const ACTIONS_PER_FEED = 4;
 let accounts = 0;
@@ -84,8 +84,8 @@ export class Target {
     const [name, password] = [`user${accounts}`, `password of user ${accounts}`];
     const { cookie } = await signUp(port, name, password, fromElsewhere());
     const { token } = await newToken(port, { cookie }, { label: "app", scope: "write" });
-    for (let left = length; left > 0; left -= ADDED_AT_ONCE) {
-      const count = Math.min(left, ADDED_AT_ONCE);
+    for (let left = length; left > 0; left -= BATCH_SIZE) {
+      const count = Math.min(left, BATCH_SIZE);
       await this.#post(token, "/v1/operations", operations(count, longFeedUrl));
       await this.#post(token, `${ACTIONS_OF_APPS}/create`, actions(count * ACTIONS_PER_FEED, 100));
     }
@@ -101,18 +101,18 @@ export class Target {
   async #post(token: string, path: string, body: string): Promise<void> {
     const headers = { "Content-Type": ATOMIC, Authorization: `Bearer ${token}` };
     for (;;) {
-      const answer = await callServer(this.#server.port, "POST", path, { headers, body });
-      if (answer.status === 200) return;
-      if (answer.status !== 429 && answer.status !== 503) throw new Error(`${answer.status}: ${answer.text}`);
-      await sleep(1_000 * Number(answer.headers["retry-after"]));
+      const response = await callServer(this.#server.port, "POST", path, { headers, body });
+      if (response.status === 200) return;
+      if (response.status !== 429 && response.status !== 503) throw new Error(`${response.status}: ${response.text}`);
+      await sleep(1_000 * Number(response.headers["retry-after"]));
     }
   }
 
-  /** Attacks for `ms`; with `untilFull` also for as long as the memory of the server grows. */
-  attack(loads: readonly Load[], ms = 0, untilFull = false): Promise<Answers> {
+  /** Attacks for `ms`; with `untilSteady`, also until the memory of the server stops growing. */
+  attack(loads: readonly Load[], ms = 0, untilSteady = false): Promise<ResponseCounts> {
     const { port, child } = this.#server;
-    const fillsPid = untilFull ? child.pid : undefined;
-    return this.#hostile.ask({ role: "attack", port, ms, loads, fillsPid, isLowPriority: !this.#run.isQuick });
+    const untilSteadyPid = untilSteady ? child.pid : undefined;
+    return this.#hostile.ask({ role: "attack", port, ms, loads, untilSteadyPid, isLowPriority: !this.#run.isQuick });
   }
 
   /** Sends health checks during `work`. */
@@ -137,21 +137,21 @@ export class Target {
     return this.#ordinary.ask({ role: "use", port: this.#server.port, tasks, accounts: users, ms });
   }
 
-  /** Whether an ordinary client can add, list and export again. */
-  async isWell(user: Account): Promise<boolean> {
+  /** Waits until an ordinary client can add, list and export again; false if that takes too long. */
+  async hasRecovered(user: Account): Promise<boolean> {
     const signal = AbortSignal.timeout(RECOVERY_MS);
     const headers = { Authorization: `Bearer ${user.token}` };
     const url = `http://127.0.0.1:${this.#server.port}`;
     const add = { method: "POST", headers: { ...headers, "Content-Type": ATOMIC }, body: operations(1, longFeedUrl) };
     while (!signal.aborted && this.ended === undefined) {
       try {
-        const answers = [
+        const responses = [
           await fetch(`${url}/v1/operations`, { ...add, signal }),
           await fetch(`${url}/v1/subscriptions`, { headers, signal }),
           await fetch(`${url}/v1/subscriptions.opml`, { headers, signal }),
         ];
-        for (const answer of answers) await answer.arrayBuffer();
-        if (answers.every(({ ok }) => ok)) return true;
+        for (const response of responses) await response.arrayBuffer();
+        if (responses.every(({ ok }) => ok)) return true;
       } catch {
         // Timed out, or the server is down.
       }
@@ -170,15 +170,15 @@ class ClientProcess {
     this.#child = fork(new URL("./hostile-process.ts", import.meta.url));
     this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a client process exited early")));
     this.#ended.catch(() => undefined);
-    run.later(() => this.#child.kill("SIGKILL"));
+    run.onEnd(() => this.#child.kill("SIGKILL"));
   }
 
-  send(order: Order): void {
-    this.#child.send(order);
+  send(command: Command): void {
+    this.#child.send(command);
   }
 
-  async ask<Report>(order: Order): Promise<Report> {
-    this.send(order);
+  async ask<Report>(command: Command): Promise<Report> {
+    this.send(command);
     const [{ report, error }] = await Promise.race([once(this.#child, "message"), this.#ended]);
     if (error !== undefined) throw new Error(error);
     return report;
@@ -233,7 +233,7 @@ export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
   const group = `${isV1 ? V1 : V2}/earmark-${process.pid}-${groups}`;
   try {
     mkdirSync(group);
-    run.later(() => removeGroup(group));
+    run.onEnd(() => removeGroup(group));
     const limits = isV1 ? ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] : ["memory.max", "memory.swap.max"];
     for (const [index, file] of limits.entries()) {
       // The second file exists only with swap accounting.

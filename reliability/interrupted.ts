@@ -18,7 +18,7 @@ export const INTERRUPTED: Proof = {
   name: "interrupted maintenance",
   promises: ["P2", "P9", "P10"],
   async prove(run) {
-    const server = await startPostgres([], run.later);
+    const server = await startPostgres([], run.onEnd);
     const file = await filledFile(run);
     return runAll([
       migrationsOfFiles(run),

@@ -18,7 +18,7 @@ export const KILL_APPS: Proof = {
   name: "kill -9 while apps sync",
   promises: ["P1"],
   async prove(run) {
-    const database = await startPostgres([], run.later);
+    const database = await startPostgres([], run.onEnd);
     const rounds = run.isQuick ? 3 : 20;
     return runAll([
       killWhileAppsSync(run, sqliteTarget(`${run.folder}/earmark.db`), rounds),
@@ -54,7 +54,7 @@ async function killWhileAppsSync(
   let kills = 0;
   let server = await start();
   for (let round = 1; round <= rounds; round += 1) {
-    run.say(`${db.engine}, round ${round}: ${countAll()} acknowledged`);
+    run.log(`${db.engine}, round ${round}: ${countAll()} acknowledged`);
     const { port } = server;
     let isStopped = false;
     const use = async (app: SyncingApp) => {

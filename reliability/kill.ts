@@ -22,7 +22,7 @@ export const KILL: Proof = {
   name: "kill -9 under bulk load",
   promises: ["P1", "P2"],
   async prove(run) {
-    const server = await startPostgres([], run.later);
+    const server = await startPostgres([], run.onEnd);
     return runAll([
       killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
         leastAcknowledged: run.isQuick ? 1 : 50_000,
@@ -68,7 +68,7 @@ export async function killAgainAndAgain(
   };
   let server = await start(0);
   for (let round = 1; round <= rounds || ledger.acknowledged.size < leastAcknowledged; round += 1) {
-    run.say(`${db.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
+    run.log(`${db.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
     const before = ledger.acknowledged.size;
     const load = startLoad(server, ledger);
     kills += 1;

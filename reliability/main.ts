@@ -73,14 +73,14 @@ else {
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => void abandonRuns().finally(() => process.exit(1)));
   const seed = Number(values.seed);
-  const say = (words: string) => void (process.stderr.isTTY && process.stderr.write(`      ${words}\n`));
+  const log = (message: string) => void (process.stderr.isTTY && process.stderr.write(`      ${message}\n`));
   // The short run judges no timings, so several proofs run in parallel; they are printed in order.
   const lanes = values.quick ? availableParallelism() : 1;
   const results = chosen.map(() => Promise.withResolvers<Line[]>());
   const left = chosen.entries();
   const run = async () => {
     for (const [index, proof] of left)
-      results[index]?.resolve(await examine(proof, { isQuick: values.quick, seed, say }));
+      results[index]?.resolve(await examine(proof, { isQuick: values.quick, seed, log }));
   };
   const running = Promise.all(Array.from({ length: lanes }, run));
   let broken = 0;

@@ -13,7 +13,7 @@ export interface Outage {
   begin(): unknown;
   end(): unknown;
   /** What happens to reads and writes meanwhile. */
-  readonly reading: "goes on" | "stops";
+  readonly reading: "continues" | "stops";
   readonly writing: "stops" | "may stop";
   /** The short run ends the outage after this time even if nothing was refused yet. */
   readonly quickMs?: number;
@@ -35,7 +35,7 @@ export function switched(
       name: defect,
       begin: () => writeFileSync(path, ""),
       end: () => rmSync(path),
-      reading: "goes on",
+      reading: "continues",
       writing: "stops",
     },
   };
@@ -51,7 +51,7 @@ export function lockedFile(file: string): Outage {
       other.exec("begin immediate");
     },
     end: () => other?.close(),
-    reading: "goes on",
+    reading: "continues",
     writing: "stops",
     quickMs: 300,
   };

@@ -64,10 +64,10 @@ export const overload: Proof = {
   async prove(run) {
     const databases = [{ engine: "SQLite", url: `file:${run.folder}/earmark.db` }];
     if (!run.isQuick)
-      databases.push({ engine: "PostgreSQL", url: await (await startPostgres([], run.later)).database() });
+      databases.push({ engine: "PostgreSQL", url: await (await startPostgres([], run.onEnd)).database() });
     const measurements: Measurement[] = [];
     for (const { engine, url } of databases) {
-      run.say(engine);
+      run.log(engine);
       measurements.push(
         run.isQuick
           ? await overloadServer(run, engine, url, QUICK, { EARMARK_MAX_QUEUED_OPERATIONS: "5000" })
@@ -96,7 +96,7 @@ async function overloadServer(
 ): Promise<Measurement> {
   const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "true", ...settings });
   const child = fork(new URL("./overload-load.ts", import.meta.url));
-  run.later(() => child.kill("SIGKILL"));
+  run.onEnd(() => child.kill("SIGKILL"));
   const load = (connections: number, rampMs: number, ms: number) =>
     sendLoad(child, { port: server.port, operations: OPERATIONS, connections, rampMs, ms });
 
@@ -135,13 +135,13 @@ async function sendLoad(child: ChildProcess, order: Order): Promise<Report> {
   return report;
 }
 
-/** Speed is judged only in the full form, which runs long enough to measure it. */
-export function judge(measurements: readonly Measurement[], isSpeedJudged: boolean): Findings {
+/** Speed is checked only in a full run, which takes long enough to measure it. */
+export function judge(measurements: readonly Measurement[], checksSpeed: boolean): Findings {
   const violations = measurements.flatMap((measurement) => {
     const { engine, before, during, after, refusedAfter, refusalMs, unexpected, peakMiB } = measurement;
     const found = unexpected.map((text) => `unexpected response: ${text}`);
     if (refusalMs.length === 0) found.push("no request was refused");
-    if (isSpeedJudged) {
+    if (checksSpeed) {
       const late = refusalMs.filter((ms) => ms > MAX_REFUSAL_MS).length;
       if (late > 0) found.push(`${late} of ${refusalMs.length} refusals took more than ${MAX_REFUSAL_MS} ms`);
       const normal = normalRate(measurement);

@@ -18,7 +18,7 @@ export const POWER: Proof = {
   promises: ["P1"],
   async prove(run) {
     const url = `file:${join(run.folder, "earmark.db")}`;
-    const server = await startPostgres([], run.later);
+    const server = await startPostgres([], run.onEnd);
     return runAll([
       watchStatements(run, "SQLite", url),
       watchStatements(run, "PostgreSQL", await server.database()),
@@ -28,7 +28,7 @@ export const POWER: Proof = {
   control: {
     name: "synchronous=NORMAL; synchronous_commit=off",
     async prove(run) {
-      const server = await startPostgres(["synchronous_commit=off"], run.later);
+      const server = await startPostgres(["synchronous_commit=off"], run.onEnd);
       const parts = [
         watchStatements(run, "SQLite", `file:${join(run.folder, "earmark.db")}`, "weak sync"),
         watchStatements(run, "PostgreSQL", await server.database()),

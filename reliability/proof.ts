@@ -33,39 +33,39 @@ export interface Run {
   readonly random: () => number;
   /** Temporary; deleted at the end. */
   readonly folder: string;
-  /** Registers a cleanup, which runs at the end in any case, the latest first. */
-  readonly later: (putAway: () => unknown) => void;
+  /** Registers a cleanup, which always runs at the end, the latest first. */
+  readonly onEnd: (cleanUp: () => unknown) => void;
   /** Reports progress. */
-  readonly say: (words: string) => void;
+  readonly log: (message: string) => void;
 }
 
 export interface Scale {
   readonly isQuick: boolean;
   readonly seed: number;
-  readonly say: (words: string) => void;
+  readonly log: (message: string) => void;
 }
 
 /** Cleanups of the current runs. */
-const underWay = new Set<() => Promise<void>>();
+const activeRuns = new Set<() => Promise<void>>();
 
 /** Cleans up after an interruption. */
 export async function abandonRuns(): Promise<void> {
-  await Promise.all(Array.from(underWay, (putAway) => putAway()));
+  await Promise.all(Array.from(activeRuns, (cleanUp) => cleanUp()));
 }
 
 /** Calls `work` with a run and cleans up afterwards. */
 export async function inRun<Result>(scale: Scale, work: (run: Run) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "earmark-reliability-"));
-  const left: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
-  const putAway = async () => {
-    for (let latest = left.pop(); latest !== undefined; latest = left.pop()) await latest();
+  const cleanups: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+  const cleanUp = async () => {
+    for (let latest = cleanups.pop(); latest !== undefined; latest = cleanups.pop()) await latest();
   };
-  underWay.add(putAway);
+  activeRuns.add(cleanUp);
   try {
-    return await work({ ...scale, random: randomFrom(scale.seed), folder, later: (step) => left.push(step) });
+    return await work({ ...scale, random: randomFrom(scale.seed), folder, onEnd: (step) => cleanups.push(step) });
   } finally {
-    underWay.delete(putAway);
-    await putAway();
+    activeRuns.delete(cleanUp);
+    await cleanUp();
   }
 }
 
@@ -76,7 +76,7 @@ export function serve(
   command?: readonly string[],
 ): Promise<RunningServer> {
   const { child, listening } = launch(settings, command);
-  run.later(() => child.kill("SIGKILL"));
+  run.onEnd(() => child.kill("SIGKILL"));
   return listening;
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Findings } from "./proof.ts";
 import { examine } from "./report.ts";
 
-const scale = { isQuick: true, seed: 1, say: () => undefined };
+const scale = { isQuick: true, seed: 1, log: () => undefined };
 const kept: Findings = { figures: "1 request", violations: [] };
 const broken: Findings = { figures: "1 request", violations: ["lost"] };
 const throws = () => Promise.reject(new Error("no server"));

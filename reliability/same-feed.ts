@@ -38,7 +38,7 @@ export const sameFeed: Proof = {
   async prove(run) {
     const history: History = { events: [], wrong: [] };
     const keys = run.isQuick ? 200 : 10_000;
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const shared = { DATABASE_URL: await postgres.database() };
     const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
     const lone = { DATABASE_URL: await postgres.database() };
@@ -53,7 +53,7 @@ export const sameFeed: Proof = {
       const clients = servers.flatMap(({ port }) => clientsOf(port, history, run.random));
       for (let round = 0; round < Math.ceil((keys * share) / FEEDS); round += 1)
         await race(clients, round % BESIDE_EVERY === 0 ? beside : [], `${index}-${round}`, history, run.random);
-      run.say(`${index + 1} of ${setUps.length}: ${history.events.length} answers`);
+      run.log(`${index + 1} of ${setUps.length}: ${history.events.length} answers`);
       for (const { child } of servers) child.kill("SIGKILL");
     }
     return judge(history);
@@ -62,7 +62,7 @@ export const sameFeed: Proof = {
     name: "now and then a 409 is told as data",
     async prove(run) {
       const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
-      const front = await startTamperingProxy(run.later, server.port, secondWinner(run.random));
+      const front = await startTamperingProxy(run.onEnd, server.port, secondWinner(run.random));
       const history: History = { events: [], wrong: [] };
       const clients = clientsOf(front.port, history, run.random);
       for (let round = 0; round < 4; round += 1) await race(clients, [], String(round), history, run.random);

@@ -112,7 +112,7 @@ async function fillList(port: number): Promise<void> {
 
 function startClients(run: Run): ChildProcess {
   const child = fork(new URL("./rude-clients.ts", import.meta.url));
-  run.later(() => child.kill("SIGKILL"));
+  run.onEnd(() => child.kill("SIGKILL"));
   return child;
 }
 

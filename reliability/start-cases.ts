@@ -178,7 +178,7 @@ export function casesOfSettings(database: string): readonly Case[] {
       words: [/Port \d+ is in use/, /set PORT to another/],
       async prepare(folder, run) {
         const taken = createServer().listen(0, "127.0.0.1");
-        run.later(() => taken.close());
+        run.onEnd(() => taken.close());
         await once(taken, "listening");
         return { ...withDatabase(folder), PORT: String((taken.address() as AddressInfo).port) };
       },

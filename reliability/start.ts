@@ -15,7 +15,7 @@ export const start: Proof = {
     const database = await makeDatabase(run, {});
     const cases = casesOfFiles(database, await makeWithAccounts(run));
     if (run.isQuick) return tryAll(run, cases);
-    const [safe, unsafe] = [await startPostgres([], run.later), await startPostgres(["fsync=off"], run.later)];
+    const [safe, unsafe] = [await startPostgres([], run.onEnd), await startPostgres(["fsync=off"], run.onEnd)];
     return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe)]);
   },
   control: {
@@ -50,7 +50,7 @@ async function tryAll(run: Run, cases: readonly Case[]): Promise<Findings> {
   const waiting = cases.entries();
   const tryNext = async () => {
     for (const [index, one] of waiting) {
-      run.say(one.name);
+      run.log(one.name);
       const folder = join(run.folder, `start-${index}`);
       mkdirSync(folder);
       violations.push(...(await tryOne(run, one, folder)).map((words) => `${one.name}: ${words}`));
@@ -65,7 +65,7 @@ async function tryOne(run: Run, { code, words, prepare }: Case, folder: string):
   const settings = await prepare(folder, run);
   const before = lookAt(folder);
   const { child, listening } = launch(settings);
-  run.later(() => child.kill("SIGKILL"));
+  run.onEnd(() => child.kill("SIGKILL"));
   let said = "";
   child.stderr?.on("data", (chunk) => (said += chunk));
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));

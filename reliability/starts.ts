@@ -55,8 +55,8 @@ async function hopelessServers(run: Run, server: PostgresServer): Promise<Record
   const url = new URL(await server.database());
   const quick = { "no such database": `postgres://earmark@${url.host}/nowhere` };
   if (run.isQuick) return quick;
-  const reckless = await startPostgres(["fsync=off"], run.later);
-  const standby = await (await startPostgres([], run.later)).standby();
+  const reckless = await startPostgres(["fsync=off"], run.onEnd);
+  const standby = await (await startPostgres([], run.onEnd)).standby();
   return {
     ...quick,
     "a server that does not sync": await reckless.database(),

@@ -30,7 +30,7 @@ export const STEPS: Proof = {
   name: "fault at every step",
   promises: ["P1", "P2", "P6"],
   async prove(run) {
-    const server = await startPostgres([], run.later);
+    const server = await startPostgres([], run.onEnd);
     return runAll([
       faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), OF_SQLITE),
       faultsAtEveryStep(run, await postgresTarget(server), OF_POSTGRES),
@@ -38,7 +38,7 @@ export const STEPS: Proof = {
     ]);
   },
   control: {
-    name: "a server that takes it for a fault of its own",
+    name: "a server that returns 500",
     prove: (run) => faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
   },
 };
@@ -58,7 +58,7 @@ export async function faultsAtEveryStep(
     const quickStride = how.startsWith("kill") ? QUICK_KILL_STRIDE : QUICK_STRIDE;
     const stride = run.isQuick ? quickStride : 1;
     for (let step = 1 + Math.floor(run.random() * stride); ; step += stride) {
-      run.say(`${db.engine}: ${how}, step ${step}`);
+      run.log(`${db.engine}: ${how}, step ${step}`);
       if (!(await site.workWithFault(step, how))) break;
       done += 1;
     }

@@ -32,12 +32,12 @@ export const STORAGE: Proof = {
   name: "storage failures",
   promises: ["P2", "P6", "P10"],
   async prove(run) {
-    const server = await startPostgres(["max_connections=20"], run.later);
+    const server = await startPostgres(["max_connections=20"], run.onEnd);
     const starts = await refusedStarts(run, server);
     return runAll([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
   },
   control: {
-    name: "a server that takes it for a fault of its own",
+    name: "a server that returns 500",
     prove: (run) => {
       const { settings, outage } = switched(join(run.folder, "switch"), "full disk", "answers 500");
       return endure(run, sqliteTarget(join(run.folder, "earmark.db")), settings, [outage]);
@@ -58,7 +58,7 @@ export async function endure(
   const againMs: number[] = [];
   let refusals = 0;
   for (const outage of outages) {
-    run.say(`${db.engine}: ${outage.name}`);
+    run.log(`${db.engine}: ${outage.name}`);
     await ledger.sendBatch(server.port);
     const found = await endureOne(run, server, ledger, outage);
     refusals += found.refusals;
@@ -106,7 +106,7 @@ async function endureOne(
       } else if (list.refused === undefined) return void violations.push("a read got no whole answer");
       else {
         refusals += 1;
-        if (outage.reading === "goes on") violations.push("a read was refused that could have gone on");
+        if (outage.reading === "continues") violations.push("a read was refused that could have succeeded");
         violations.push(...[wrongRefusal(list.refused) ?? []].flat());
       }
       await sleep(PAUSE_MS);
@@ -147,7 +147,7 @@ function troublesOfFiles(run: Run): Promise<Findings> {
 
 async function troublesOfPostgres(run: Run, server: PostgresServer): Promise<Findings> {
   const db = await postgresTarget(server);
-  const wire = await startProxy(server.port, run.later);
+  const wire = await startProxy(server.port, run.onEnd);
   const overWire = { ...db, url: db.url.replace(`:${server.port}/`, `:${wire.port}/`) };
   const outages = [killedServer(server), readOnlyServer(server), noConnections(server, db.url)];
   return endure(run, overWire, {}, run.isQuick ? outages : [...outages, restartedServer(server), ...cutWire(wire)]);

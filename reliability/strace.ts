@@ -46,7 +46,7 @@ export async function serveTraced(
       // It has exited, and strace is about to.
     }
   };
-  run.later(() => signal("SIGKILL"));
+  run.onEnd(() => signal("SIGKILL"));
   return { ...server, signal };
 }
 

@@ -35,7 +35,7 @@ export async function failSystemCalls(run: Run): Promise<Findings> {
   for (const [inject, stride] of run.isQuick ? FAILURES.slice(0, 1) : FAILURES) {
     const first = 1 + Math.floor(run.random() * (run.isQuick ? QUICK_CALLS : stride));
     for (let at = first; ; at += run.isQuick ? QUICK_CALLS : stride) {
-      run.say(`${inject}, call ${at}`);
+      run.log(`${inject}, call ${at}`);
       const file = join(run.folder, `${inject}-${at}.db`);
       copyFileSync(empty, file);
       // Half of the servers are killed at once, before later writes can overwrite what was refused.
@@ -108,7 +108,7 @@ export function misplacedTrust(trace: string): string[] {
     const at = /, (\d+)(?:\) | <unfinished)/.exec(given)?.[1] ?? "";
     if (isLog && name === "pwrite64" && moment === "begins") {
       if (at === "0" && pages.lost.size > 0)
-        violations.push("the log was begun anew though the file lacks pages of it");
+        violations.push("the log was restarted although the file lacks pages of it");
       unsynced = true;
     }
     if (isFile && name === "pwrite64" && moment === "ends") {

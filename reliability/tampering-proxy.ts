@@ -8,7 +8,7 @@ export type Alter = (path: string, body: string, answer: Answer) => string;
 
 /** A proxy that breaks promises on purpose, for controls. */
 export async function startTamperingProxy(
-  later: (putAway: () => unknown) => void,
+  later: (cleanUp: () => unknown) => void,
   port: number,
   alter: Alter,
 ): Promise<{ readonly port: number }> {

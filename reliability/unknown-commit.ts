@@ -24,19 +24,19 @@ export const unknownCommit: Proof = {
   name: "unknown commit",
   promises: ["P1", "P3"],
   async prove(run) {
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const url = await postgres.database();
-    const wire = await startProxy(postgres.port, run.later);
+    const wire = await startProxy(postgres.port, run.onEnd);
     const server = await serve(run, { DATABASE_URL: url.replace(`:${postgres.port}`, `:${wire.port}`) });
     const other = await serve(run, { DATABASE_URL: url });
     const claims: Claim[] = [];
     const cuts: Cuts = { before: 0, after: 0 };
     await cutAtCommits(run, wire, [server.port, other.port], claims, cuts);
-    run.say(`${cuts.before + cuts.after} commits cut`);
+    run.log(`${cuts.before + cuts.after} commits cut`);
     const random = await cutAtRandom(run, wire, [server.port, other.port], claims);
     const { violations } = judge(claims, await listOf(other.port));
     return {
-      figures: `${cuts.before} cut before and ${cuts.after} after the commit, ${random} at random: ${tell(claims)}, ${violations.length} false`,
+      figures: `${cuts.before} cut before and ${cuts.after} after the commit, ${random} at random: ${describeClaims(claims)}, ${violations.length} false`,
       violations,
     };
   },
@@ -82,7 +82,7 @@ export function judge(claims: readonly Claim[], list: ReadonlyMap<string, string
   return { figures: `${claims.length} operations, ${violations.length} false`, violations };
 }
 
-function tell(claims: readonly Claim[]): string {
+function describeClaims(claims: readonly Claim[]): string {
   const count = (...told: Claim["told"][]) => claims.filter((claim) => told.includes(claim.told)).length;
   const unsettled = count("nothing", "unknown");
   return `${count("data")} data, ${count("409")} × 409, ${count("removed")} removed, ${unsettled} × 503`;

@@ -24,7 +24,7 @@ export const upgrades: Proof = {
   name: "upgrades",
   promises: ["P9"],
   async prove(run) {
-    const postgres = await startPostgres([], run.later);
+    const postgres = await startPostgres([], run.onEnd);
     const violations: string[] = [];
     let [databases, rows] = [0, 0];
     for (const create of [() => sqlitePlace(run), () => postgresPlace(postgres)]) {
