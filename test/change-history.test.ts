@@ -181,7 +181,7 @@ async function race(ports: readonly number[], rounds: number): Promise<{ writes:
   return { writes, reads };
 }
 
-test("8 writers and 8 readers, one process on SQLite → no change missed or told twice; planted faults are found", async () => {
+test("8 writers and 8 readers, one process on SQLite → no change missed or reported twice; planted faults are found", async () => {
   const { port } = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db` });
   const first: string = (await callServer(port, "GET", "/v1/me")).json.meta.state;
   const { writes, reads } = await race([port], 60);
@@ -197,7 +197,7 @@ test("8 writers and 8 readers, one process on SQLite → no change missed or tol
 });
 
 for (const processes of [1, 3])
-  test(`8 writers and 8 readers, ${processes} processes on PostgreSQL → no change missed or told twice`, async () => {
+  test(`8 writers and 8 readers, ${processes} processes on PostgreSQL → no change missed or reported twice`, async () => {
     const postgres = await sharedPostgres();
     const settings = { DATABASE_URL: await postgres.database() };
     const servers = await Promise.all(Array.from({ length: processes }, () => start(settings)));
@@ -207,7 +207,7 @@ for (const processes of [1, 3])
     );
   });
 
-test("events: two processes on PostgreSQL, a write on one → told on a stream of the other within 3 s", async () => {
+test("events: two processes on PostgreSQL, a write on one → announced on a stream of the other within 3 s", async () => {
   const postgres = await sharedPostgres();
   const settings = { DATABASE_URL: await postgres.database() };
   const [one, other] = await Promise.all([start(settings), start(settings)]);

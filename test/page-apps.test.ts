@@ -68,7 +68,7 @@ describe("apps", { concurrency: 3 }, () => {
     await finish();
   });
 
-  test("app guide: the device has another name than the app → both are named", async () => {
+  test("app guide: the device has a name other than the app's → both are shown", async () => {
     const ann = await newUser();
     const { token } = await newToken(server.port, ann, { label: "Kasts", scope: "write" });
     const kasts = { user: ann.name, password: token, userAgent: "Kasts/25.08 Syndication" };

@@ -95,7 +95,7 @@ describe("passkeys", { concurrency: 2 }, () => {
     await finish();
   });
 
-  test("passkeys: device that already has one, or a user who cancels → said so", async () => {
+  test("passkeys: device that already has one, or a user who cancels → a message", async () => {
     const ann = await newUser();
     const { page, finish } = await visit({ server: localhost, as: ann });
     const { session, authenticatorId } = await addAuthenticator(page);
@@ -137,7 +137,7 @@ describe("passkeys", { concurrency: 2 }, () => {
     await heading(page, account.signIn).waitFor();
     const isLoaded = () =>
       page.evaluate<boolean>(
-        `performance.getEntriesByType("resource").some(({ name }) => name.includes("other-ways-"))`,
+        `performance.getEntriesByType("resource").some(({ name }) => name.includes("passwordless-"))`,
       );
     await until(isLoaded, "other ways to sign in are loaded");
     assert.equal(await used(page).count(), 0);

@@ -194,7 +194,7 @@ describe("podcasts", { concurrency: 2 }, () => {
     assert.equal(before.url, `${FEED}old`, "nothing changes by itself");
     await open(page, "Mover");
     await panel(page).getByText(`${FEED}new`).waitFor();
-    await button(page, words.takeUrl).click();
+    await button(page, words.changeUrl).click();
     await until(async () => (await subscriptionsOf(server))[1], { ...before, url: `${FEED}new` });
     await page.keyboard.press("Escape");
     await until(() => hosts(page), ["Farewell"]);
@@ -214,7 +214,7 @@ describe("podcasts", { concurrency: 2 }, () => {
       const { page, finish } = await visit({ server, size: "phone" });
       await until(async () => (await hosts(page)).toSorted(), ["Mine", "New"]);
       await open(page, "Mine");
-      await button(page, words.takeUrl).click();
+      await button(page, words.changeUrl).click();
       await panel(page).getByText(words.conflict("New")).waitFor();
       assert.deepEqual(await feedsOf(server), [old, kept]);
       await button(page, words.merge).click();
@@ -278,7 +278,7 @@ describe("podcasts", { concurrency: 2 }, () => {
     const homepage = panel(page).getByRole("link", { name: words.website });
     await homepage.waitFor();
     assert.equal(await homepage.getAttribute("rel"), "noopener noreferrer");
-    await button(page, words.takeUrl).waitFor();
+    await button(page, words.changeUrl).waitFor();
     const overflow = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('dialog'))";
     assert.equal(await page.evaluate(overflow), 0);
     await finish();

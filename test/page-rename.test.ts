@@ -72,7 +72,7 @@ describe("rename in the row", { concurrency: 2 }, () => {
     await finish();
   });
 
-  test("rename: the title in the feed, or nothing → no title of one's own", async () => {
+  test("rename: the title in the feed, or nothing → no custom title", async () => {
     const server = await serverWith("Apples");
     const { page, finish } = await visit({ server });
     for (const [text, shown, stored] of [

@@ -102,7 +102,7 @@ test("ETag: a podcast changes → that of the podcast and of the list with podca
   assert.equal(stale.status, 200);
 });
 
-test("artwork: of a subscriber → an image to keep for ever; of anyone else, public or private → 404", async () => {
+test("artwork: of a subscriber → an image that may be cached for ever; of anyone else, public or private → 404", async () => {
   const server = await start();
   const [ann, bob] = [await newUser(server), await newUser(server)];
   const { store } = server;

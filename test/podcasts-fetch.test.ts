@@ -269,7 +269,7 @@ test("artwork: an image → WebP in two sizes; another image at the same URL →
   assert.equal((await fetching.fetchAt(url, start + 10 * DAY)).artwork, changed.artwork);
 });
 
-test("resting: no subscriber seen for 90 days → no request until one returns", async () => {
+test("inactive: no subscriber seen for 90 days → no request until one returns", async () => {
   const server = await startServer({ EARMARK_ACCOUNTS: "true" });
   const { store } = server;
   const publisher = await startFeeds();
@@ -357,7 +357,7 @@ test("killed: a process dies while it holds a feed and its host → another one 
   assert.equal((await fetching.fetched(url)).title, "T");
 });
 
-test("walk: subscriptions that nobody told of → fetched after a start", async () => {
+test("scan: subscriptions that the process was not notified of → fetched after a start", async () => {
   const store = await newStore();
   const publisher = await startFeeds();
   const url = publisher.feed("/feed", { title: "T" });

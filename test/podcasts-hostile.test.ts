@@ -69,7 +69,7 @@ test("hostile feeds: text → the title that a reader expects, or none", async (
   assert.deepEqual(errors, []);
 });
 
-test("hostile feeds: endless, slow or compressed many times → stopped; what is known by then counts", async () => {
+test("hostile feeds: endless, slow or compressed many times → stopped; what is known by then is used", async () => {
   const { podcastOf, errors } = await start(TIMEOUTS);
   let sent = 0;
   const endless = (before: string, piece: string): RequestListener => {
@@ -138,7 +138,7 @@ test("hostile feeds: redirects in circles, to files and to other hosts of the ne
   assert.deepEqual(errors, []);
 });
 
-test("hostile feeds: images that are none, truncated or too large → no artwork, the title stays", async () => {
+test("hostile feeds: files that are no images, truncated or too large ones → no artwork, the title stays", async () => {
   const { podcastOf, publisher, errors } = await start();
   const square = (size: number) =>
     sharp({ create: { width: size, height: size, channels: 3, background: "teal" } }).jpeg();

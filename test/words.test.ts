@@ -102,7 +102,7 @@ const UNTRANSLATED: Readonly<Record<string, readonly string[]>> = {
   "a result of its own": ["already-subscribed"],
 };
 
-test("words: every error that the page can show → translated, or by its status", () => {
+test("words: every error that the page can show → translated, or explained by its status", () => {
   const exempt = Object.values(UNTRANSLATED).flat();
   const isTranslated = (code: string) =>
     ["errors", "people.errors", "feeds.reasons"].some((place) => english.has(`${place}.${code}`));

@@ -98,7 +98,7 @@ describeClient("gPodder", async (installed) => {
   const world = await startWorld();
   const podcast = feedUrl("mine");
 
-  test("gPodder: a week of use beside the web page → both have the same list and positions", async () => {
+  test("gPodder: a week of use alongside the web page → both have the same list and positions", async () => {
     const { call } = startClient(installed, world, PASSWORD);
     await world.subscribe(feedUrl("early"));
     await call("create_device");

@@ -32,7 +32,7 @@ const FAULTS = [
 ];
 
 for (const { name, stops, begin, end } of FAULTS)
-  test(`faults: ${name} → users on other nodes write on, the others soon after; nothing confirmed is lost`, async () => {
+  test(`faults: ${name} → users on other nodes keep writing, the others soon after; nothing confirmed is lost`, async () => {
     const url = await createDistributedDatabase();
     const load = await ClusterLoad.start(url, overAllNodes(url), USERS);
     const affected = stops === undefined ? new Set<string>() : await load.usersOn(stops);

@@ -55,7 +55,7 @@ async function rowsOf(url: string, columns: ReadonlyMap<string, string>): Promis
   return all;
 }
 
-test("upgrade: schema 7, distributed as then, eight processes at once → same rows, all distributed anew", async () => {
+test("upgrade: schema 7, distributed as it was then, eight processes at once → same rows, all distributed again", async () => {
   const url = await createClusterDatabase();
   await query(url, readFileSync(new URL("../fixtures/schemas/postgres-7.sql", import.meta.url), "utf8"));
   const together = [

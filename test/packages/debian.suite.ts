@@ -96,7 +96,7 @@ test("debian: invalid settings → the service says so once and stays down", () 
   system.run("sed -i '$d' /etc/earmark/earmark.env && systemctl restart earmark");
 });
 
-test("debian: removed and purged → no program and settings, but the data", () => {
+test("debian: removed and purged → program and settings are gone, the data stays", () => {
   system.run("dpkg -r earmark");
   assert.match(system.run("systemctl is-active earmark || true"), /inactive/);
   assert.match(system.run("dpkg -P earmark"), /still in \/var\/lib\/earmark/);

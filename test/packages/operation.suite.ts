@@ -43,7 +43,7 @@ test("promtool: the alert rules → valid", () => {
   assert.equal(status, 0, output);
 });
 
-test("promtool: a server that is down, and a guesser → alerts", () => {
+test("promtool: a server that is down, and password guessing → alerts", () => {
   const folder = temporaryFolder();
   copyFileSync(join(DEPLOY, "alerts.yml"), join(folder, "alerts.yml"));
   const rules = join(folder, "test.yml");

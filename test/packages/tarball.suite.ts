@@ -48,7 +48,7 @@ test("tarball: unpacked → serves the API, the page and the documentation", asy
   assert.equal((await callServer(server.port, "GET", new URL(script, "http://a/").pathname)).status, 200);
 });
 
-test("tarball: its folder is read-only → serves all the same", async () => {
+test("tarball: its folder is read-only → still serves", async () => {
   chmodSync(join(folder, name, "node_modules"), 0o555);
   const settings = { ...env, DATABASE_URL: `file:${join(folder, "other.db")}`, CACHE_DIRECTORY: join(folder, "cache") };
   const { child, listening } = launch(settings, [program, "serve"]);

@@ -134,7 +134,7 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
     if (
       isCancelled &&
       (responded.has(request) ||
-        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\/(add|other-ways|outcomes|podcast|sign-in)/.test(
+        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\/(add|outcomes|passwordless|podcast|sign-in)/.test(
           new URL(request.url()).pathname,
         ))
     )
