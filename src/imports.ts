@@ -3,7 +3,7 @@ import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import {
-  answerInOrder,
+  applyAccepted,
   type Caller,
   type Draft,
   isRefusal,
@@ -45,7 +45,7 @@ export interface ImportOptions {
 export const BATCH_SIZE = 100;
 
 /**
- * Subscribes to each of the feeds. Result N answers feed N. Existing subscriptions stay unchanged, so it is safe to repeat
+ * Subscribes to each of the feeds. Result N belongs to feed N. Existing subscriptions stay unchanged, so it is safe to repeat
  * an import, even after a failure halfway through.
  */
 export async function importFeeds(
@@ -68,7 +68,7 @@ export async function importFeeds(
     const drafts = batch.map(({ feedUrl, line: _, skip, ...details }) =>
       skip === undefined ? readDraft(feedUrl, details) : { error: createError(skip) },
     );
-    const outcomes = await answerInOrder(drafts, isInvalid, add);
+    const outcomes = await applyAccepted(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
     await turn();

@@ -46,14 +46,19 @@ export type KeyedChange<Key> =
   | { readonly kind: "remove"; readonly feed: Key };
 
 /** What an `Outcome` is made of. Most changes are additions, and "added" is cheap to pass between threads. */
-export type Answer<Key> =
+export type ChangeResult<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
   | { readonly refused: "already-subscribed" | "id-in-use"; readonly existingId: Key }
   | { readonly refused: "quota-exceeded" | "not-found" };
 
 /** The rules of a list, whatever it is stored in. */
-export function applyChange<Key>(list: List<Key>, change: KeyedChange<Key>, at: number, maxTotal: number): Answer<Key> {
+export function applyChange<Key>(
+  list: List<Key>,
+  change: KeyedChange<Key>,
+  at: number,
+  maxTotal: number,
+): ChangeResult<Key> {
   if (change.kind === "add") return add(list, change, at, maxTotal);
   if (change.kind === "update") return update(list, change, at);
   const item = "id" in change ? list.findById(change.id) : list.findByFeed(change.feed);
@@ -71,7 +76,7 @@ function add<Key>(
   change: KeyedChange<Key> & { kind: "add" },
   at: number,
   maxTotal: number,
-): Answer<Key> {
+): ChangeResult<Key> {
   const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
   const { title, folders } = storeDetails(change);
@@ -93,7 +98,7 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
   return true;
 }
 
-function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): Answer<Key> {
+function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): ChangeResult<Key> {
   const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
   if (change.oldTitle !== undefined && change.oldTitle !== old.title) return describe(old);
@@ -117,23 +122,23 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   return describe(item);
 }
 
-function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): Answer<Key> {
+function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): ChangeResult<Key> {
   return { id, feedUrl, subscribedAt, title, folders };
 }
 
-/** The outcome of a change, from the answer with its keys as text. */
-export function toOutcome(change: Change, answer: Answer<string>, at: Date, max: number): Outcome {
-  if (answer === "added") {
+/** The outcome of a change, from the result with its keys as text. */
+export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
+  if (result === "added") {
     const { id, feedUrl } = change as Draft;
     const { title, folders } = storeDetails(change as Draft);
     return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
   }
-  if (!("refused" in answer)) {
-    const { id, feedUrl, subscribedAt, title, folders } = answer;
+  if (!("refused" in result)) {
+    const { id, feedUrl, subscribedAt, title, folders } = result;
     return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
   }
-  if ("existingId" in answer) return answer;
-  return answer.refused === "quota-exceeded" ? { refused: answer.refused, max } : { refused: answer.refused };
+  if ("existingId" in result) return result;
+  return result.refused === "quota-exceeded" ? { refused: result.refused, max } : { refused: result.refused };
 }
 
 /** A list in memory, which knows the items that were read and collects what is to be written. */

@@ -1,30 +1,30 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerInOrder, StoreUnavailable } from "./subscriptions.ts";
+import { applyAccepted, StoreUnavailable } from "./subscriptions.ts";
 
 type Refused = { readonly refused: string };
 const isRefused = (attempt: object): attempt is Refused => "refused" in attempt;
 const [a, b, c] = [{ name: "a" }, { name: "b" }, { name: "c" }];
 const [one, two] = [{ refused: "1" }, { refused: "2" }];
 
-test("answerInOrder: some attempts are refused → the others are answered in their places", async () => {
-  const results = await answerInOrder([one, a, b, two, c], isRefused, async (valid) =>
+test("applyAccepted: some attempts are refused → the others have results in their places", async () => {
+  const results = await applyAccepted([one, a, b, two, c], isRefused, async (valid) =>
     valid.map((attempt) => ("name" in attempt ? attempt.name.toUpperCase() : "")),
   );
   assert.deepEqual(results, [one, "A", "B", two, "C"]);
 });
 
-test("answerInOrder: nothing is valid → no call", async () => {
+test("applyAccepted: nothing is valid → no call", async () => {
   const never = () => assert.fail("called");
-  assert.deepEqual(await answerInOrder([one, two], isRefused, never), [one, two]);
-  assert.deepEqual(await answerInOrder([], isRefused, never), []);
+  assert.deepEqual(await applyAccepted([one, two], isRefused, never), [one, two]);
+  assert.deepEqual(await applyAccepted([], isRefused, never), []);
 });
 
-test("answerInOrder: too few or too many answers → an error", async () => {
-  for (const answers of [[], [1, 2]])
+test("applyAccepted: too few or too many results → an error", async () => {
+  for (const results of [[], [1, 2]])
     await assert.rejects(
-      answerInOrder([a, one], isRefused, async () => answers),
-      /answers for 1 attempts/,
+      applyAccepted([a, one], isRefused, async () => results),
+      /results for 1 attempts/,
     );
 });
 

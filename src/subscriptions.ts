@@ -234,7 +234,7 @@ export interface SubscriptionStore {
   /** Eight random bytes that identify the history of this database: a restored or copied one has others. */
   readonly epoch: Uint8Array;
   /**
-   * Applies the changes in order, in one transaction. Outcome N answers change N. Of two drafts that collide, the first
+   * Applies the changes in order, in one transaction. Outcome N belongs to change N. Of two drafts that collide, the first
    * wins. When the list is full, new feeds are refused; a conflict is still reported as a conflict. `sequence` is that of
    * the list after the changes.
    */
@@ -284,15 +284,15 @@ export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }
 
-/** Calls `answer` once with the attempts that were not refused. Result N answers attempt N. */
-export async function answerInOrder<Attempt extends object, Refused extends Attempt, Answer>(
+/** Calls `apply` once with the attempts that were not refused. Result N belongs to attempt N. */
+export async function applyAccepted<Attempt extends object, Refused extends Attempt, Result>(
   attempts: readonly Attempt[],
   isRefused: (attempt: Attempt) => attempt is Refused,
-  answer: (valid: Exclude<Attempt, Refused>[]) => Promise<readonly Answer[]>,
-): Promise<(Answer | Refused)[]> {
-  const valid = attempts.filter((attempt): attempt is Exclude<Attempt, Refused> => !isRefused(attempt));
-  const answers = valid.length === 0 ? [] : await answer(valid);
-  if (answers.length !== valid.length) throw new Error(`${answers.length} answers for ${valid.length} attempts`);
+  apply: (accepted: Exclude<Attempt, Refused>[]) => Promise<readonly Result[]>,
+): Promise<(Result | Refused)[]> {
+  const accepted = attempts.filter((attempt): attempt is Exclude<Attempt, Refused> => !isRefused(attempt));
+  const results = accepted.length === 0 ? [] : await apply(accepted);
+  if (results.length !== accepted.length) throw new Error(`${results.length} results for ${accepted.length} attempts`);
   let next = 0;
-  return attempts.map((attempt) => (isRefused(attempt) ? attempt : (answers[next++] as Answer)));
+  return attempts.map((attempt) => (isRefused(attempt) ? attempt : (results[next++] as Result)));
 }

@@ -106,17 +106,17 @@ function sendClientConfig({ serverUrlOf }: Services): (call: Call) => Promise<vo
 
 /** Features of gpodder.net that this server does not have, such as a directory of podcasts. */
 function emptyRoutes(): Route[] {
-  const answer = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
+  const respondWith = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
   const own = { ...OPEN, access: "read" } as const;
   return [
-    route("GET", "/api/2/favorites/:user.json", { ...own, run: answer("[]") }),
-    route("GET", "/api/2/lists/:user.json", { ...own, run: answer("[]") }),
-    route("GET", "/api/2/settings/:user/:scope.json", { ...own, run: answer("{}") }),
-    route("GET", "/suggestions/:count.json", { ...own, run: answer("[]") }),
-    route("GET", "/toplist/:count.json", { ...OPEN, run: answer("[]") }),
-    route("GET", "/search.json", { ...OPEN, run: answer("[]") }),
-    route("GET", "/api/2/tags/:count.json", { ...OPEN, run: answer("[]") }),
-    route("GET", "/api/2/tag/:tag/:count.json", { ...OPEN, run: answer("[]") }),
+    route("GET", "/api/2/favorites/:user.json", { ...own, run: respondWith("[]") }),
+    route("GET", "/api/2/lists/:user.json", { ...own, run: respondWith("[]") }),
+    route("GET", "/api/2/settings/:user/:scope.json", { ...own, run: respondWith("{}") }),
+    route("GET", "/suggestions/:count.json", { ...own, run: respondWith("[]") }),
+    route("GET", "/toplist/:count.json", { ...OPEN, run: respondWith("[]") }),
+    route("GET", "/search.json", { ...OPEN, run: respondWith("[]") }),
+    route("GET", "/api/2/tags/:count.json", { ...OPEN, run: respondWith("[]") }),
+    route("GET", "/api/2/tag/:tag/:count.json", { ...OPEN, run: respondWith("[]") }),
   ];
 }
 

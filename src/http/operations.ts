@@ -1,7 +1,7 @@
 import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
-import { answerInOrder, type Outcome, type SequenceRange } from "../subscriptions.ts";
+import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
 import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { metaOfWrite } from "./changes.ts";
@@ -38,7 +38,7 @@ export function createOperationsHandler(
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
       let written: SequenceRange | undefined;
-      const outcomes = await answerInOrder(operations, isMalformed, async (changes) => {
+      const outcomes = await applyAccepted(operations, isMalformed, async (changes) => {
         const done = await store.change(caller, changes, clock());
         written = done;
         return done.outcomes;

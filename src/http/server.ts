@@ -130,7 +130,7 @@ export function createServer(options: ServerOptions): Server {
   const guard = createGuard(config, readClient, readProxyUser);
   const allowOrigin = createCors(config.corsOrigins);
 
-  const answer = async (request: Request, response: Response, match: Match | undefined) => {
+  const handle = async (request: Request, response: Response, match: Match | undefined) => {
     const { raw } = request;
     try {
       // After a request with an Upgrade header, Node's parser loses the rest of the packet.
@@ -191,7 +191,7 @@ export function createServer(options: ServerOptions): Server {
         request.closed();
         if (!request.isStream) observe(request, response, match, performance.now() - started);
       });
-      answer(request, response, match).catch((error) => {
+      handle(request, response, match).catch((error) => {
         log.error({ reqId: request.id, err: error }, "response aborted");
         response.destroy();
       });

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { type Answer, applyChange, type Item, KEPT_CHANGES, type KeyedChange, MemoryList } from "../list.ts";
+import { applyChange, type ChangeResult, type Item, KEPT_CHANGES, type KeyedChange, MemoryList } from "../list.ts";
 import { AccessRevoked, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { type Gaps, withGaps } from "./gaps.ts";
 import { DELETED } from "./keys.ts";
@@ -23,8 +23,8 @@ export interface Job {
   readonly maxTotal: number;
 }
 
-export type JobAnswer =
-  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+export type JobResult =
+  | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked";
 
 /** Number of removals to erase at a time. */
@@ -42,7 +42,7 @@ interface Group {
 }
 
 interface Written {
-  readonly answers: readonly JobAnswer[];
+  readonly results: readonly JobResult[];
   /** Sequence numbers of its rows. */
   readonly numbers: readonly number[];
 }
@@ -106,7 +106,7 @@ export class ListWriter {
     this.#postgres = postgres;
   }
 
-  async write(user: UserId, jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
+  async write(user: UserId, jobs: readonly Job[]): Promise<readonly JobResult[]> {
     const group: Group = {
       postgres: this.#postgres,
       user,
@@ -117,7 +117,7 @@ export class ListWriter {
     try {
       return await this.#postgres.retry(async (connection) => {
         if (group.unconfirmed !== undefined) {
-          if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.answers;
+          if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.results;
           group.unconfirmed = undefined;
         }
         return (await addUnread(connection, group)) ?? (await readAndWrite(connection, group));
@@ -174,13 +174,13 @@ function toCheck(
   return (job) => isChanged(job) || (job.credentialHash !== undefined && isExpired(job.credentialHash, job.at));
 }
 
-function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobAnswer[] {
+function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobResult[] {
   return jobs.map((job) => {
     if (isRevoked(job)) return "access-revoked";
     const { changes, at, maxTotal } = job;
     const sequenceBefore = list.sequence;
-    const answers = changes.map((change) => applyChange(list, change, at, maxTotal));
-    return { answers, sequenceBefore, sequence: list.sequence };
+    const results = changes.map((change) => applyChange(list, change, at, maxTotal));
+    return { results, sequenceBefore, sequence: list.sequence };
   });
 }
 
@@ -188,11 +188,11 @@ function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked)
  * Adds without reading the list first, because most additions are new; a lower row count means that some are not. Returns
  * undefined and writes nothing if the outcome depends on the list's content.
  */
-async function addUnread(connection: Connection, group: Group): Promise<readonly JobAnswer[] | undefined> {
+async function addUnread(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
   const { jobs } = group;
   const list = new MemoryList(0, 0);
-  const answers = applyJobs(list, jobs, () => false).flatMap((answer) => (answer === "access-revoked" ? [] : answer));
-  if (list.total === 0 || answers.some((answer) => answer.answers.some((each) => each !== "added"))) return undefined;
+  const results = applyJobs(list, jobs, () => false).flatMap((result) => (result === "access-revoked" ? [] : result));
+  if (list.total === 0 || results.some((result) => result.results.some((each) => each !== "added"))) return undefined;
   const [, lists, isChanged, isExpired, { rowCount }] = await Promise.all([
     begin(connection),
     run(connection, group, LOCK),
@@ -209,26 +209,26 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
     return undefined;
   }
   const written = {
-    answers: answers.map((answer) => ({
-      ...answer,
-      sequenceBefore: before + answer.sequenceBefore,
-      sequence: before + answer.sequence,
+    results: results.map((result) => ({
+      ...result,
+      sequenceBefore: before + result.sequenceBefore,
+      sequence: before + result.sequence,
     })),
     numbers: [...list.inserted.keys()].map((number) => before + number),
   };
   await commit(connection, group, written, [run(connection, group, ADVANCE, before + list.sequence, total)]);
-  return written.answers;
+  return written.results;
 }
 
 /** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
-async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobAnswer[]> {
+async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobResult[]> {
   const locked = await lockList(connection, group);
   const { list, isRevoked } = locked;
   const before = list.sequence;
-  const answers = applyJobs(list, group.jobs, isRevoked);
+  const results = applyJobs(list, group.jobs, isRevoked);
   if (list.sequence === before) await connection.query("rollback");
-  else await write(connection, group, locked, before, answers);
-  return answers;
+  else await write(connection, group, locked, before, results);
+  return results;
 }
 
 /**
@@ -296,7 +296,7 @@ async function write(
   group: Group,
   { list, gaps, forgottenSequence }: LockedList,
   before: number,
-  answers: readonly JobAnswer[],
+  results: readonly JobResult[],
 ): Promise<void> {
   const { user, writer } = group;
   const queries: Promise<unknown>[] = [];
@@ -336,7 +336,7 @@ async function write(
     trims ? oldest : forgottenSequence,
   );
   const numbers = [...inserted, ...removals].map(({ sequence }) => sequence);
-  await commit(connection, group, { answers, numbers }, queries);
+  await commit(connection, group, { results, numbers }, queries);
 }
 
 /** Commits what was written by queries that may still be running. */

@@ -30,7 +30,7 @@ import { type Connection, named, Postgres } from "./postgres-connection.ts";
 import { PostgresPeople } from "./postgres-people.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
-import { type Job, type JobAnswer, ListWriter } from "./postgres-writer.ts";
+import { type Job, type JobResult, ListWriter } from "./postgres-writer.ts";
 import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
 import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
@@ -73,7 +73,7 @@ class PostgresStore implements Store {
   readonly #options: StoreOptions;
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
-  readonly #queues = new Map<UserId, WriteQueue<Job, JobAnswer>>();
+  readonly #queues = new Map<UserId, WriteQueue<Job, JobResult>>();
   /** The gaps of lists that have some, as they were last read. */
   readonly #gaps = new Map<UserId, Gaps>();
   #onChange: OnChange = () => undefined;
@@ -97,11 +97,11 @@ class PostgresStore implements Store {
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
     const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
-    const answer = await this.#push(user, job);
-    if (answer === "access-revoked") throw new AccessRevoked();
-    if (answer.sequence > answer.sequenceBefore) this.#onChange(user, answer);
-    const outcomes = answer.answers.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
-    return { outcomes, sequenceBefore: answer.sequenceBefore, sequence: answer.sequence };
+    const result = await this.#push(user, job);
+    if (result === "access-revoked") throw new AccessRevoked();
+    if (result.sequence > result.sequenceBefore) this.#onChange(user, result);
+    const outcomes = result.results.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
+    return { outcomes, sequenceBefore: result.sequenceBefore, sequence: result.sequence };
   }
 
   forgetRemovals(before: Date): Promise<void> {
@@ -192,19 +192,19 @@ class PostgresStore implements Store {
     await this.#postgres.close();
   }
 
-  #push(user: UserId, job: Job): Promise<JobAnswer> {
+  #push(user: UserId, job: Job): Promise<JobResult> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     const operations = job.changes.length;
     const present = this.#queues.get(user);
     if (present !== undefined) return present.push(job, operations, user);
-    const queue = new WriteQueue<Job, JobAnswer>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
+    const queue = new WriteQueue<Job, JobResult>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
     this.#queues.set(user, queue);
-    const answer = queue.push(job, operations, user);
+    const result = queue.push(job, operations, user);
     void this.#dropWhenIdle(user, queue);
-    return answer;
+    return result;
   }
 
-  async #dropWhenIdle(user: UserId, queue: WriteQueue<Job, JobAnswer>): Promise<void> {
+  async #dropWhenIdle(user: UserId, queue: WriteQueue<Job, JobResult>): Promise<void> {
     while (!queue.isIdle) await queue.idle();
     this.#queues.delete(user);
   }

@@ -69,8 +69,8 @@ const [LAST_ADMIN, MORE] = [8, 9];
 const ERASING_PAUSE_MS = 3;
 
 /** Whether this change completed the deletion of an account. */
-export function isErased({ kind }: AccountChange, answer: number | undefined): boolean {
-  return (kind === "delete" || kind === "erase") && answer === DONE;
+export function isErased({ kind }: AccountChange, result: number | undefined): boolean {
+  return (kind === "delete" || kind === "erase") && result === DONE;
 }
 
 const SERVER = asUser(NOBODY);
@@ -240,7 +240,7 @@ export class AccountWriter {
       [];
     if (count >= atMost) return FULL;
     const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
-    const answer = this.#run(
+    const result = this.#run(
       `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
       bytesOf(hash),
@@ -251,8 +251,8 @@ export class AccountWriter {
       label,
       ...times,
     );
-    if (answer === DONE) this.#people.logCredential("created", credential, actor, createdAt.getTime());
-    return answer;
+    if (result === DONE) this.#people.logCredential("created", credential, actor, createdAt.getTime());
+    return result;
   }
 
   #removeCredential(change: AccountChange & { kind: "remove-credential" }): number {
@@ -292,11 +292,11 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
-    const answer = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, SERVER, at);
-    if (answer === DONE) return user;
-    if (answer === DONE_AS_LOCAL_USER) return LOCAL_USER;
-    if (answer === NAME_TAKEN) return "name-taken";
-    if (answer === NOT_INVITED) return "not-invited";
+    const result = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, SERVER, at);
+    if (result === DONE) return user;
+    if (result === DONE_AS_LOCAL_USER) return LOCAL_USER;
+    if (result === NAME_TAKEN) return "name-taken";
+    if (result === NOT_INVITED) return "not-invited";
     throw new StoreUnavailable("the new user id is taken");
   }
 
@@ -317,8 +317,8 @@ export class SqliteAccounts implements AccountStore {
 
   async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
     const change = { kind: "delete", user, actor: caller.actor ?? COMMAND_LINE, at: at.getTime() } as const;
-    const answer = await this.#write(change, caller, at);
-    if (answer === MORE) {
+    const result = await this.#write(change, caller, at);
+    if (result === MORE) {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
@@ -326,8 +326,8 @@ export class SqliteAccounts implements AccountStore {
         });
       });
     }
-    if (answer === LAST_ADMIN) return "last-admin";
-    return answer === NOTHING ? "gone" : "deleted";
+    if (result === LAST_ADMIN) return "last-admin";
+    return result === NOTHING ? "gone" : "deleted";
   }
 
   async #eraseRest(user: UserId, at: Date): Promise<void> {
@@ -337,9 +337,9 @@ export class SqliteAccounts implements AccountStore {
 
   async addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
     const change = { kind: "add-credential", actor: caller.actor ?? COMMAND_LINE, ...added } as const;
-    const answer = await this.#write(change, caller, added.credential.createdAt);
-    if (answer === FULL) return "full";
-    return answer === DONE ? "added" : "gone";
+    const result = await this.#write(change, caller, added.credential.createdAt);
+    if (result === FULL) return "full";
+    return result === DONE ? "added" : "gone";
   }
 
   async findCredential(hash: string): Promise<Credential | undefined> {

@@ -1,4 +1,4 @@
-import type { Answer } from "../list.ts";
+import type { ChangeResult } from "../list.ts";
 import type { Caller, Change, Draft, Update, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 import type { AppChange } from "./sqlite-apps.ts";
@@ -36,14 +36,14 @@ export function authorizedBy(caller: Caller, at: Date): Authorized {
 }
 
 /** A number for `account`, `app` and `podcast` (see there), and for `forget` the number of erased removals. */
-export type JobAnswer =
-  | { readonly answers: readonly Answer<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+export type JobResult =
+  | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"
   | number;
 
 /** A failure is `unknown` if the group may have been stored nevertheless. */
-export type GroupAnswer =
-  | { readonly answers: readonly JobAnswer[] }
+export type GroupResult =
+  | { readonly results: readonly JobResult[] }
   | { readonly failure: Error; readonly unknown: boolean };
 
 type PackedDetails = Pick<Update, "title" | "oldTitle" | "folders">;

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type Answer, applyChange, type Item, KEPT_CHANGES, type KeyedChange, type List } from "../list.ts";
+import { applyChange, type ChangeResult, type Item, KEPT_CHANGES, type KeyedChange, type List } from "../list.ts";
 import type { Change, UserId } from "../subscriptions.ts";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
@@ -138,11 +138,11 @@ export class SqliteList implements List<Uint8Array> {
     this.forgotten = forgotten;
   }
 
-  apply(change: Change, at: number, maxTotal: number): Answer<string> {
-    const answer = applyChange(this, toKeys(change), at, maxTotal);
-    if (answer === "added") return answer;
-    if ("id" in answer) return { ...answer, id: idOfKey(answer.id) };
-    return "existingId" in answer ? { ...answer, existingId: idOfKey(answer.existingId) } : answer;
+  apply(change: Change, at: number, maxTotal: number): ChangeResult<string> {
+    const result = applyChange(this, toKeys(change), at, maxTotal);
+    if (result === "added") return result;
+    if ("id" in result) return { ...result, id: idOfKey(result.id) };
+    return "existingId" in result ? { ...result, existingId: idOfKey(result.existingId) } : result;
   }
 
   findById(id: Uint8Array): Item<Uint8Array> | undefined {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import { isAdding, type Job, type JobAnswer } from "./sqlite-jobs.ts";
+import { isAdding, type Job, type JobResult } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers wait as long. */
 const READERS_MS = 20;
@@ -30,14 +30,14 @@ export class Scrubber {
     this.#database = database;
   }
 
-  note(job: Job, answer: JobAnswer): void {
-    if (job.kind === "probe" || answer === "access-revoked") return;
+  note(job: Job, result: JobResult): void {
+    if (job.kind === "probe" || result === "access-revoked") return;
     if (job.kind === "change") this.#hasRemoved ||= !isAdding(job.changes);
     else if (job.kind === "app" || job.kind === "podcast") this.#hasRemoved = true;
-    else if (job.kind === "forget") this.#hasRemoved ||= Number(answer) > 0;
+    else if (job.kind === "forget") this.#hasRemoved ||= Number(result) > 0;
     else {
       const { change } = job;
-      const isDeleted = isErased(change, Number(answer));
+      const isDeleted = isErased(change, Number(result));
       if (isDeleted || change.kind === "password") this.#hasRemoved = true;
       if (isDeleted || change.kind === "sweep") this.#isFileDue = true;
       if (isDeleted || change.kind === "sweep" || change.kind === "password") this.#logDueAt = 0;

@@ -4,7 +4,7 @@ import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import { type Authorized, type GroupAnswer, type Job, type JobAnswer, unpackChanges } from "./sqlite-jobs.ts";
+import { type Authorized, type GroupResult, type Job, type JobResult, unpackChanges } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
@@ -55,23 +55,23 @@ class Writer {
     this.#scrubber = new Scrubber(this.#database);
   }
 
-  write(jobs: readonly Job[]): JobAnswer[] {
+  write(jobs: readonly Job[]): JobResult[] {
     this.#beginTransaction();
     this.#expiries.clear();
-    const answers = jobs.map((job) => {
-      const answer = this.#do(job);
-      this.#scrubber.note(job, answer);
-      return answer;
+    const results = jobs.map((job) => {
+      const result = this.#do(job);
+      this.#scrubber.note(job, result);
+      return result;
     });
     this.#lists.flush();
     this.#isCommitting = true;
     this.#commit.run();
     this.#isCommitting = false;
     this.#scrubber.run();
-    return answers;
+    return results;
   }
 
-  #do(job: Job): JobAnswer {
+  #do(job: Job): JobResult {
     if (job.kind === "probe") {
       touch(this.#database);
       return 0;
@@ -95,8 +95,8 @@ class Writer {
     if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
     const { at, maxTotal } = job;
     const sequenceBefore = list.sequence;
-    const answers = unpackChanges(job.changes).map((change) => list.apply(change, at, maxTotal));
-    return { answers, sequenceBefore, sequence: list.sequence };
+    const results = unpackChanges(job.changes).map((change) => list.apply(change, at, maxTotal));
+    return { results, sequenceBefore, sequence: list.sequence };
   }
 
   /**
@@ -154,18 +154,18 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
       port.close();
       return;
     }
-    let answer: GroupAnswer;
+    let result: GroupResult;
     try {
       writer ??= new Writer(path);
-      answer = { answers: writer.write(jobs) };
+      result = { results: writer.write(jobs) };
     } catch (error) {
-      answer = { failure: error as Error, unknown: writer?.isUnknown(error) ?? false };
+      result = { failure: error as Error, unknown: writer?.isUnknown(error) ?? false };
       writer?.close();
       writer = undefined;
     }
-    port.postMessage(answer);
+    port.postMessage(result);
   });
-  port.postMessage({ answers: [] } satisfies GroupAnswer);
+  port.postMessage({ results: [] } satisfies GroupResult);
 }
 
 if (parentPort !== null) listen(parentPort, workerData as string);

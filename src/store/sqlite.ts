@@ -31,7 +31,7 @@ import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
-import { authorizedBy, type GroupAnswer, type Job, type JobAnswer, packChanges } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupResult, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
@@ -65,7 +65,7 @@ class SqliteStore implements Store {
   readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: WriterThread;
-  readonly #queue: WriteQueue<Job, JobAnswer>;
+  readonly #queue: WriteQueue<Job, JobResult>;
   readonly #release: () => void;
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
@@ -99,7 +99,7 @@ class SqliteStore implements Store {
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
-    const outcomes = done.answers.map((answer, index) => toOutcome(changes[index] as Change, answer, at, max));
+    const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, result, at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
@@ -107,11 +107,11 @@ class SqliteStore implements Store {
     while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) >= FORGOTTEN_AT_ONCE);
   }
 
-  async #write(job: Job, operations: number): Promise<Exclude<JobAnswer, "access-revoked">> {
+  async #write(job: Job, operations: number): Promise<Exclude<JobResult, "access-revoked">> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    const answer = await this.#queue.push(job, operations, userOf(job));
-    if (answer === "access-revoked") throw new AccessRevoked();
-    return answer;
+    const result = await this.#queue.push(job, operations, userOf(job));
+    if (result === "access-revoked") throw new AccessRevoked();
+    return result;
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
@@ -342,11 +342,11 @@ class WriterThread {
     this.#path = path;
   }
 
-  async write(jobs: readonly Job[]): Promise<readonly JobAnswer[]> {
-    const answer = await this.#ask(jobs);
-    this.#hasFailed = "failure" in answer;
-    if (!("failure" in answer)) return answer.answers;
-    const { failure, unknown } = answer;
+  async write(jobs: readonly Job[]): Promise<readonly JobResult[]> {
+    const result = await this.#ask(jobs);
+    this.#hasFailed = "failure" in result;
+    if (!("failure" in result)) return result.results;
+    const { failure, unknown } = result;
     throw new StoreUnavailable(unknown ? "the outcome of a write is unknown" : "the database cannot be written", {
       cause: failure,
       unknown,
@@ -365,11 +365,11 @@ class WriterThread {
     await once(worker, "exit");
   }
 
-  async #ask(jobs: readonly Job[]): Promise<GroupAnswer> {
+  async #ask(jobs: readonly Job[]): Promise<GroupResult> {
     try {
       const worker = this.#worker ?? (await this.#startWorker());
       worker.postMessage(jobs);
-      return await nextReply<GroupAnswer>(worker, unknownOutcome);
+      return await nextReply<GroupResult>(worker, unknownOutcome);
     } catch (error) {
       return { failure: error as Error, unknown: false };
     }
@@ -386,14 +386,14 @@ class WriterThread {
     worker.once("exit", () => {
       if (this.#worker === worker) this.#worker = undefined;
     });
-    const answer = await nextReply<GroupAnswer>(worker, unknownOutcome);
-    if ("failure" in answer) throw answer.failure;
+    const result = await nextReply<GroupResult>(worker, unknownOutcome);
+    if ("failure" in result) throw result.failure;
     this.#worker = worker;
     return worker;
   }
 }
 
 /** If the writer ends during a group, how much of it was written is unknown. */
-function unknownOutcome(failure: Error): GroupAnswer {
+function unknownOutcome(failure: Error): GroupResult {
   return { failure, unknown: true };
 }

@@ -30,7 +30,7 @@ export const en = {
   deleted: (name: string) => `${name} was deleted.`,
   inviteTitle: "Invite someone",
   note: "Note",
-  noteHint: "Only administrators see it, for example who the invitation is for.",
+  noteHint: "Visible to administrators only, for example who the invitation is for.",
   validFor: "Valid for",
   days: (n: number) => (n === 1 ? "1 day" : `${n} days`),
   create: "Create invitation",
