@@ -56,7 +56,7 @@ async function tryAll(
     }
   }
   for (const [kind, answers] of matrix.refusals)
-    if (answers.size > 1) violations.push(`${answers.size} different answers to ${kind}`);
+    if (answers.size > 1) violations.push(`${answers.size} different responses to ${kind}`);
   const done = [...matrix.successes.values()].reduce((sum, count) => sum + count, 0);
   const engine = settings["DATABASE_URL"] === undefined ? "SQLite" : "PostgreSQL";
   return {

@@ -35,11 +35,11 @@ export const gracefulStop: Proof = {
     for (const { url, rounds } of places) {
       const before = stops.acknowledged;
       for (let round = 0; round < rounds; round += 1) await stopOnce(run, url, "SIGTERM", stops, before);
-      run.log(`${stops.count} stops, ${stops.answered} answers`);
+      run.log(`${stops.count} stops, ${stops.answered} responses`);
     }
     const { count, answered, slowestMs, violations } = stops;
     return {
-      figures: `${count} stops under ${CLIENTS} clients, ${answered} answers, slowest ${(slowestMs / 1_000).toFixed(1)} s: ${violations.length} failed`,
+      figures: `${count} stops under ${CLIENTS} clients, ${answered} responses, slowest ${(slowestMs / 1_000).toFixed(1)} s: ${violations.length} failed`,
       violations,
     };
   },
@@ -48,7 +48,7 @@ export const gracefulStop: Proof = {
     async prove(run) {
       const stops = noStops();
       await stopOnce(run, `file:${run.folder}/earmark.db`, "SIGKILL", stops, 0);
-      return { figures: `${stops.answered} answers`, violations: stops.violations };
+      return { figures: `${stops.answered} responses`, violations: stops.violations };
     },
   },
 };

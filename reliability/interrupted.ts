@@ -154,7 +154,7 @@ async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): 
   server.child.kill("SIGKILL");
   await server.ended;
   const wrong = findInconsistencies(rows);
-  if (ready?.status !== 200) wrong.push(`/readyz answers ${ready?.status}`);
+  if (ready?.status !== 200) wrong.push(`/readyz returns ${ready?.status}`);
   if (rows.ids.join() !== expected.join()) wrong.push(`the list has ${rows.ids.length} items, not ${expected.length}`);
   return wrong.map((what) => `${db.engine}, started again after a kill: ${what}`);
 }
@@ -182,7 +182,7 @@ async function backups(run: Run, file: string): Promise<Findings> {
     rmSync(copy, { force: true });
     return isKilled;
   });
-  return { figures: `${kills} backups killed, ${violations.length} wrong`, violations };
+  return { figures: `${kills} backups killed, ${violations.length} violations`, violations };
 }
 
 /** A killed restore leaves the old database or the new one, and the next restore works. */
@@ -212,7 +212,7 @@ async function restores(run: Run, file: string): Promise<Findings> {
       violations.push(`restore after one killed at step ${step}: ${code} ${stderr}`);
     return isKilled;
   });
-  return { figures: `${kills} restores killed, ${violations.length} wrong`, violations };
+  return { figures: `${kills} restores killed, ${violations.length} violations`, violations };
 }
 
 /** A killed import has stored complete transactions only, and can be repeated. */
@@ -248,5 +248,5 @@ async function imports(run: Run, defect?: Defect): Promise<Findings> {
     await again.ended;
     return isKilled;
   });
-  return { figures: `${kills} imports killed, ${violations.length} wrong`, violations };
+  return { figures: `${kills} imports killed, ${violations.length} violations`, violations };
 }

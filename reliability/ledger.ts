@@ -70,11 +70,11 @@ export class Ledger {
       const there = ids.filter((id) => found.has(id) || this.#removals.has(id)).length;
       return fate === "denied" ? there > 0 : there > 0 && there < ids.length;
     });
-    if (list.length !== found.size) wrong.push("something is in the list twice");
-    if (lost.length > 0) wrong.push(`${lost.length} acknowledged items are lost`);
+    if (list.length !== found.size) wrong.push("an item is in the list twice");
+    if (lost.length > 0) wrong.push(`${lost.length} confirmed items are lost`);
     if (neverSent.length > 0) wrong.push(`${neverSent.length} items were never sent`);
-    if (back.length > 0) wrong.push(`${back.length} removed items are there again`);
-    if (torn.length > 0) wrong.push(`${torn.length} batches are there in part, or though they were denied`);
+    if (back.length > 0) wrong.push(`${back.length} removed items came back`);
+    if (torn.length > 0) wrong.push(`${torn.length} batches are stored in part, or although they were refused`);
     for (const id of lost) this.lost.add(id);
     for (const id of neverSent) this.neverSent.add(id);
     for (const [ids] of torn) this.torn.add(ids);

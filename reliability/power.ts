@@ -70,9 +70,9 @@ export function unsafeAnswers(trace: string, requests: number): string[] {
     }
     if (what !== "answered") continue;
     answers += 1;
-    if (commits < answers) violations.push(`answer ${answers} began before its commit had returned`);
+    if (commits < answers) violations.push(`response ${answers} began before its commit had returned`);
   }
-  if (answers !== requests) violations.push(`${answers} answers were seen of ${requests}`);
+  if (answers !== requests) violations.push(`${answers} of ${requests} responses were seen`);
   return violations;
 }
 
@@ -113,7 +113,7 @@ export function unsyncedAnswers(trace: string, folder: string, requests: number)
     else if (!isFolderSynced) violations.push(`answer ${answers} began before the folder was synced`);
     [isWritten, isSynced] = [false, false];
   }
-  if (answers !== requests) violations.push(`${answers} answers were seen of ${requests}`);
+  if (answers !== requests) violations.push(`${answers} of ${requests} responses were seen`);
   return violations;
 }
 

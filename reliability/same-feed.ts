@@ -53,7 +53,7 @@ export const sameFeed: Proof = {
       const clients = servers.flatMap(({ port }) => clientsOf(port, history, run.random));
       for (let round = 0; round < Math.ceil((keys * share) / FEEDS); round += 1)
         await race(clients, round % BESIDE_EVERY === 0 ? beside : [], `${index}-${round}`, history, run.random);
-      run.log(`${index + 1} of ${setUps.length}: ${history.events.length} answers`);
+      run.log(`${index + 1} of ${setUps.length}: ${history.events.length} responses`);
       for (const { child } of servers) child.kill("SIGKILL");
     }
     return judge(history);
@@ -214,7 +214,7 @@ export function compare(operations: readonly Operation[], results: readonly Resu
         ? errors?.[0].source?.pointer.startsWith(place) === true &&
           errors[0].status === (asked.id === "x" ? "400" : "409")
         : data.id === asked.id && data.attributes.feed_url === asked.attributes.feed_url;
-    return isAnswer ? [] : [`result ${index} does not answer operation ${index}: ${JSON.stringify(results[index])}`];
+    return isAnswer ? [] : [`result ${index} does not belong to operation ${index}: ${JSON.stringify(results[index])}`];
   });
 }
 

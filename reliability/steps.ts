@@ -64,7 +64,7 @@ export async function faultsAtEveryStep(
     }
   }
   const { refusals, restarts, violations } = site;
-  const figures = `${db.engine}: ${done} faults, ${refusals} answers 503, ${restarts} restarts, ${violations.length} wrong`;
+  const figures = `${db.engine}: ${done} faults, ${refusals} × 503, ${restarts} restarts, ${violations.length} violations`;
   return { figures, violations };
 }
 
@@ -107,7 +107,7 @@ class Site {
     const seen = this.#disarm();
     this.#words = `${this.#db.engine}, ${how} at step ${step} (${seen})`;
     const ready = await call(this.#port, "GET", "/readyz");
-    if (ready?.status !== 200) this.#violate(`/readyz answers ${ready?.status} at the end`);
+    if (ready?.status !== 200) this.#violate(`/readyz returns ${ready?.status} at the end`);
     await this.#expectList([before]);
     for (const torn of findInconsistencies(await this.#db.inspect())) this.#violate(torn);
     for (const id of (await this.#db.inspect()).ids) await call(this.#port, "DELETE", `/v1/subscriptions/${id}`);

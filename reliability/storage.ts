@@ -22,7 +22,7 @@ import { runAll } from "./run-all.ts";
 import { refusedStarts } from "./starts.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
-const AGAIN_MS = 2_000;
+const RECOVERY_MS = 2_000;
 /** Maximum time until a refusal. */
 const FELT_MS = 30_000;
 /** Pause between two requests of one client. */
@@ -55,23 +55,23 @@ export async function endure(
   const server = await serve(run, { DATABASE_URL: db.url, ...settings });
   const ledger = new Ledger();
   const violations: string[] = [];
-  const againMs: number[] = [];
+  const recoveryMs: number[] = [];
   let refusals = 0;
   for (const outage of outages) {
     run.log(`${db.engine}: ${outage.name}`);
     await ledger.sendBatch(server.port);
     const found = await endureOne(run, server, ledger, outage);
     refusals += found.refusals;
-    againMs.push(found.againMs);
+    recoveryMs.push(found.recoveryMs);
     const rows = await db.inspect();
     violations.push(
       ...[...found.violations, ...findInconsistencies(rows)].map((what) => `${db.engine}, ${outage.name}: ${what}`),
     );
   }
   violations.push(...ledger.wrongAnswers.map((what) => `${db.engine}: ${what}`));
-  const slowest = Math.round(Math.max(...againMs));
+  const slowest = Math.round(Math.max(...recoveryMs));
   const names = outages.map(({ name }) => name).join(", ");
-  const figures = `${db.engine} ${names}: ${ledger.acknowledged.size} acknowledged, ${ledger.lost.size} lost, ${refusals + ledger.refusals} answers 503, good again in ${slowest} ms at most`;
+  const figures = `${db.engine} ${names}: ${ledger.acknowledged.size} acknowledged, ${ledger.lost.size} lost, ${refusals + ledger.refusals} × 503, recovered within ${slowest} ms`;
   return { figures, violations };
 }
 
@@ -80,7 +80,7 @@ async function endureOne(
   server: RunningServer,
   ledger: Ledger,
   outage: Outage,
-): Promise<{ violations: string[]; refusals: number; againMs: number }> {
+): Promise<{ violations: string[]; refusals: number; recoveryMs: number }> {
   const violations: string[] = [];
   let [isOver, refusals] = [false, 0];
   const refusedBefore = ledger.refusals;
@@ -126,11 +126,11 @@ async function endureOne(
     isGood = ledger.refusals === before && (await callServer(server.port, "GET", "/readyz")).status === 200;
     if (!isGood) await sleep(20);
   }
-  const againMs = performance.now() - ended;
-  if (!run.isQuick && againMs > AGAIN_MS) violations.push(`good again only after ${Math.round(againMs)} ms`);
+  const recoveryMs = performance.now() - ended;
+  if (!run.isQuick && recoveryMs > RECOVERY_MS) violations.push(`recovered only after ${Math.round(recoveryMs)} ms`);
   await Promise.all([writing, reading]);
   violations.push(...ledger.compare(await readList(server.port)));
-  return { violations, refusals, againMs };
+  return { violations, refusals, recoveryMs };
 }
 
 /** A separate file per server, so that outages do not overlap. */

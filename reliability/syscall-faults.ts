@@ -49,7 +49,7 @@ export async function failSystemCalls(run: Run): Promise<Findings> {
     }
   }
   return {
-    figures: `${faults} system calls failed, ${refused} answers 503, ${acknowledged} acknowledged, ${violations.length} wrong`,
+    figures: `${faults} system calls failed, ${refused} × 503, ${acknowledged} acknowledged, ${violations.length} violations`,
     violations,
   };
 }
