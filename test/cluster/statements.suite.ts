@@ -20,8 +20,8 @@ const ELSEWHERE = {
   "deletion of an account: podcasts that nobody else subscribes to":
     /^select feed from earmark.subscriptions where feed = any|^delete from earmark.(podcasts|artwork) where feed = any/,
   "fetching: feeds that are due": /from earmark.podcasts\s+where next_at <= /,
-  "fetching: subscribers of a feed, and whether one is active":
-    /^select user_id, feed_url from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
+  "fetching: subscribers of a feed, whether one is active, and who has given it the title that it had":
+    /^select user_id, (feed_url|id) from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
   "fetching: records of new feeds":
     /^select feed from earmark.podcasts where feed = any|^insert into earmark.podcasts .* unnest/s,
   "fetching: all feeds, every hour": /where \(feed, user_id\) > /,
