@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, test } from "node:test";
-import { openEvents } from "./support/events.ts";
-import { startPostgres } from "./support/postgres.ts";
+import { newToken, signUp } from "./support/accounts.ts";
+import { type EventStream, openEvents } from "./support/events.ts";
+import { sharedPostgres, startPostgres } from "./support/postgres.ts";
 import { start } from "./support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
 
@@ -25,6 +26,36 @@ async function openRaw(port: number, user: string): Promise<RawStream> {
   socket.write(`GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nRemote-User: ${user}\r\n\r\n`);
   while (!text.includes("event: state")) await once(socket, "data");
   return { socket, text: () => text };
+}
+
+const ACCOUNTS = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" };
+
+/** A stream of a new account on one server, and what another server can do about it. */
+async function openOwn(port: number, otherPort: number, name = "ann") {
+  const person = await signUp(port, name, "correct horse battery");
+  const { id, token } = await newToken(port, person, { label: "phone", scope: "write" });
+  const Authorization = `Bearer ${token}`;
+  const headers = { Authorization, "Content-Type": ATOMIC };
+  const stream = await openEvents(port, { Authorization });
+  return {
+    stream,
+    write() {
+      const body = JSON.stringify({ "atomic:operations": [add(newId(), `https://feeds.example/${newId()}`)] });
+      return callServer(otherPort, "POST", "/v1/operations", { headers, body });
+    },
+    async revoke() {
+      const answer = await callServer(otherPort, "DELETE", `/v1/tokens/${id}`, { headers: { Cookie: person.cookie } });
+      assert.equal(answer.status, 204, answer.text);
+    },
+  };
+}
+
+const commentsOf = ({ text }: EventStream) => text().match(/^:$/gm)?.length ?? 0;
+
+/** Waits for so many comments, which come every 20 seconds, or for the end of the stream. */
+async function untilComments(stream: EventStream, count: number): Promise<void> {
+  while (commentsOf(stream) < count && !stream.response.closed)
+    await Promise.race([once(stream.response, "received"), stream.ended]);
 }
 
 describe("event streams", { concurrency: true }, () => {
@@ -55,29 +86,39 @@ describe("event streams", { concurrency: true }, () => {
   test("silence: longer than the 30 s after which idle connections are closed → comments, and still open", async () => {
     const { port } = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db` });
     const stream = await openEvents(port);
-    // One comes every 20 seconds.
-    while ((stream.text().match(/^:$/gm)?.length ?? 0) < 2 && !stream.response.closed)
-      await Promise.race([once(stream.response, "received"), stream.ended]);
+    await untilComments(stream, 2);
     assert.equal(stream.response.closed, false);
     stream.close();
   });
 
-  test("outage: PostgreSQL is stopped and started → the stream stays open, and events resume", async () => {
+  test("outage: PostgreSQL is stopped for longer than a comment takes → the stream stays open, and events resume", async () => {
     const postgres = await startPostgres();
-    const { port } = await start({ DATABASE_URL: await postgres.database() });
-    const stream = await openEvents(port);
-    const write = async () => {
-      const body = JSON.stringify({ "atomic:operations": [add(newId(), `https://feeds.example/${newId()}`)] });
-      return callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-    };
+    const { port } = await start({ ...ACCOUNTS, DATABASE_URL: await postgres.database() });
+    const { stream, write } = await openOwn(port, port);
     await stream.until((await write()).json.meta.state);
     await postgres.stop("fast");
-    assert.equal((await write()).status, 503);
+    const before = commentsOf(stream);
+    await untilComments(stream, before + 1);
+    // With the comment, the server has begun to check the token, as it does with these.
+    for (let tries = 0; tries < 2; tries += 1) assert.equal((await write()).status, 503);
     await postgres.start();
     let { status, json } = await write();
     while (status === 503) ({ status, json } = await write());
     await stream.until(json.meta.state);
     assert.equal(stream.response.closed, false);
     stream.close();
+  });
+
+  test("access: token revoked through another process → the stream ends with its next comment", async () => {
+    const settings = { ...ACCOUNTS, DATABASE_URL: await (await sharedPostgres()).database() };
+    const [one, other] = await Promise.all([start(settings), start(settings)]);
+    const { stream, revoke } = await openOwn(one.port, other.port);
+    const staying = await openOwn(one.port, other.port, "bob");
+    await revoke();
+    const before = commentsOf(stream);
+    await stream.ended;
+    assert.ok(commentsOf(stream) <= before + 1, stream.text());
+    assert.equal(staying.stream.response.closed, false);
+    staying.stream.close();
   });
 });

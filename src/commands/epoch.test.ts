@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { startPostgres } from "../../test/support/postgres.ts";
-import { run } from "../../test/support/process.ts";
-import { temporaryFolder } from "../../test/support/server.ts";
+import { run, start } from "../../test/support/process.ts";
+import { callServer, temporaryFolder } from "../../test/support/server.ts";
 import { openStore } from "../store/engines.ts";
 
 const postgres = await startPostgres();
@@ -54,4 +54,37 @@ for (const [engine, newUrl] of [
     epochs.push(await epochOf(copy));
     assert.equal(new Set(epochs).size, epochs.length, epochs.join(", "));
   });
+
+  for (const command of ["restore", "copy"] as const)
+    test(`state on ${engine}: from before a ${command} → 410 and never 304, also when the new history is longer`, async () => {
+      const [url, target] = [await newUrl(), await newUrl()];
+      const old = await start({ DATABASE_URL: url });
+      const stateOf = async (port: number) => (await callServer(port, "GET", "/v1/me")).json.meta.state as string;
+      const add = (number: number) => ["add", `https://a.example/${number}`, "--server"];
+      await succeed([...add(1), old.url], url);
+      const states = [await stateOf(old.port)];
+      const backup = join(temporaryFolder(), "backup.db");
+      await succeed(["backup", backup], url);
+      // What is lost with the old database.
+      if (command === "restore") await succeed([...add(2), old.url], url);
+      states.push(await stateOf(old.port));
+      old.child.kill();
+      await old.ended;
+      await succeed(
+        command === "restore" ? ["restore", backup, "--yes"] : ["copy", "--from", url, "--to", target],
+        target,
+      );
+      const { port, url: server } = await start({ DATABASE_URL: target });
+      for (const number of [3, 4, 5]) {
+        for (const state of states) {
+          const changes = await callServer(port, "GET", `/v1/changes?page[after]=${state}`);
+          assert.deepEqual([changes.status, changes.json.errors[0].code], [410, "state-expired"]);
+          const headers = { "If-None-Match": `"${state}"` };
+          assert.equal((await callServer(port, "GET", "/v1/subscriptions", { headers })).status, 200);
+        }
+        await succeed([...add(number), server], target);
+      }
+      const { data } = (await callServer(port, "GET", "/v1/changes")).json;
+      assert.equal(data.length, 4);
+    });
 }

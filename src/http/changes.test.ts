@@ -62,12 +62,16 @@ describe("state", () => {
     const id = newId();
     const body = JSON.stringify({ data: { type: "subscription", id, attributes: { feed_url: feed() } } });
     const opml = `<opml version="2.0"><body><outline xmlUrl="${feed()}"/></body></opml>`;
-    const send = (type: string, path: string, text: string) =>
-      server.call("POST", path, { headers: { "Content-Type": type }, body: text });
+    const send = (type: string, path: string, text: string, method = "POST") =>
+      server.call(method, path, { headers: { "Content-Type": type }, body: text });
+    const renamed = JSON.stringify({ data: { type: "subscription", id, attributes: { title: "T" } } });
+    const rename = async () => (await send(PLAIN, `/v1/subscriptions/${id}`, renamed, "PATCH")).json.meta;
     const metas = [
       (await bulk(server, add(newId(), feed()))).meta,
       await bulk(server, add("1", "")).then(({ meta }) => meta),
       (await send(PLAIN, "/v1/subscriptions", body)).json.meta,
+      await rename(),
+      await rename(),
       (await bulk(server, add(newId(), "https://feeds.example/x"), add(newId(), "https://feeds.example/x"))).meta,
       (await bulk(server, { op: "remove", ref: { type: "subscription", id } })).meta,
       (await send("text/x-opml", "/v1/imports", opml)).json.meta,
@@ -76,7 +80,7 @@ describe("state", () => {
     ];
     for (const [index, { state_before }] of metas.slice(1).entries()) assert.equal(state_before, metas[index].state);
     const isChanged = metas.map(({ state, state_before }) => state !== state_before);
-    assert.deepEqual(isChanged, [true, false, true, true, true, true, false, false]);
+    assert.deepEqual(isChanged, [true, false, true, true, false, true, true, true, false, false]);
     const preview = await send("text/x-opml", "/v1/imports?dryRun=true", opml);
     assert.deepEqual(Object.keys(preview.json.meta), ["dry_run", "counts", "reasons"]);
   });

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { connect } from "node:net";
 import { beforeEach, mock, test } from "node:test";
+import { listen } from "../../test/support/listen.ts";
 import { failure, RequestFailure } from "../errors.ts";
 import { stateAt } from "../list-state.ts";
 import type { UserId } from "../subscriptions.ts";
@@ -20,7 +23,7 @@ class Client extends EventEmitter {
   isReading = true;
   writableLength = 0;
   destroyed = false;
-  isEnded = false;
+  writableEnded = false;
 
   write(text: string): void {
     this.text += text;
@@ -29,7 +32,7 @@ class Client extends EventEmitter {
 
   end(text = ""): void {
     this.text += text;
-    this.isEnded = true;
+    this.writableEnded = true;
     this.destroy();
   }
 
@@ -187,7 +190,7 @@ test("comment: a silent stream → one every 20 s; after an hour it ends", async
   assert.equal(hub.size, 9);
   await pass(15 * 60_000, 1_000);
   assert.equal(hub.size, 0);
-  assert.ok(clients.every(({ isEnded }) => isEnded));
+  assert.ok(clients.every(({ writableEnded }) => writableEnded));
 });
 
 test("access: revoked → ends with the next comment, or at once when told; another user's stays", async () => {
@@ -203,10 +206,10 @@ test("access: revoked → ends with the next comment, or at once when told; anot
   isRevoked = true;
   hub.recheck(ANN);
   await settle();
-  assert.deepEqual([one.isEnded, two.isEnded, other.isEnded], [true, true, false]);
+  assert.deepEqual([one.writableEnded, two.writableEnded, other.writableEnded], [true, true, false]);
   const later = await open(ANN, requireAccess);
   await pass(21_000);
-  assert.equal(later.isEnded, true);
+  assert.equal(later.writableEnded, true);
 });
 
 test("limits: eleventh stream of a user → 429; more than the maximum → 503; one is closed → admitted again", async () => {
@@ -238,6 +241,60 @@ test("slow reader: more than 16 KiB unread → disconnected, others are not", as
   }
   assert.ok(slow.destroyed && slow.writableLength < 17 * 1024);
   assert.deepEqual([quick.destroyed, hub.size], [false, 1]);
+});
+
+/** A stream over a real connection, whose client reads nothing. */
+async function openUnread(hub: EventHub, requireAccess: () => void): Promise<ServerResponse> {
+  const opened = Promise.withResolvers<ServerResponse>();
+  const url = await listen(async (_, response) => {
+    await hub.open(ANN, response, requireAccess, () => response.writeHead(200));
+    opened.resolve(response);
+  });
+  const socket = connect(Number(new URL(url).port), "127.0.0.1").pause();
+  socket.on("error", () => undefined).write("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  return opened.promise;
+}
+
+test("dead reader: a connection that nobody reads → disconnected, never more than 16 KiB of it in memory", async () => {
+  mock.timers.reset();
+  // Not the date, so that the stream does not end by itself.
+  mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { hub } = start();
+  const response = await openUnread(hub, () => undefined);
+  const closed = once(response, "close");
+  let [sequence, unread] = [0, 0];
+  // The buffers of the operating system take some megabytes first.
+  while (!response.destroyed && sequence < 1_000_000) {
+    sequence += 1;
+    hub.notify(ANN, sequence);
+    mock.timers.tick(500);
+    if (!response.destroyed) unread = Math.max(unread, response.writableLength);
+    await new Promise(setImmediate);
+  }
+  assert.ok(response.destroyed && unread > 0 && unread <= 16 * 1024, `${sequence} events, ${unread} bytes`);
+  await closed;
+  assert.equal(hub.size, 0);
+});
+
+test("ended: the client does not read the end → later changes are not written, and it is disconnected", async () => {
+  let isRevoked = false;
+  const { hub } = start();
+  const response = await openUnread(hub, () => {
+    if (isRevoked) throw failure("invalid-credentials");
+  });
+  const closed = once(response, "close");
+  // More than fits into the buffers of the operating system.
+  response.write(":".repeat(32 * 1024 * 1024));
+  isRevoked = true;
+  hub.recheck(ANN);
+  await settle();
+  assert.deepEqual([response.writableEnded, hub.size], [true, 1]);
+  hub.notify(ANN, 1);
+  await pass(1_000);
+  assert.equal(hub.size, 1);
+  await pass(20_000);
+  await closed;
+  assert.equal(hub.size, 0);
 });
 
 test("close: open streams → all end and are told to reconnect at different times; new ones → 503", async () => {

@@ -25,6 +25,7 @@ const MAX_STOP_RETRY_MS = 10_000;
 /** The part of a response that a stream needs. */
 export interface StreamResponse {
   readonly writableLength: number;
+  readonly writableEnded: boolean;
   readonly destroyed: boolean;
   write(text: string): unknown;
   end(text?: string): unknown;
@@ -175,13 +176,21 @@ export class EventHub {
   }
 
   #send({ response }: Stream, text: string): void {
+    // It is closed only when the client has received the end.
+    if (response.writableEnded) return;
     response.write(text);
     if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
   }
 
+  /** Ends a stream; the second time, disconnects a client that has not read the end. */
+  #end({ response }: Stream, text?: string): void {
+    if (response.writableEnded) response.destroy();
+    else response.end(text);
+  }
+
   /** Checks the access of a user's streams now instead of with their next comment, and ends those without access. */
   recheck(user: UserId): void {
-    for (const stream of this.#channels.get(user)?.streams ?? []) this.#unchecked.add(stream);
+    for (const stream of this.#channels.get(user)?.streams ?? []) if (stream.isStarted) this.#unchecked.add(stream);
     void this.#checkAccess();
   }
 
@@ -195,7 +204,7 @@ export class EventHub {
         await stream.requireAccess();
       } catch (error) {
         // If the database is unavailable, it stays open.
-        if (error instanceof RequestFailure) stream.response.end();
+        if (error instanceof RequestFailure) this.#end(stream);
       }
     }
     this.#isChecking = false;
@@ -218,7 +227,7 @@ export class EventHub {
     const now = Date.now();
     for (const stream of this.#groups[this.#second % COMMENT_INTERVAL_S] ?? []) {
       if (!stream.isStarted) continue;
-      if (now >= stream.endsAt) stream.response.end();
+      if (now >= stream.endsAt) this.#end(stream);
       else {
         this.#send(stream, ":\n\n");
         this.#unchecked.add(stream);
@@ -256,9 +265,9 @@ export class EventHub {
   async close(): Promise<void> {
     this.#isClosed = true;
     const all = [...this.#channels.values()].flatMap(({ streams }) => [...streams]);
-    for (const [index, { response, isStarted }] of all.entries()) {
+    for (const [index, stream] of all.entries()) {
       const retryMs = MIN_STOP_RETRY_MS + Math.floor(Math.random() * (MAX_STOP_RETRY_MS - MIN_STOP_RETRY_MS));
-      if (isStarted) response.end(`retry: ${retryMs}\n\n`);
+      if (stream.isStarted) this.#end(stream, `retry: ${retryMs}\n\n`);
       if (index % STREAMS_PER_TURN === STREAMS_PER_TURN - 1) await nextTurn();
     }
     this.#stopTimers();

@@ -4,8 +4,9 @@ import { describe, test } from "node:test";
 import { openEvents } from "../../test/support/events.ts";
 import { documentOf, JSONAPI, newUser, PASSWORD, signIn, start } from "../../test/support/http-accounts.ts";
 import { run } from "../../test/support/process.ts";
-import { ATOMIC, add, newId, startServer, type TestServer } from "../../test/support/server.ts";
+import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
 
+const NEXTCLOUD = "/index.php/apps/gpoddersync/subscription_change/create";
 const feed = () => `https://feeds.example/${newId()}`;
 
 async function addFeeds({ call }: Pick<TestServer, "call">, count = 1, headers = {}): Promise<string> {
@@ -41,24 +42,37 @@ describe("events", () => {
     assert.equal(stream.states.length, 2);
   });
 
-  test("change: by a podcast app, an import, the command line or a removal → an event each", async () => {
+  test("change: by any API, an import or the command line → one event, and the same in /v1/changes", async () => {
     const server = await startServer();
     const stream = await openEvents(server.port);
-    const told = async () => stream.until(await stateOf(server));
-    const app = JSON.stringify({ add: [feed()], remove: [] });
-    const path = "/api/2/subscriptions/local/phone.json";
-    assert.equal((await server.call("POST", path, { body: app })).status, 200);
-    await told();
+    const id = newId();
+    const send = async (method: string, path: string, type: string, body: string) => {
+      const answer = await server.call(method, path, { headers: { "Content-Type": type }, body });
+      assert.ok(answer.status < 300, answer.text);
+    };
+    const document = (attributes: object) => JSON.stringify({ data: { type: "subscription", id, attributes } });
+    const app = () => JSON.stringify({ add: [feed()], remove: [] });
     const opml = `<opml version="2.0"><body><outline xmlUrl="${feed()}"/></body></opml>`;
-    await server.call("POST", "/v1/imports", { headers: { "Content-Type": "text/x-opml" }, body: opml });
-    await told();
-    const { code, stderr } = await run(["add", feed()], { DATABASE_URL: server.databaseUrl });
-    assert.equal(code, 0, stderr);
-    await told();
-    const [{ id }] = (await server.call("GET", "/v1/subscriptions")).json.data;
-    await server.call("DELETE", `/v1/subscriptions/${id}`);
-    await told();
-    assert.equal(new Set(stream.states).size, 5);
+    const ways: Record<string, () => Promise<unknown>> = {
+      "bulk add": () => addFeeds(server),
+      "single add": () => send("POST", "/v1/subscriptions", PLAIN, document({ feed_url: feed() })),
+      update: () => send("PATCH", `/v1/subscriptions/${id}`, PLAIN, document({ title: "T" })),
+      "gPodder API": () => send("POST", "/api/2/subscriptions/local/phone.json", "application/json", app()),
+      "Nextcloud API": () => send("POST", NEXTCLOUD, "application/json", app()),
+      import: () => send("POST", "/v1/imports", "text/x-opml", opml),
+      "command line": () => run(["add", feed()], { DATABASE_URL: server.databaseUrl }),
+      removal: () => server.call("DELETE", `/v1/subscriptions/${id}`),
+    };
+    for (const [name, change] of Object.entries(ways)) {
+      const before = await stateOf(server);
+      await change();
+      const state = await stateOf(server);
+      const { data, meta } = (await server.call("GET", `/v1/changes?page[after]=${before}`)).json;
+      assert.deepEqual([data.length + meta.removed.length, meta.state === before], [1, false], name);
+      assert.equal(meta.state, state, name);
+      await stream.until(state);
+    }
+    assert.equal(stream.states.length, 1 + Object.keys(ways).length);
   });
 
   test("change: between reading the list and opening the stream → in the first event", async () => {

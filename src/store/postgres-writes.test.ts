@@ -4,7 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
-import { AccessRevoked, asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
+import { changesSince } from "../changes.ts";
+import { AccessRevoked, asUser, type Draft, positionAt, type SubscriptionStore } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
 const server = await sharedPostgres();
@@ -192,8 +193,10 @@ test("removals: more than 100,000 changes → only those among the latest are re
   await server.query("update earmark.lists set sequence = 100003", databaseOf(url));
   await removeFrom(store, asUser(USER), idOf(1), NOW);
   assert.deepEqual(await recorded(), [5, 100_004]);
+  assert.equal((await changesSince(store, USER, positionAt(4), 9))?.removed.length, 2);
   await removeFrom(store, asUser(USER), idOf(2), NOW);
   assert.deepEqual(await recorded(), [100_004, 100_005]);
+  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader from before starts over");
   assert.deepEqual(
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],

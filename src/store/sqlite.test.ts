@@ -7,7 +7,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { addTo, draftsOf as drafts, removeFrom } from "../../test/support/lists.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { asUser, type Draft, isRefusal, StoreUnavailable, type SubscriptionStore } from "../subscriptions.ts";
+import { changesSince } from "../changes.ts";
+import {
+  asUser,
+  type Draft,
+  isRefusal,
+  positionAt,
+  StoreUnavailable,
+  type SubscriptionStore,
+} from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { describeStore } from "./contract.suite.ts";
 import { openStore } from "./engines.ts";
@@ -84,8 +92,10 @@ test("removals: more than 100,000 changes → only those among the latest are re
   database.exec("update lists set sequence = 100003");
   await removeFrom(store, asUser(USER), ids[1] ?? "", NOW);
   assert.deepEqual(recorded(), [5, 100_004]);
+  assert.equal((await changesSince(store, USER, positionAt(4), 9))?.removed.length, 2);
   await removeFrom(store, asUser(USER), ids[2] ?? "", NOW);
   assert.deepEqual(recorded(), [100_004, 100_005]);
+  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader from before starts over");
   database.close();
   const { items } = await store.page(USER, { offset: 0, size: 9 });
   assert.deepEqual(

@@ -20,6 +20,12 @@ export interface Read {
   readonly removed: readonly string[];
 }
 
+/** The list of a reader that has applied every page of changes up to a state. */
+export interface Copy {
+  readonly state: string;
+  readonly items: Items;
+}
+
 type Items = ReadonlyMap<string, string>;
 
 /**
@@ -27,7 +33,12 @@ type Items = ReadonlyMap<string, string>;
  * write begins with the state that another ended with, so all writes form one chain, and what a reader must be told is
  * the difference between two of its links. `first` is the state before all writes, of an empty list.
  */
-export function findChangeViolations(first: string, writes: readonly Write[], reads: readonly Read[]): string[] {
+export function findChangeViolations(
+  first: string,
+  writes: readonly Write[],
+  reads: readonly Read[],
+  copies: readonly Copy[] = [],
+): string[] {
   const next = new Map(writes.map((write) => [write.before, write]));
   const violations: string[] = [];
   const places = new Map<string, number>([[first, 0]]);
@@ -51,6 +62,11 @@ export function findChangeViolations(first: string, writes: readonly Write[], re
     if (from === undefined || to === undefined) violations.push(`a reader got a state that no write ended with`);
     else if (to < from) violations.push("a reader went back in time");
     else violations.push(...compare(expectedBetween(chain.slice(from, to), lists[from], lists[to]), read));
+  }
+  const listOf = (items: Items = new Map()) => JSON.stringify([...items].sort());
+  for (const { state, items } of copies) {
+    const place = places.get(state);
+    if (place === undefined || listOf(items) !== listOf(lists[place])) violations.push("a copy differs from the list");
   }
   return violations;
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 export const API_TESTS = [
-  "src/http/{operations,subscriptions,accounts,imports,quota}*.test.ts",
+  "src/http/{operations,updates,changes,events,subscriptions,accounts,imports,quota}*.test.ts",
   "src/http/{app-authentication,nextcloud}.test.ts",
   "test/{access-apps,access-ends,podcasts,properties}*.test.ts",
   "test/apps/*.test.ts",
