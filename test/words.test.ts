@@ -2,16 +2,14 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ERRORS } from "../src/errors.ts";
-import { en as people } from "../web/src/people-words/people-en.ts";
 import { en } from "../web/src/words/en.ts";
+import { en as people } from "../web/src/words/people.en.ts";
 
 type TextFunction = (...args: readonly unknown[]) => string;
 /** Every text of a language by its path, such as `list.title`. */
 type Texts = ReadonlyMap<string, string | TextFunction>;
 
 const FOLDER = new URL("../web/src/words/", import.meta.url);
-/** Texts that are loaded with the views that need them. */
-const PEOPLE_FOLDER = new URL("../web/src/people-words/", import.meta.url);
 
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
@@ -54,7 +52,7 @@ const known: ReadonlyMap<string, Texts> = new Map(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
       const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
-      const { [language]: people } = await import(new URL(`people-${language}.ts`, PEOPLE_FOLDER).href);
+      const { [language]: people } = await import(new URL(`people.${language}.ts`, FOLDER).href);
       const { [language]: feeds } = await import(new URL(`feeds.${language}.ts`, FOLDER).href);
       return [
         language,
@@ -185,6 +183,7 @@ for (const language of languages) {
         ["apps.forgetOf", "apps.forget"],
         ["account.endSession", "account.signOut"],
         ["feeds.removed.restoreOf", "feeds.removed.restore"],
+        ["feeds.find.useOf", "feeds.find.use"],
         ["people.manageOf", "people.manage"],
         ["people.revokeOf", "people.revoke"],
       ] as const) {

@@ -6,7 +6,6 @@ import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { Devices, useDevices } from "./devices.tsx";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { usePeopleWords } from "./people-words/index.ts";
 import { Problem } from "./problem.tsx";
 import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "./server.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
@@ -15,6 +14,7 @@ import { useValue } from "./state.ts";
 import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
 import { Tokens } from "./tokens.tsx";
 import { formatDay, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 export function AccountView() {
   const { account } = useWords();

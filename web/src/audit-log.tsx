@@ -1,9 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AdminClient, AdminPage, AuditEntry } from "../../client/src/admin.ts";
 import { isolate } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
 import { Pager } from "./pager.tsx";
-import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
 import { formatDay } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const COMMAND_LINE = "command line";
 
@@ -22,7 +23,7 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
       <p class="muted">{words.auditLead}</p>
       {failure !== undefined && (
         <p class="error" role="alert">
-          {explainPeopleError(failure, words)}
+          {explainError(failure, words.errors)}
         </p>
       )}
       <ul class="cards">

@@ -5,12 +5,12 @@ import { findAppName, GUIDES, type Guide, type Way } from "./app-guides.ts";
 import { CopyField, Icon } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
-import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
 import { accountMode, client, currentUser, isLoopback, publicUrl } from "./server.ts";
 import { useValue } from "./state.ts";
 import { TokenForm } from "./tokens.tsx";
 import { formatNumber, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const hasAccounts = accountMode !== "off";
 const hasBasePath = new URL(publicUrl).pathname !== "/";

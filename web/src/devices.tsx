@@ -6,9 +6,9 @@ import { Confirm, useSubmit } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { usePeopleWords } from "./people-words/index.ts";
 import { client, noRetryClient } from "./server.ts";
 import { formatAge, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const POLL_MS = 4_000;
 

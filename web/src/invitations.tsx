@@ -3,10 +3,11 @@ import type { AdminClient, AdminPage, Invitation, NewLink } from "../../client/s
 import { Field, useRestoreFocus } from "./components.tsx";
 import { Confirm, useSubmit } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 import { Pager } from "./pager.tsx";
-import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
 import { formatDay, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const DAYS = [1, 7, 30, 90];
@@ -40,7 +41,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
         <h2 id="invitations">{words.invitations}</h2>
         {failure !== undefined && (
           <p class="error" role="alert">
-            {explainPeopleError(failure, words)}
+            {explainError(failure, words.errors)}
           </p>
         )}
         {page?.total === 0 && <p class="muted">{words.noInvitations}</p>}
@@ -67,7 +68,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
             title={words.revokeOf(isolate(nameOf(revoked)))}
             lead={words.revokeLead}
             action={words.revoke}
-            explain={(cause) => explainPeopleError(cause, words)}
+            explain={(cause) => explainError(cause, words.errors)}
             onConfirm={async () => {
               await admin.revokeInvitation(revoked.id);
               setRevoked(undefined);
@@ -110,7 +111,7 @@ function InvitationForm({ admin, onCreate }: { admin: AdminClient; onCreate: () 
       setNote("");
       onCreate();
     },
-    (cause) => explainPeopleError(cause, words),
+    (cause) => explainError(cause, words.errors),
   );
   return (
     <form class="panel stack" onSubmit={submit}>

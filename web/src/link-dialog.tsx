@@ -1,8 +1,8 @@
 import type { NewLink } from "../../client/src/admin.ts";
 import { CopyField, Dialog } from "./components.tsx";
-import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
 import { formatDay, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 interface LinkProps {
   readonly title: string;

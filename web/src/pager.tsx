@@ -1,5 +1,5 @@
-import { usePeopleWords } from "./people-words/index.ts";
 import { formatNumber } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 /** As many as the server sends by default. */
 const PAGE_SIZE = 25;

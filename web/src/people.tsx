@@ -3,13 +3,14 @@ import { type AdminPage, createAdminClient, type Person } from "../../client/src
 import { AuditLog } from "./audit-log.tsx";
 import { useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
 import { Invitations } from "./invitations.tsx";
 import { Pager } from "./pager.tsx";
-import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
 import { PersonDialog } from "./person-dialog.tsx";
 import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "./server.ts";
 import { useValue } from "./state.ts";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 /** Without retries, like other forms. */
 const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
@@ -57,7 +58,7 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
       <h2 id="accounts">{words.accounts}</h2>
       {failure !== undefined && (
         <div class="message danger" role="alert">
-          <p>{explainPeopleError(failure, words)}</p>
+          <p>{explainError(failure, words.errors)}</p>
           <button type="button" class="button" onClick={() => void load()}>
             {retry}
           </button>

@@ -3,10 +3,11 @@ import type { AdminClient, NewLink, Person } from "../../client/src/admin.ts";
 import { Dialog, Field } from "./components.tsx";
 import { Confirm } from "./confirm.tsx";
 import { isolate } from "./control-characters.ts";
+import { explainError } from "./errors.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 import { showNotice } from "./notices.ts";
-import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
 import { anonymousClient, currentUser } from "./server.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
 type Action = (typeof ACTIONS)[number];
@@ -69,7 +70,7 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
       lead={action === "resetPassword" ? words.resetLead : words[`${action}Lead`]}
       action={words[action]}
       isHarmless={!DANGEROUS.includes(action)}
-      explain={(cause) => explainPeopleError(cause, words)}
+      explain={(cause) => explainError(cause, words.errors)}
       onConfirm={confirm}
       onClose={onClose}
     >

@@ -2,10 +2,11 @@ import { useState } from "preact/hooks";
 import { createAdminClient } from "../../client/src/admin.ts";
 import { Field } from "./components.tsx";
 import { useSubmit } from "./confirm.tsx";
+import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { explainPeopleError, usePeopleWords } from "./people-words/index.ts";
 import { fetchOnce, finishSignIn, serverUrl } from "./server.ts";
 import { useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 const resets = createAdminClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
 
@@ -22,7 +23,7 @@ export function ResetPassword({ link, onDone }: { link: string; onDone: () => vo
       await finishSignIn();
       showNotice(words.newDone);
     },
-    (cause) => explainPeopleError(cause, words),
+    (cause) => explainError(cause, words.errors),
   );
   return (
     <>

@@ -5,10 +5,10 @@ import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { usePeopleWords } from "./people-words/index.ts";
 import { QrCode } from "./qr-code.tsx";
 import { client, isLoopback, publicUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
+import { usePeopleWords } from "./words/people.ts";
 
 type NewToken = Access & { readonly secret: string };
 

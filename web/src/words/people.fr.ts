@@ -1,4 +1,4 @@
-import type { PeopleWords } from "./people-en.ts";
+import type { PeopleWords } from "./people.en.ts";
 
 export const fr: PeopleWords = {
   title: "Personnes",
