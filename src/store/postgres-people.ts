@@ -102,9 +102,14 @@ export class PostgresPeople implements PeopleStore {
 
   page({ offset, size }: PageWindow): Promise<{ people: PersonSummary[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
-      const { rows } = await connection.query<PersonRow>(
-        `${PERSON} order by created_at, a.user_id limit $1 offset $2`,
+      // The index alone finds the accounts of a page, however many come before it.
+      const { rows: users } = await connection.query<Pick<PersonRow, "user_id">>(
+        "select user_id from earmark.accounts order by created_at, user_id limit $1 offset $2",
         [size, offset],
+      );
+      const { rows } = await connection.query<PersonRow>(
+        `${PERSON} where a.user_id = any($1) order by created_at, a.user_id`,
+        [users.map(({ user_id }) => user_id)],
       );
       const people: PersonSummary[] = [];
       for (const row of rows) people.push(await toPerson(connection, row));
