@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import {
   ARCHITECTURES,
   type Architecture,
+  author,
   normalize,
   PACKAGES,
   ROOT,
@@ -60,7 +61,7 @@ function writeControl(architecture: Architecture, kibibytes: number): string {
   return `Package: earmark
 Version: ${version}
 Architecture: ${ARCHITECTURES[architecture]}
-Maintainer: Earmark maintainers <earmark@localhost>
+Maintainer: ${author}
 Section: net
 Priority: optional
 Installed-Size: ${kibibytes}

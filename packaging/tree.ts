@@ -16,7 +16,10 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export const PACKAGES = join(ROOT, "packages");
-export const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+export const { version, author } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  version: string;
+  author: string;
+};
 
 /** Architectures with a Node from npm, by the names that Node and Debian give them. */
 export const ARCHITECTURES = { x64: "amd64", arm64: "arm64" } as const;

@@ -12,7 +12,10 @@ import { temporaryFolder } from "../support/server.ts";
  * unshare, and the mirror of this machine's apt.
  */
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+const { version, author } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  version: string;
+  author: string;
+};
 const architecture = execFileSync("dpkg", ["--print-architecture"], { encoding: "utf8" }).trim();
 const folder = temporaryFolder();
 
@@ -54,6 +57,7 @@ test("debian: the package is installed → the service runs with its hardening, 
     "640 root:earmark\n700 earmark:earmark\n",
   );
   assert.match(system.run("journalctl -t earmark --no-pager"), /\/join#emi_/);
+  assert.ok(system.run("dpkg --status earmark").includes(`\nMaintainer: ${author}\n`));
 });
 
 test("debian: commands as root → the service's database and user", () => {
