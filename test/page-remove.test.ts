@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page, Route } from "playwright-core";
+import { NOBODY } from "../src/account-store.ts";
+import { Accounts } from "../src/accounts.ts";
+import { People } from "../src/people.ts";
+import { asUser } from "../src/subscriptions.ts";
 import { en } from "../web/src/words/en.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   advanceUntil,
   button,
@@ -325,6 +330,43 @@ describe("connection", { concurrency: 3 }, () => {
       await status(page, en.connection.blocked).waitFor({ state: "hidden" });
       await finish();
     });
+
+  test("connection: a proxy names a user whose account is disabled → a banner says so, until it is enabled", async () => {
+    const server = await startServer({
+      EARMARK_ACCOUNTS: "true",
+      EARMARK_SIGN_UP: "true",
+      EARMARK_AUTH_HEADER: "Remote-User",
+      EARMARK_TRUSTED_PROXIES: "127.0.0.1",
+    });
+    const accounts = new Accounts(server.store.accounts, { signUp: true });
+    const people = new People(server.store.people, accounts);
+    const ann = await accounts.findOrCreate("ann", "", "127.0.0.1", new Date());
+    const change = (kind: "disable" | "enable") =>
+      people.change(asUser(NOBODY), ann?.account.user ?? NOBODY, kind, new Date());
+    const { page, allow, finish } = await visit({
+      server,
+      async prepare(page) {
+        await page.clock.install();
+        await page.setExtraHTTPHeaders({ "Remote-User": "ann" });
+      },
+    });
+    allow(/response: 403 /);
+    const banner = status(page, en.errors["account-disabled"]);
+    await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
+    assert.equal(await change("disable"), undefined);
+    await advanceUntil(page, banner);
+    await assertAccessible(page);
+    await page.reload();
+    await advanceUntil(page, banner);
+    assert.equal(await page.getByRole("dialog").count(), 0, "no sign-in helps");
+    assert.equal(await change("enable"), undefined);
+    await advanceUntil(page, page.getByRole("heading", { name: en.list.emptyTitle }));
+    await banner.waitFor({ state: "hidden" });
+    await page.setExtraHTTPHeaders({ "Remote-User": "not a name" });
+    await page.reload();
+    await advanceUntil(page, status(page, en.connection.noAccount));
+    await finish();
+  });
 
   test("connection: a browser without newer APIs or BroadcastChannel → the whole list", async () => {
     const { page, finish } = await visit({
