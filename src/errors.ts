@@ -253,6 +253,7 @@ export const ERRORS = {
   ...SIGN_IN_ERRORS,
 
   // The server
+  "too-many-searches": { ...unavailable, detail: "Too many pages are being searched for feeds. Try again." },
   "queue-full": { ...unavailable, detail: "The write queue is full. Nothing was changed; try again." },
   "server-overloaded": {
     ...unavailable,

@@ -37,6 +37,11 @@ export const FEED_ERRORS = {
     title: "Already Subscribed",
     detail: "The user is already subscribed to this feed.",
   },
+  "page-unavailable": {
+    status: 422,
+    title: "Page Unavailable",
+    detail: "The server cannot fetch this page.",
+  },
   // Entries of an import
   "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed appears earlier in the file." },
   "unsubscribed-in-file": {

@@ -16,6 +16,7 @@ import { createGuard } from "../src/http/guard.ts";
 import { createVerifier } from "../src/http/oidc.ts";
 import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
 import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
+import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
@@ -38,6 +39,7 @@ import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
 import { FeedReader } from "../src/podcasts/read-feed.ts";
+import { decodePage, readPage } from "../src/podcasts/read-page.ts";
 import { openStore } from "../src/store/engines.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
 import { type Frame, plain, type Reader, testLinearTime } from "./support/linear-time.ts";
@@ -91,7 +93,7 @@ const authenticate = createAuthentication({
 });
 const log = undefined as unknown as Request["log"];
 const unused = new Budget({ max: 1, share: 1, short: 1 });
-const admission = { memory: unused, operations: unused, transfers: unused };
+const admission = { memory: unused, operations: unused, transfers: unused, searches: unused };
 const router = new Router(
   ["/v1/subscriptions", "/v1/subscriptions/:id"].map((path) =>
     route("GET", path, { access: "open", run: async () => undefined }),
@@ -185,6 +187,15 @@ const MARKUP: readonly Frame[] = [
   ["&", ";"],
   ["<script>", "</script>"],
 ];
+const PAGES: readonly Frame[] = [
+  ...MARKUP,
+  ["<link ", ">"],
+  ['<link rel="alternate" type="application/rss+xml" href="', '">'],
+  ['<link type="', '" rel="alternate">'],
+  ["<meta ", ">"],
+  ['"feedUrl":"', '"'],
+];
+const APPLE = new URL("https://podcasts.apple.com/");
 function readWholeFeed(text: string, contentType?: string): unknown {
   const reader = new FeedReader(new URL("https://a.example/feed"), contentType);
   const bytes = Buffer.from(text);
@@ -297,6 +308,8 @@ const READERS: readonly Reader[] = [
   plain("feeds: FeedReader, Content-Type", HEADERS, (text) => readWholeFeed("<rss/>", text), [
     ["text/xml; charset=", ""],
   ]),
+  plain("feeds: readPage", LONG, (text) => readPage(decodePage(Buffer.from(text)), APPLE, () => true), PAGES),
+  plain("readFeedSearch", HEADERS, (text) => readFeedSearch(document("feed-search", { url: text })), URLS),
   plain("feeds: toPlainText", MAX_RAW_TEXT, (text) => toPlainText(text, 4_000), MARKUP),
   plain("feeds: toLanguage", LONG, toLanguage, [["en-", ""]]),
   plain("feeds: toGuid", LONG, toGuid),

@@ -3,11 +3,12 @@ import { test } from "node:test";
 import { LOCAL_USER } from "../src/subscriptions.ts";
 import { one } from "./support/access.ts";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
+import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startDiscovery } from "./support/oidc-issuer.ts";
 import { DOCUMENT } from "./support/openapi.ts";
 import { administrationCases } from "./support/openapi-administration.ts";
-import { podcastCases } from "./support/openapi-podcasts.ts";
+import { podcastCases, searchCases } from "./support/openapi-podcasts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 import { type Case, type Headers, signInCases } from "./support/sign-in-cases.ts";
 
@@ -340,6 +341,8 @@ test("responses: podcasts and their artwork → as documented", async () => {
   const { id } = await learn(server.store, url, { title: "A", status: "ok", artwork: image }, artworkOf);
   const self = `/v1/podcasts/${id}`;
   await run(server, "", podcastCases(self, image));
+  const site = await startFeeds();
+  await run(server, "", searchCases(site.feed("/feed"), invalidDocuments));
   const quiet = await startServer(SETTINGS);
   await subscribeTo(quiet.store, [url], LOCAL_USER);
   await run(quiet, "", [["POST /v1/podcasts/{id}/refresh", 409, {}, undefined, `${self}/refresh`]]);

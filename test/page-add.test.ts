@@ -3,7 +3,9 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
 import { en as more } from "../web/src/words/feeds.en.ts";
-import { longTasks } from "./support/browser.ts";
+import { assertAccessible, longTasks } from "./support/browser.ts";
+import { startFeeds } from "./support/feeds.ts";
+import { THIS_MACHINE } from "./support/fetching.ts";
 import {
   advanceUntil,
   button,
@@ -18,6 +20,7 @@ import {
   type VisitOptions,
   visit,
 } from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 const { outcome, errors } = en;
 
@@ -62,6 +65,61 @@ describe("add", { concurrency: 3 }, () => {
     await submit(page, "https://open.spotify.com/show/1", 1);
     await status(page, en.add.done("1", "0", "0")).waitFor();
     assert.deepEqual(await feedsOf(server), ["https://open.spotify.com/show/1"]);
+    await finish();
+  });
+
+  test("add: the home page of a site → its feeds are offered before anything is added", async () => {
+    const site = await startFeeds();
+    const link = (path: string, title: string) =>
+      `<link rel="alternate" type="application/rss+xml" title="${title}" href="${path}">`;
+    site.pages.set("/", (_request, response) =>
+      response.end(`${link("/rss", "The show")}${link(`/${"long/".repeat(30)}`, "Comments")}`),
+    );
+    site.feed("/rss", { title: "The show" });
+    const server = await startServer({ EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+    const { page, finish } = await visitAdd({ server, size: "phone" });
+    await submit(page, `https://feeds.example/rss\n${site.url}/`, 2);
+    await page.getByText(more.find.found("2"), { exact: true }).waitFor();
+    await assertAccessible(page);
+    const root = "document.documentElement";
+    assert.equal(await page.evaluate(`${root}.scrollWidth <= ${root}.clientWidth`), true, "nothing is cut off");
+    assert.deepEqual(await feedsOf(server), [], "nothing is added yet");
+    await button(page, more.find.useOf("The show")).click();
+    assert.equal(await field(page).inputValue(), `https://feeds.example/rss\n${site.url}/rss`);
+    await button(page, en.add.submit(2, "2")).click();
+    await status(page, en.add.done("2", "0", "0")).waitFor();
+    assert.deepEqual(await feedsOf(server), ["https://feeds.example/rss", `${site.url}/rss`]);
+    await finish();
+  });
+
+  test("add: Find feeds → what each page declares; adding does not depend on it", async () => {
+    const site = await startFeeds();
+    site.pages.set("/none", (_request, response) => response.end("<p>Hello"));
+    const feed = site.feed("/show", { title: "The show" });
+    const server = await startServer({ EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+    const { page, allow, finish } = await visitAdd({ server });
+    allow(/^response: 422 POST \S+\/v1\/feed-searches/);
+    await field(page).fill([`${site.url}/none`, feed, `${site.url}/missing`].join("\n"));
+    await button(page, more.find.button).click();
+    for (const text of [
+      more.find.none("1"),
+      more.find.isFeed("2"),
+      more.find.failed("3", more.reasons["page-unavailable"]),
+    ])
+      await page.getByText(text, { exact: true }).waitFor();
+    await submit(page, `${site.url}/none`, 1);
+    await status(page, en.add.done("1", "0", "0")).waitFor();
+    await finish();
+  });
+
+  test("add: the server does not fetch feeds → no search is offered", async () => {
+    const { page, server, finish } = await visitAdd();
+    await field(page).fill("https://site.example/show");
+    assert.equal(await button(page, en.add.submit(1, "1")).isEnabled(), true);
+    assert.equal(await button(page, more.find.button).count(), 0);
+    await submit(page, "https://site.example/", 1);
+    await status(page, en.add.done("1", "0", "0")).waitFor();
+    assert.deepEqual(await feedsOf(server), ["https://site.example/"]);
     await finish();
   });
 

@@ -33,15 +33,19 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   add: {
     operands: ["URL..."],
-    options: ["json", ...LOCATION],
+    options: ["find", "json", ...LOCATION],
     summary: "Subscribe to feeds; - reads feed URLs from standard input, one per line",
     examples: [
       ["earmark add https://podnews.net/rss", "Subscribe to one feed"],
       ["earmark add - < feeds.txt", "Subscribe to all feeds in a file"],
       ["earmark add URL --server https://pods.example", "Subscribe on a server"],
+      ["earmark add --find https://podnews.net --server https://pods.example", "Subscribe to the feed of a website"],
     ],
     run: async (terminal, options, urls) =>
-      (await import("./subscriptions.ts")).add(terminal, locationOf(options), urls, options.json === true),
+      (await import("./subscriptions.ts")).add(terminal, locationOf(options), urls, {
+        find: options.find === true,
+        asJson: options.json === true,
+      }),
   },
   list: {
     operands: [],

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createFeedSearch, type FindFeeds } from "../../client/src/feed-search.ts";
 import {
   type Client,
   createClient,
@@ -45,6 +46,8 @@ export type SubscriptionList = Pick<
   readonly remove: (ids: readonly string[]) => Promise<OperationResult[]>;
   /** Result N is about update N. Titles and folders must be valid. */
   readonly update: (updates: readonly Update[]) => Promise<OperationResult[]>;
+  /** Only servers fetch pages. */
+  readonly findFeeds?: FindFeeds;
   readonly close: () => Promise<void>;
 };
 
@@ -78,13 +81,14 @@ export async function openSubscriptionList(
   if (!URL.canParse(server)) throw new UserError("--server must be the URL of a server, such as https://pods.example.");
   const onRetry = ({ delayMs, error }: { delayMs: number; error: Error }) =>
     terminal.say(`${shorten(error.message).replace(/\.$/, "")}; retrying in ${Math.ceil(delayMs / 1_000)} s…`);
-  const client = createClient({ url: server, token, onRetry, retries: RETRIES });
+  const options = { url: server, token, onRetry, retries: RETRIES };
+  const client = createClient(options);
   const find = async (text: string) => {
     const key = readKey(text);
     if (key === undefined) return undefined;
     return "id" in key ? client.get(key.id) : client.find(text);
   };
-  return { ...client, find, close: async () => undefined };
+  return { ...client, find, findFeeds: createFeedSearch(options), close: async () => undefined };
 }
 
 function readKey(text: string): { readonly id: string } | { readonly feed: string } | undefined {

@@ -52,8 +52,9 @@ export async function add(
   terminal: Terminal,
   location: ListLocation,
   urls: readonly string[],
-  asJson: boolean,
+  { find, asJson }: { readonly find: boolean; readonly asJson: boolean },
 ): Promise<number> {
+  if (find && location.server === undefined) throw new UserError("--find needs --server: only a server fetches pages.");
   const given: string[] = [];
   for (const url of urls) {
     if (url !== "-") given.push(url);
@@ -66,9 +67,30 @@ export async function add(
           .filter((line) => line !== ""),
       );
   }
-  return withList(terminal, location, { mayCreate: true }, async (subscriptions) =>
-    report(terminal, await subscribe(terminal, subscriptions, given), asJson),
-  );
+  return withList(terminal, location, { mayCreate: true }, async (subscriptions) => {
+    const { feeds, failed } = find ? await findFeeds(terminal, subscriptions, given) : { feeds: given, failed: [] };
+    return report(terminal, [...(await subscribe(terminal, subscriptions, feeds)), ...failed], asJson);
+  });
+}
+
+/** The first feed of each page, and the pages without any. */
+async function findFeeds(terminal: Terminal, list: SubscriptionList, pages: readonly string[]) {
+  const feeds: string[] = [];
+  const failed: FeedOutcome[] = [];
+  for (const page of pages) {
+    const found = await list.findFeeds?.(page).catch((error: unknown) => {
+      if (error instanceof EarmarkError && error.status === 422) return error;
+      throw error;
+    });
+    const [first, ...others] = found === undefined || found instanceof EarmarkError ? [] : found;
+    if (first !== undefined) feeds.push(first.feedUrl);
+    else {
+      const detail = found instanceof EarmarkError ? (found.detail ?? found.title) : "The page declares no feed.";
+      failed.push({ outcome: "refused", feedUrl: page, detail });
+    }
+    if (others.length > 0) terminal.say(`${page} has other feeds: ${others.map(({ feedUrl }) => feedUrl).join(" ")}`);
+  }
+  return { feeds, failed };
 }
 
 type FeedOutcome = Pick<ImportEntry, "outcome" | "feedUrl" | "detail">;

@@ -7,6 +7,9 @@ const MIB = 1024 * 1024;
 /** Exports and imports at a time, in total and per account. */
 const MAX_TRANSFERS = 64;
 const MAX_TRANSFERS_PER_ACCOUNT = 4;
+/** Pages that are searched for feeds at a time: each takes up to 15 seconds and some megabytes of the fetching thread. */
+const MAX_SEARCHES = 8;
+const MAX_SEARCHES_PER_ACCOUNT = 2;
 /** Approximate size of one operation in a document. */
 const OPERATION_BYTES = 160;
 /** More operations than this make a long request. */
@@ -20,6 +23,7 @@ export function createAdmission(maxQueuedOperations: number, hasAccounts: boolea
     // Without accounts there is a single owner. Even the largest body leaves half of the queue to other requests.
     operations: new Budget({ max, share: hasAccounts ? max / 2 : max, short: SHORT_OPERATIONS, largest: max / 2 }),
     transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, short: 1 }),
+    searches: new Budget({ max: MAX_SEARCHES, share: MAX_SEARCHES_PER_ACCOUNT, short: 1 }),
   };
 }
 
@@ -41,6 +45,11 @@ export function operationsIn(bytes: number): number {
 /** Throws if too many exports and imports are running. This one counts until its response is sent. */
 export function admitTransfer(request: Request): void {
   if (!request.charge("transfers", 1)) throw failure("too-many-transfers");
+}
+
+/** Throws if too many pages are being searched. This one counts until its response is sent. */
+export function admitSearch(request: Request): void {
+  if (!request.charge("searches", 1)) throw failure("too-many-searches");
 }
 
 /**

@@ -12,6 +12,8 @@ export interface Admission {
   readonly operations: Budget;
   /** Exports and imports. */
   readonly transfers: Budget;
+  /** Searches for the feeds of pages. */
+  readonly searches: Budget;
 }
 
 interface BudgetOptions {

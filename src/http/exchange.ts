@@ -67,6 +67,7 @@ export class Request {
     if (!this.#isHandled || !this.#isClosed) return;
     this.#charges.memory?.release();
     this.#charges.transfers?.release();
+    this.#charges.searches?.release();
   }
 
   #reservation(resource: keyof Admission): Reservation {

@@ -120,7 +120,7 @@ test("response: more unread bytes than the budget has → the connection is clos
   const LONG = "x".repeat(20_000_000);
   const log = pino({ level: "silent" });
   const start = async (memory: Budget) => {
-    const admission = { memory, operations: memory, transfers: memory };
+    const admission = { memory, operations: memory, transfers: memory, searches: memory };
     const http = createServer((raw, response) => {
       const request = new Request(raw, log, admission, () => "one network");
       response.on("close", () => request.closed());

@@ -21,7 +21,7 @@ const POLICY =
 /** A file with a hash in its name never changes. */
 const HASHED = /-[\w-]{8}\.\w+$/;
 
-type PageConfig = Pick<Config, "accounts" | "basePath" | "publicUrl">;
+type PageConfig = Pick<Config, "accounts" | "basePath" | "publicUrl" | "fetch">;
 
 interface File {
   readonly type: string;
@@ -36,7 +36,7 @@ interface File {
  * The web page at `/` and, with accounts, at `/join` for invitations and at `/reset-password` for reset links. No routes if
  * the page has not been built.
  */
-export function pageRoutes({ accounts, basePath, publicUrl }: PageConfig): Route[] {
+export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig): Route[] {
   let html: string;
   try {
     html = readFileSync(new URL("index.html", FOLDER), "utf8");
@@ -52,6 +52,7 @@ export function pageRoutes({ accounts, basePath, publicUrl }: PageConfig): Route
       'name="earmark-accounts" content="off"',
       () => `name="earmark-accounts" content="${state}" data-provider="${provider}"`,
     )
+    .replace('name="earmark-fetching" content="false"', `name="earmark-fetching" content="${fetch !== undefined}"`)
     // The URL is one that `URL` has normalized, so nothing needs escaping.
     .replace('name="earmark-url" content=""', `name="earmark-url" content="${publicUrl ?? ""}"`);
   const document = describe("index.html", Buffer.from(text));

@@ -19,6 +19,7 @@ import { createChangesHandler, createRemovalsHandler } from "./changes.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
 import { docsRoutes } from "./docs-page.ts";
 import { createEventsHandler } from "./events.ts";
+import { createFeedSearchHandler } from "./feed-searches.ts";
 import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createOpmlHandlers, requireFeedFileType } from "./imports.ts";
@@ -77,6 +78,12 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
     route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", response: "file", run: podcasts.artwork }),
     route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
+
+    route("POST", "/v1/feed-searches", {
+      access: "write",
+      body: { maxBytes: MAX_ACCOUNT_BYTES },
+      run: createFeedSearchHandler(services),
+    }),
 
     route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
 

@@ -12,53 +12,72 @@ const INVISIBLE = new Set(["script", "style"]);
 
 /** Plain text on one line, from text that may contain HTML. Undefined if nothing is left. */
 export function toPlainText(markup: string, max: number): string | undefined {
-  const text = new MarkupReader().read(markup.slice(0, MAX_RAW_TEXT));
+  const text = new MarkupReader(markup.slice(0, MAX_RAW_TEXT)).read();
   return cleanText(text.replaceAll(/\s+/g, " ").trim(), max) || undefined;
 }
 
-/** The tokenizer alone: the parser above it takes quadratic time in deep markup. */
-class MarkupReader implements TokenizerCallbacks {
-  #markup = "";
-  #text = "";
-  #tag = "";
+/** Reads HTML by the tokenizer alone: the parser above it takes quadratic time in deep markup. */
+export class HtmlTokens implements TokenizerCallbacks {
+  protected readonly markup: string;
+  readonly #tokenizer = new Tokenizer({}, this);
 
-  read(markup: string): string {
-    this.#markup = markup;
-    const tokenizer = new Tokenizer({}, this);
-    tokenizer.write(markup);
-    tokenizer.end();
-    return this.#text;
+  constructor(markup: string) {
+    this.markup = markup;
   }
 
-  ontext(start: number, end: number): void {
-    if (!INVISIBLE.has(this.#tag)) this.#text += this.#markup.slice(start, end);
+  protected readAll(): void {
+    this.#tokenizer.write(this.markup);
+    this.#tokenizer.end();
   }
 
-  ontextentity(codePoint: number): void {
-    if (!INVISIBLE.has(this.#tag)) this.#text += String.fromCodePoint(codePoint);
+  /** The rest is not needed. */
+  protected stop(): void {
+    this.#tokenizer.pause();
   }
 
-  onopentagname(start: number, end: number): void {
-    this.#tag = this.#markup.slice(start, end).toLowerCase();
-    if (BLOCKS.has(this.#tag)) this.#text += " ";
-  }
-
-  onclosetag(start: number, end: number): void {
-    this.#tag = "";
-    if (BLOCKS.has(this.#markup.slice(start, end).toLowerCase())) this.#text += " ";
-  }
-
-  onattribdata(): void {}
-  onattribentity(): void {}
-  onattribend(): void {}
-  onattribname(): void {}
+  onattribdata(_start: number, _end: number): void {}
+  onattribentity(_codePoint: number): void {}
+  onattribend(_quote: number, _end: number): void {}
+  onattribname(_start: number, _end: number): void {}
   oncdata(): void {}
+  onclosetag(_start: number, _end: number): void {}
   oncomment(): void {}
   ondeclaration(): void {}
   onend(): void {}
   onopentagend(): void {}
+  onopentagname(_start: number, _end: number): void {}
   onprocessinginstruction(): void {}
   onselfclosingtag(): void {}
+  ontext(_start: number, _end: number): void {}
+  ontextentity(_codePoint: number): void {}
+}
+
+class MarkupReader extends HtmlTokens {
+  #text = "";
+  #tag = "";
+
+  read(): string {
+    this.readAll();
+    return this.#text;
+  }
+
+  override ontext(start: number, end: number): void {
+    if (!INVISIBLE.has(this.#tag)) this.#text += this.markup.slice(start, end);
+  }
+
+  override ontextentity(codePoint: number): void {
+    if (!INVISIBLE.has(this.#tag)) this.#text += String.fromCodePoint(codePoint);
+  }
+
+  override onopentagname(start: number, end: number): void {
+    this.#tag = this.markup.slice(start, end).toLowerCase();
+    if (BLOCKS.has(this.#tag)) this.#text += " ";
+  }
+
+  override onclosetag(start: number, end: number): void {
+    this.#tag = "";
+    if (BLOCKS.has(this.markup.slice(start, end).toLowerCase())) this.#text += " ";
+  }
 }
 
 /** A language tag such as `pt-BR`. */

@@ -79,6 +79,14 @@ export type FeedOutcome = FeedRead | FeedUnchanged | FetchFailure;
 
 export type ImageOutcome = { readonly kind: "read"; readonly bytes: Uint8Array } | FetchFailure;
 
+/** A feed that a page declares. */
+export interface DeclaredFeed {
+  readonly feedUrl: string;
+  readonly title?: string;
+}
+
+export type PageOutcome = { readonly kind: "read"; readonly feeds: readonly DeclaredFeed[] } | FetchFailure;
+
 export interface Artwork {
   /** The first 32 hexadecimal digits of the SHA-256 of `large`. */
   readonly hash: string;
@@ -111,6 +119,8 @@ export interface FeedFetcher {
   fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome>;
   /** @param feedUrl Its credentials are sent if the image has the same origin. */
   fetchImage(url: string, feedUrl?: string, signal?: AbortSignal): Promise<ImageOutcome>;
+  /** The feeds that a page declares. If the URL is that of a feed, this one. */
+  fetchPage(url: string, signal?: AbortSignal): Promise<PageOutcome>;
   close(): Promise<void>;
 }
 

@@ -1,10 +1,11 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
 import type { Network } from "./connect-public.ts";
-import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, Timeouts } from "./feed.ts";
+import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "./feed.ts";
 import { FetchError } from "./fetch-error.ts";
 import { type FetchLimits, fetchPublic, type PublicResponse } from "./fetch-public.ts";
 import { readMaxAge, readRetryAfter } from "./freshness.ts";
 import { FeedReader } from "./read-feed.ts";
+import { decodePage, readPage } from "./read-page.ts";
 
 const MIB = 1024 * 1024;
 
@@ -19,7 +20,11 @@ const IMAGE_BYTES = { receivedBytes: 8 * MIB, decodedBytes: 8 * MIB };
 
 const ACCEPT_FEED =
   "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5";
+const ACCEPT_PAGE = "text/html, application/xhtml+xml, application/rss+xml, application/atom+xml, */*;q=0.5";
 const ACCEPT_IMAGE = "image/webp, image/jpeg, image/png, */*;q=0.5";
+
+/** A person is waiting for the result. */
+const PAGE_MS = 15_000;
 
 /** Some hosts accept only known podcast apps, which they recognize by this part of Apple's user agent. */
 const SUFFIX = "; like iTMS";
@@ -119,6 +124,42 @@ export async function fetchImage(
   } catch (error) {
     return toFailure(error);
   }
+}
+
+/** The feeds that a page declares. If the URL is that of a feed, this one. */
+export async function fetchPage(client: Client, url: string, signal: AbortSignal): Promise<PageOutcome> {
+  const { timeouts, network } = client;
+  const limits = { ...timeouts, totalMs: Math.min(timeouts.totalMs, PAGE_MS), ...FEED_BYTES };
+  const headers = headersOf(client, ACCEPT_PAGE, false);
+  try {
+    return await fetchPublic(network, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
+      if (response.status !== 200) return toStatusFailure(response);
+      const contentType = response.headers["content-type"];
+      const reader = new FeedReader(response.url, contentType);
+      const bytes = await readPageStart(response.body, reader);
+      const metadata = reader.end();
+      if (metadata !== undefined)
+        return { kind: "read", feeds: [{ feedUrl: url, ...optional("title", metadata.title) }] };
+      return { kind: "read", feeds: readPage(decodePage(bytes, contentType), response.url, network.isAllowed) };
+    });
+  } catch (error) {
+    return toFailure(error);
+  }
+}
+
+/** As much of it as the limits allow, or until it turns out to be a feed. */
+async function readPageStart(body: AsyncIterable<Uint8Array>, reader: FeedReader): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      reader.write(chunk);
+      if (reader.isDone && reader.end() !== undefined) break;
+    }
+  } catch (error) {
+    if (!(error instanceof FetchError) || error.reason !== "too-large") throw error;
+  }
+  return Buffer.concat(chunks);
 }
 
 async function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {

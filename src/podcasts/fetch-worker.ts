@@ -1,15 +1,16 @@
 import { lookup } from "node:dns/promises";
 import { createSecureContext } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
-import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutcome } from "./feed.ts";
-import { fetchFeed, fetchImage } from "./fetch-feed.ts";
+import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutcome, PageOutcome } from "./feed.ts";
+import { fetchFeed, fetchImage, fetchPage } from "./fetch-feed.ts";
 import { createAddressCheck } from "./public-address.ts";
 
 /** The thread that fetches: DNS, TLS, decompression and parsing keep the main thread free. */
 
 export type FetchJob =
   | { readonly kind: "feed"; readonly request: FeedRequest }
-  | { readonly kind: "image"; readonly url: string; readonly feedUrl: string | undefined };
+  | { readonly kind: "image"; readonly url: string; readonly feedUrl: string | undefined }
+  | { readonly kind: "page"; readonly url: string };
 
 /** Starts a job, or aborts it. */
 export interface FetchCommand {
@@ -17,9 +18,11 @@ export interface FetchCommand {
   readonly job: FetchJob | undefined;
 }
 
+export type FetchOutcome = FeedOutcome | ImageOutcome | PageOutcome;
+
 export interface FetchResult {
   readonly id: number;
-  readonly outcome: FeedOutcome | ImageOutcome;
+  readonly outcome: FetchOutcome;
 }
 
 const { networks, userAgent, timeouts }: Required<FetcherOptions> = workerData;
@@ -50,7 +53,8 @@ async function run(id: number, job: FetchJob): Promise<void> {
   parentPort?.postMessage({ id, outcome } satisfies FetchResult, bytes);
 }
 
-function start(job: FetchJob, signal: AbortSignal): Promise<FeedOutcome | ImageOutcome> {
+function start(job: FetchJob, signal: AbortSignal): Promise<FetchOutcome> {
   if (job.kind === "feed") return fetchFeed(client, job.request, signal);
+  if (job.kind === "page") return fetchPage(client, job.url, signal);
   return fetchImage(client, job.url, job.feedUrl, signal);
 }

@@ -1,6 +1,14 @@
 import { Worker } from "node:worker_threads";
-import type { FeedFetcher, FeedOutcome, FeedRequest, FetcherOptions, ImageOutcome, Timeouts } from "./feed.ts";
-import type { FetchCommand, FetchJob, FetchResult } from "./fetch-worker.ts";
+import type {
+  FeedFetcher,
+  FeedOutcome,
+  FeedRequest,
+  FetcherOptions,
+  ImageOutcome,
+  PageOutcome,
+  Timeouts,
+} from "./feed.ts";
+import type { FetchCommand, FetchJob, FetchOutcome, FetchResult } from "./fetch-worker.ts";
 
 export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
 
@@ -11,12 +19,10 @@ const IDLE_MS = 60_000;
 /** A thread that exceeds the time limit of a fetch by this much is considered hung. */
 const GRACE_MS = 10_000;
 
-type Outcome = FeedOutcome | ImageOutcome;
-
-/** Fetches feeds and images in one thread, which runs while there is work. */
+/** Fetches feeds, images and pages in one thread, which runs while there is work. */
 export class Fetcher implements FeedFetcher {
   readonly #options: Required<FetcherOptions>;
-  readonly #pending = new Map<number, (outcome: Outcome) => void>();
+  readonly #pending = new Map<number, (outcome: FetchOutcome) => void>();
   #lastId = 0;
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -34,6 +40,10 @@ export class Fetcher implements FeedFetcher {
     return (await this.#run({ kind: "image", url, feedUrl }, signal)) as ImageOutcome;
   }
 
+  async fetchPage(url: string, signal?: AbortSignal): Promise<PageOutcome> {
+    return (await this.#run({ kind: "page", url }, signal)) as PageOutcome;
+  }
+
   /** Ends fetches in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -43,7 +53,7 @@ export class Fetcher implements FeedFetcher {
     await worker?.terminate();
   }
 
-  async #run(job: FetchJob, signal: AbortSignal | undefined): Promise<Outcome> {
+  async #run(job: FetchJob, signal: AbortSignal | undefined): Promise<FetchOutcome> {
     if (this.#isClosed || signal?.aborted === true) return { kind: "failed", reason: "aborted" };
     clearTimeout(this.#idle);
     const worker = this.#worker ?? this.#start();
@@ -59,7 +69,7 @@ export class Fetcher implements FeedFetcher {
     };
     signal?.addEventListener("abort", abort);
     try {
-      return await new Promise<Outcome>((resolve) => {
+      return await new Promise<FetchOutcome>((resolve) => {
         this.#pending.set(id, resolve);
         worker.postMessage({ id, job } satisfies FetchCommand);
       });
@@ -92,7 +102,7 @@ export class Fetcher implements FeedFetcher {
     for (const resolve of pending) resolve({ kind: "failed", reason });
   }
 
-  #settle(id: number, outcome: Outcome): void {
+  #settle(id: number, outcome: FetchOutcome): void {
     this.#pending.get(id)?.(outcome);
     this.#pending.delete(id);
     if (this.#pending.size === 0) this.#scheduleExit();

@@ -3,7 +3,7 @@ import { NOBODY, type Store } from "../account-store.ts";
 import type { DueFeed, FeedPosition, PodcastRecord, StoredArtwork } from "../podcast-store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearFeedTitle } from "./clear-feed-title.ts";
-import type { ArtworkScaler, FeedFetcher, FeedOutcome } from "./feed.ts";
+import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
 import { HostLocks } from "./host-locks.ts";
 import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
@@ -97,6 +97,14 @@ export class Scheduler {
   /** Fetches the feed next, if it is due. */
   async fetchSoon(user: UserId, id: string): Promise<void> {
     await this.#enqueue(this.#added, user, [{ id, movedTo: null }]);
+  }
+
+  /** The feeds that a page declares; undefined if it cannot be fetched. Not queued: callers limit how many run at a time. */
+  async findFeeds(pageUrl: string, signal: AbortSignal): Promise<readonly DeclaredFeed[] | undefined> {
+    if (this.#stop.signal.aborted) return undefined;
+    this.#fetcher ??= this.#options.createFetcher();
+    const outcome = await (await this.#fetcher).fetchPage(pageUrl, AbortSignal.any([signal, this.#stop.signal]));
+    return outcome.kind === "read" ? outcome.feeds : undefined;
   }
 
   /** Aborts what is being fetched; another process, or the next start, fetches it. */

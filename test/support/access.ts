@@ -149,6 +149,13 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/podcasts/:id/artwork/:image": { GET: { access: "read", status: 200 } },
   // The server of the test does not fetch feeds.
   "/v1/podcasts/:id/refresh": { POST: { access: "write", status: 409 } },
+  "/v1/feed-searches": {
+    POST: {
+      access: "write",
+      status: 409,
+      body: ({ name }) => document("feed-search", { url: `https://example.com/${markOf(name)}` }),
+    },
+  },
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/removals": { GET: { access: "read", status: 200 } },

@@ -1,4 +1,8 @@
-import type { Case } from "./sign-in-cases.ts";
+import { document } from "./accounts.ts";
+import { PLAIN } from "./server.ts";
+import type { Case, Headers } from "./sign-in-cases.ts";
+
+type InvalidDocuments = (name: string, headers: Headers) => readonly Case[];
 
 /** Requests about a podcast at the path `self`. */
 export function podcastCases(self: string, image: string): readonly Case[] {
@@ -17,5 +21,19 @@ export function podcastCases(self: string, image: string): readonly Case[] {
     [refresh, 400, {}, undefined, "/v1/podcasts/1/refresh"],
     [refresh, 404, {}],
     [refresh, 406, html, undefined, `${self}/refresh`],
+  ];
+}
+
+/** Searches for the feeds of a page at `url`. */
+export function searchCases(url: string, invalidDocuments: InvalidDocuments): readonly Case[] {
+  const search = "POST /v1/feed-searches";
+  const plain = { "Content-Type": PLAIN };
+  const body = (of: string) => document("feed-search", { url: of });
+  return [
+    [search, 200, plain, body(url)],
+    [search, 409, plain, document("feed", { url })],
+    [search, 422, plain, body("ftp://a.example/")],
+    [search, 422, plain, body("http://127.0.0.1:22/")],
+    ...invalidDocuments(search, plain),
   ];
 }

@@ -2,6 +2,7 @@ import { useId, useState } from "preact/hooks";
 import { addFeeds } from "./add-feeds.ts";
 import { useRestoreFocus } from "./components.tsx";
 import { explainError } from "./errors.ts";
+import { FeedSearch, isSearching, offerFeeds } from "./feed-search.tsx";
 import { parseLine } from "./feed-url.ts";
 import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { servicePageOf } from "./page-links.ts";
@@ -54,12 +55,18 @@ function AddForm() {
   const { text } = useValue(adding);
   const id = useId();
   const feeds = parseLines(text);
+  const isBusy = useValue(isSearching);
+  const submit = async () => {
+    // A page with feeds stays in the form, so that one of them can be taken instead.
+    if (feeds.length > 0 && !isBusy && !(await offerFeeds(feeds)))
+      void run(feeds.map((feed) => ({ feed, outcome: "waiting" })));
+  };
   return (
     <form
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        if (feeds.length > 0) void run(feeds.map((feed) => ({ feed, outcome: "waiting" })));
+        void submit();
       }}
     >
       <div class="field">
@@ -82,8 +89,12 @@ function AddForm() {
         <small id={`${id}-hint`}>{add.hint}</small>
       </div>
       <PageWarnings text={text} />
+      <FeedSearch
+        lines={splitLines(text)}
+        onUse={(index, feedUrl) => update({ text: splitLines(text).with(index, feedUrl).join("\n") })}
+      />
       <p class="buttons">
-        <button type="submit" class="button primary" disabled={feeds.length === 0}>
+        <button type="submit" class="button primary" disabled={feeds.length === 0 || isBusy}>
           {add.submit(feeds.length, formatNumber(feeds.length))}
         </button>
       </p>

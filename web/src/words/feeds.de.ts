@@ -4,6 +4,7 @@ export const de: FeedWords = {
   reasons: {
     "duplicate-in-file": "Dieser Feed steht schon weiter oben in der Datei.",
     "unsubscribed-in-file": "In der App, aus der die Datei stammt, nicht mehr abonniert.",
+    "page-unavailable": "Der Server kann diese Seite nicht abrufen.",
     "not-selected": "Nicht ausgewählt.",
   },
   line: (n: string) => `Zeile ${n}`,
@@ -30,6 +31,16 @@ export const de: FeedWords = {
     title: "Wo finde ich den Export in meiner App?",
     where: "Wo er zu finden ist",
     none: "Sie hat keinen Export. Füge ihre Podcasts über deren Feed-URLs hinzu.",
+  },
+  find: {
+    button: "Feeds suchen",
+    searching: "Feeds werden gesucht…",
+    found: (line: string) => `Zeile ${line} ist eine Seite mit diesen Feeds:`,
+    none: (line: string) => `Zeile ${line}: Diese Seite nennt keinen Feed.`,
+    isFeed: (line: string) => `Zeile ${line} ist ein Feed.`,
+    failed: (line: string, reason: string) => `Zeile ${line}: ${reason}`,
+    use: "Verwenden",
+    useOf: (name: string) => `${name} verwenden`,
   },
   isPage: (service: string, line: string) =>
     `Zeile ${line} ist eine Seite bei ${service} und kein Feed: Apps können sie nicht abspielen. Suche nach der eigenen Website oder dem RSS-Feed des Podcasts.`,

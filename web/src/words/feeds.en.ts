@@ -4,6 +4,7 @@ export const en = {
   reasons: {
     "duplicate-in-file": "This feed appears earlier in the file.",
     "unsubscribed-in-file": "Unsubscribed in the app that wrote the file.",
+    "page-unavailable": "The server can’t fetch this page.",
     "not-selected": "Not selected.",
   },
   line: (n: string) => `Line ${n}`,
@@ -29,6 +30,17 @@ export const en = {
     title: "Where is the export in my app?",
     where: "Where to find it",
     none: "This app has no export. Add its podcasts by their feed URLs.",
+  },
+  /** Feeds that pages declare. */
+  find: {
+    button: "Find feeds",
+    searching: "Looking for feeds…",
+    found: (line: string) => `Line ${line} is a page with these feeds:`,
+    none: (line: string) => `Line ${line}: this page declares no feed.`,
+    isFeed: (line: string) => `Line ${line} is a feed.`,
+    failed: (line: string, reason: string) => `Line ${line}: ${reason}`,
+    use: "Use",
+    useOf: (name: string) => `Use ${name}`,
   },
   isPage: (service: string, line: string) =>
     `Line ${line} is a page on ${service}, not a feed: apps can’t play it. Look for the podcast’s own website or RSS feed.`,

@@ -4,6 +4,7 @@ export const es: FeedWords = {
   reasons: {
     "duplicate-in-file": "Este feed ya aparece antes en el archivo.",
     "unsubscribed-in-file": "Suscripción cancelada en la app que creó el archivo.",
+    "page-unavailable": "El servidor no puede consultar esta página.",
     "not-selected": "Sin seleccionar.",
   },
   line: (n: string) => `Línea ${n}`,
@@ -30,6 +31,16 @@ export const es: FeedWords = {
     title: "¿Dónde está la exportación en mi app?",
     where: "Dónde está",
     none: "No tiene exportación. Añade sus pódcast con la URL de su feed.",
+  },
+  find: {
+    button: "Buscar feeds",
+    searching: "Buscando feeds…",
+    found: (line: string) => `La línea ${line} es una página con estos feeds:`,
+    none: (line: string) => `Línea ${line}: esta página no declara ningún feed.`,
+    isFeed: (line: string) => `La línea ${line} es un feed.`,
+    failed: (line: string, reason: string) => `Línea ${line}: ${reason}`,
+    use: "Usar",
+    useOf: (name: string) => `Usar ${name}`,
   },
   isPage: (service: string, line: string) =>
     `La línea ${line} es una página de ${service}, no un feed: las apps no pueden reproducirla. Busca el sitio web o el feed RSS del pódcast.`,

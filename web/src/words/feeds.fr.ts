@@ -4,6 +4,7 @@ export const fr: FeedWords = {
   reasons: {
     "duplicate-in-file": "Ce flux figure déjà plus haut dans le fichier.",
     "unsubscribed-in-file": "Abonnement résilié dans l’appli qui a créé le fichier.",
+    "page-unavailable": "Le serveur ne peut pas consulter cette page.",
     "not-selected": "Non sélectionné.",
   },
   line: (n: string) => `Ligne ${n}`,
@@ -30,6 +31,16 @@ export const fr: FeedWords = {
     title: "Où se trouve l’export dans mon appli ?",
     where: "Emplacement",
     none: "Elle n’a pas d’export. Ajoutez ses podcasts par l’URL de leur flux.",
+  },
+  find: {
+    button: "Chercher les flux",
+    searching: "Recherche de flux…",
+    found: (line: string) => `La ligne ${line} est une page avec ces flux :`,
+    none: (line: string) => `Ligne ${line} : cette page ne déclare aucun flux.`,
+    isFeed: (line: string) => `La ligne ${line} est un flux.`,
+    failed: (line: string, reason: string) => `Ligne ${line} : ${reason}`,
+    use: "Utiliser",
+    useOf: (name: string) => `Utiliser ${name}`,
   },
   isPage: (service: string, line: string) =>
     `La ligne ${line} est une page de ${service}, pas un flux : les applis ne peuvent pas la lire. Cherchez le site ou le flux RSS du podcast.`,

@@ -4,6 +4,7 @@ export const zh: FeedWords = {
   reasons: {
     "duplicate-in-file": "此订阅源在文件前面已出现。",
     "unsubscribed-in-file": "导出该文件的应用已取消订阅。",
+    "page-unavailable": "服务器无法获取此网页。",
     "not-selected": "未选择。",
   },
   line: (n: string) => `第 ${n} 行`,
@@ -29,6 +30,16 @@ export const zh: FeedWords = {
     title: "我的应用在哪里导出？",
     where: "位置",
     none: "没有导出功能。请通过订阅源网址添加其播客。",
+  },
+  find: {
+    button: "查找订阅源",
+    searching: "正在查找订阅源…",
+    found: (line: string) => `第 ${line} 行是网页，包含以下订阅源：`,
+    none: (line: string) => `第 ${line} 行：此网页未声明订阅源。`,
+    isFeed: (line: string) => `第 ${line} 行是订阅源。`,
+    failed: (line: string, reason: string) => `第 ${line} 行：${reason}`,
+    use: "使用",
+    useOf: (name: string) => `使用 ${name}`,
   },
   isPage: (service: string, line: string) =>
     `第 ${line} 行是 ${service} 的网页，不是订阅源，应用无法播放。请查找播客自己的网站或 RSS 订阅源。`,

@@ -1,0 +1,24 @@
+import { type AnyResource, readDocument, readResource } from "./documents.ts";
+import { createRequest, createSend, sendResource } from "./requests.ts";
+import type { CallOptions, ClientOptions } from "./types.ts";
+
+/** A feed that a page declares. */
+export interface FoundFeed {
+  /** The id that a subscription to it gets unless another one is given. */
+  readonly id: string;
+  readonly feedUrl: string;
+  readonly title?: string;
+}
+
+/** Resolves to the feeds that a page declares. If the URL is that of a feed, to this one. */
+export type FindFeeds = (url: string, options?: CallOptions) => Promise<FoundFeed[]>;
+
+export function createFeedSearch(options: ClientOptions): FindFeeds {
+  const send = createSend(createRequest(options), options);
+  return async (url, { signal } = {}) => {
+    const { text } = await sendResource(send, "/v1/feed-searches", "feed-search", { url }, { signal });
+    return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
+      data.map(readResource<FoundFeed>),
+    );
+  };
+}

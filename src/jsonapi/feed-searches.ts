@@ -1,0 +1,24 @@
+import { failure } from "../errors.ts";
+import { guidOf, readFeedUrl } from "../feed-url.ts";
+import { readAttributes } from "./accounts.ts";
+import { PLAIN } from "./media-type.ts";
+
+/** The URL of a page, by the rules for feed URLs: it may be that of a feed. */
+export function readFeedSearch(document: unknown): string {
+  const { url } = readAttributes(document, "feed-search");
+  const source = { pointer: url === undefined ? "/data/attributes" : "/data/attributes/url" };
+  if (typeof url !== "string") throw failure("feed-url-missing", { source });
+  const reading = readFeedUrl(url);
+  if ("fault" in reading) throw failure(reading.fault, { source });
+  return url;
+}
+
+/** No two of the feeds may have the same GUID, which is the id of a subscription unless the client chooses another. */
+export function writeFeeds(feeds: readonly { readonly feedUrl: string; readonly title?: string }[]): string {
+  const data = feeds.map(({ feedUrl, title }) => ({
+    type: "feed",
+    id: guidOf(feedUrl),
+    attributes: { feed_url: feedUrl, title },
+  }));
+  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data });
+}
