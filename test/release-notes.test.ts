@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { otherVersions, readNotes } from "../packaging/notes.ts";
 
-const CHANGELOG = readFileSync(new URL("../CHANGELOG.md", import.meta.url), "utf8");
+const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
+const CHANGELOG = read("CHANGELOG.md");
 
 test("release notes: a version → its section, without the heading and the other versions", () => {
   const text =
@@ -14,7 +15,9 @@ test("release notes: a version → its section, without the heading and the othe
   assert.throws(() => readNotes("## 0.2.0\n\n## 0.1.0\n- a", "0.2.0"), /is empty/);
 });
 
-test("release notes: CHANGELOG.md → notes for 0.1.0", () => {
+test("release notes: CHANGELOG.md → notes for this version and the first one", () => {
+  const { version } = JSON.parse(read("package.json")) as { version: string };
+  assert.match(readNotes(CHANGELOG, version), /^\*\*Upgrading from 0\.1\.0:\*\* back up first\./);
   assert.match(readNotes(CHANGELOG, "0.1.0"), /^First version\.\n\n- `POST \/v1\/operations`/);
 });
 
