@@ -70,7 +70,7 @@ tests:
           - exp_labels: { severity: warning }
             exp_annotations:
               summary: More than 30 failed sign-ins per minute
-              description: "Somebody may be guessing passwords: each is in the log with its address."
+              description: Somebody may be guessing passwords; the log has the address of each attempt.
 `,
   );
   const { status, output } = call("promtool", "prometheus", ["test", "rules", rules]);
