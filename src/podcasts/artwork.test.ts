@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { deflateSync } from "node:zlib";
 import sharp from "sharp";
 import { chunk, png } from "../../test/support/png.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -26,6 +27,17 @@ const sizeOf = async (bytes: Buffer) => {
   const { width, height, format } = await sharp(bytes).metadata();
   return `${format} ${width}×${height}`;
 };
+
+/** The seven passes of an interlaced PNG: first column and row, and the distance to the next ones. */
+const INTERLACED = [
+  [0, 0, 8, 8],
+  [4, 0, 8, 8],
+  [0, 4, 4, 8],
+  [2, 0, 4, 4],
+  [0, 2, 2, 4],
+  [1, 0, 2, 2],
+  [0, 1, 1, 2],
+] as const;
 
 test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", async () => {
   for (const [image, small, large] of [
@@ -88,6 +100,28 @@ test("artwork: other formats, broken or oversized images → undefined", async (
     ["0 pixels", png(0, 0)],
   ] as const)
     assert.equal(await scaler.scale(bytes), undefined, name);
+});
+
+test("artwork: an image that needs more memory than allowed → undefined, and the next image works", async () => {
+  // Below all other limits: 25 million pixels, 8 bytes each, that must be decoded as a whole because they are interlaced.
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(5_000);
+  header.writeUInt32BE(5_000, 4);
+  header.set([16, 6, 0, 0, 1], 8);
+  const rows = INTERLACED.map(([x, y, stepX, stepY]) => {
+    const [width, height] = [Math.ceil((5_000 - x) / stepX), Math.ceil((5_000 - y) / stepY)];
+    return height * (1 + 8 * width);
+  });
+  const pixels = deflateSync(Buffer.alloc(rows.reduce((sum, bytes) => sum + bytes)), { level: 1 });
+  const image = Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", header),
+    chunk("IDAT", pixels),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+  assert.ok(image.length < 8 * 1024 * 1024);
+  assert.equal(await maker.make(image), undefined);
+  assert.ok(await maker.make(png(8, 1)));
 });
 
 test("artwork: several at a time → one after the other, in order", async () => {
