@@ -170,8 +170,8 @@ export function adding(operations: number): Work["workload"] {
   return { kind: "add", operations };
 }
 
-export function paging(size: number, total: number): Work["workload"] {
-  return { kind: "pages", size, total };
+export function paging(size: number, total: number, query = ""): Work["workload"] {
+  return { kind: "pages", size, total, query };
 }
 
 /** Operations per add request, or items per page or list. */

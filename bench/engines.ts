@@ -1,6 +1,14 @@
 import { join } from "node:path";
 import type { PostgresServer } from "./postgres.ts";
-import { fillPostgres, pickIds, pickIdsFromPostgres, prefill, settlePostgres } from "./prefill.ts";
+import {
+  addPodcasts,
+  addPodcastsToPostgres,
+  fillPostgres,
+  pickIds,
+  pickIdsFromPostgres,
+  prefill,
+  settlePostgres,
+} from "./prefill.ts";
 import type { FloorMode } from "./processes.ts";
 
 /** A database engine under test. Databases are given as a file path or a URL. */
@@ -13,6 +21,8 @@ export interface Engine {
   drop(database: string): Promise<void>;
   /** Fills the local user's list, after Earmark has created the schema and stopped. */
   fill(database: string, length: number): Promise<void>;
+  /** Adds a podcast for every feed, after Earmark has stopped. */
+  addPodcasts(database: string): Promise<void>;
   /** Runs pending maintenance before a read-only measurement. */
   settle(database: string): Promise<void>;
   /** Random ids of the local user's list. */
@@ -30,6 +40,7 @@ export function createSqlite(folder: string): Engine {
     },
     async drop() {},
     fill: async (path, length) => prefill(path, { count: 1, length }),
+    addPodcasts: async (path) => addPodcasts(path),
     async settle() {},
     pickIds: async (path, count) => pickIds(path, count),
   };
@@ -42,6 +53,7 @@ export function createPostgres(server: PostgresServer): Engine {
     create: () => server.create(),
     drop: (url) => server.drop(url),
     fill: fillPostgres,
+    addPodcasts: addPodcastsToPostgres,
     settle: settlePostgres,
     pickIds: pickIdsFromPostgres,
   };

@@ -6,7 +6,7 @@ import { compareDuringFetching } from "./during-fetching.ts";
 import type { Engine } from "./engines.ts";
 import { measureFetching } from "./fetching.ts";
 import { measureBulkMemory } from "./memory.ts";
-import { compareAccounts, comparePages, compareSizes, compareWithFloor } from "./rates.ts";
+import { compareAccounts, comparePages, comparePodcasts, compareSizes, compareWithFloor } from "./rates.ts";
 import type { Line, Target } from "./report.ts";
 import { compareChanges, compareRemovals, measureStreams } from "./sync.ts";
 
@@ -127,6 +127,10 @@ function sharedBenchmarks(engine: Engine["name"], engineOf: (bench: Bench) => En
     {
       name: `${engine}: a page of 25, list of 100,000`,
       measure: (bench, name) => comparePages(bench, name, engineOf(bench), ANY_PAGE),
+    },
+    {
+      name: `${engine}: pages of 100 with podcasts`,
+      measure: (bench, name) => comparePodcasts(bench, name, engineOf(bench), { atLeast: 0.5 }),
     },
     withToken("adds, 1 per request", SINGLES),
     withToken("adds, 100 per request", HUNDREDS),

@@ -37,7 +37,8 @@ export interface MeasureOrder {
   readonly connections: number;
   readonly workload:
     | { readonly kind: "add"; readonly operations: number }
-    | { readonly kind: "pages"; readonly size: number; readonly total: number }
+    /** `query` is added to the URL of each page. */
+    | { readonly kind: "pages"; readonly size: number; readonly total: number; readonly query?: string }
     /** The same request again and again; its response contains `text` this often. */
     | {
         readonly kind: "same";
@@ -181,7 +182,7 @@ function createWorkload(workload: MeasureOrder["workload"], tokens: readonly str
     case "add":
       return createAdditions(workload.operations, tokens);
     case "pages":
-      return createPages(workload.size, workload.total, tokens[0]);
+      return createPages(workload, tokens[0]);
     case "same":
       return createSame(workload);
   }

@@ -87,6 +87,35 @@ export function pickIds(path: string, count: number): string[] {
   return rows.map(({ digits }) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
 }
 
+/** A podcast as most are; the names of its columns are the same in all engines. */
+const PODCAST = {
+  status: "'ok'",
+  status_since: "1750000000000",
+  checked_at: "1750000000000",
+  next_at: "9000000000000",
+  title: "'The Title of a Podcast'",
+  author: "'Its Author'",
+  homepage_url: "'https://www.example.com/podcast'",
+  language: "'en'",
+  podcast_guid: "'917393e3-1b1e-5cef-ace4-edaa54e1f810'",
+  description: `'${"About this, that, and whatever else comes to mind. ".repeat(4)}'`,
+};
+
+function podcastsQuery(schema: string): string {
+  const [names, values] = [Object.keys(PODCAST).join(", "), Object.values(PODCAST).join(", ")];
+  return `insert into ${schema}podcasts (feed, artwork, ${names}) select feed, feed, ${values} from ${schema}subscriptions`;
+}
+
+export function addPodcasts(path: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(podcastsQuery(""));
+  database.close();
+}
+
+export async function addPodcastsToPostgres(url: string): Promise<void> {
+  await query(url, podcastsQuery("earmark."));
+}
+
 /** Fills the local user's list, after Earmark has created the schema and stopped. */
 export async function fillPostgres(url: string, length: number): Promise<void> {
   await query(

@@ -1,4 +1,4 @@
-import { ANY, adding, type Bench, inTurns, partsOf, stopServers, type Work } from "./bench.ts";
+import { ANY, adding, type Bench, inTurns, paging, partsOf, stopServers, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
@@ -37,6 +37,13 @@ function rowsOf(
       base === undefined || base === contender ? [] : compareWith(contender, base),
     ),
   );
+}
+
+function compareWithout(target: Target | undefined) {
+  return ({ runs }: Measured, base: Measured) => [
+    compare("of the rate without", ratesOf(runs), ratesOf(base.runs), target),
+    compare("times the CPU without", costsOf(runs), costsOf(base.runs)),
+  ];
 }
 
 /** CPU seconds per request. */
@@ -106,6 +113,34 @@ export async function compareWithFloor(
   return { name, rows: rowsOf(contenders, work, compareWith) };
 }
 
+/** Compares pages with their podcasts and pages without, of one server. */
+export async function comparePodcasts(bench: Bench, name: string, engine: Engine, target?: Target): Promise<Line> {
+  const [size, total] = [100, 10_000];
+  const contenders = [
+    { name: "with podcasts", query: "&include=podcast", runs: [] as Measurement[] },
+    { name: "without", query: "", runs: [] as Measurement[] },
+  ];
+  const { lives, rounds, warmUpRounds } = bench.plan;
+  for (let life = 0; life < lives; life += 1) {
+    const place = await engine.create();
+    const filled = await bench.earmark(place);
+    await bench.fillList([filled], total);
+    await filled.stop();
+    await engine.addPodcasts(place);
+    await engine.settle(place);
+    const server = await bench.earmark(place);
+    for (let round = 1 - warmUpRounds; round <= rounds / lives; round += 1) {
+      for (const { query, runs } of inTurns(contenders, round)) {
+        const run = await bench.measure([server], { connections: 32, workload: paging(size, total, query) });
+        if (round > 0) runs.push(run);
+      }
+    }
+    await server.stop();
+    await engine.drop(place);
+  }
+  return { name, rows: rowsOf(contenders, { connections: 32, workload: paging(size, total) }, compareWithout(target)) };
+}
+
 /** Measures the cost of authentication. */
 export async function compareAccounts(
   bench: Bench,
@@ -121,11 +156,7 @@ export async function compareAccounts(
   const contenders = await measureRivals(bench, engine, work, rivals, {
     rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
   });
-  const compareWith = ({ runs }: Measured, base: Measured) => [
-    compare("of the rate without", ratesOf(runs), ratesOf(base.runs), target),
-    compare("times the CPU without", costsOf(runs), costsOf(base.runs)),
-  ];
-  return { name, rows: rowsOf(contenders, work, compareWith) };
+  return { name, rows: rowsOf(contenders, work, compareWithout(target)) };
 }
 
 /** Compares first, middle and last page of a long list, with and without gaps. */

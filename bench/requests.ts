@@ -61,13 +61,16 @@ export function createAdditions(count: number, tokens: readonly string[]): Workl
 }
 
 /** Random pages of a list, uniformly distributed. */
-export function createPages(size: number, total: number, token: string | undefined): Workload {
+export function createPages(
+  { size, total, query }: { readonly size: number; readonly total: number; readonly query?: string },
+  token: string | undefined,
+): Workload {
   const pages = Math.floor(total / size);
   let turn = operations;
   return {
     next() {
       turn += 1;
-      return pageRequest((scatter(turn) % pages) + 1, size, token);
+      return pageRequest((scatter(turn) % pages) + 1, size, { token, query });
     },
     check: (answer) => checkPage(answer, size),
   };
@@ -88,8 +91,12 @@ export function createSame({
   };
 }
 
-export function pageRequest(number: number, size: number, token?: string): string {
-  return `GET /v1/subscriptions?page[number]=${number}&page[size]=${size} HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Accept: ${PLAIN}\r\n\r\n`;
+export function pageRequest(
+  number: number,
+  size: number,
+  { token, query = "" }: { readonly token?: string | undefined; readonly query?: string | undefined } = {},
+): string {
+  return `GET /v1/subscriptions?page[number]=${number}&page[size]=${size}${query} HTTP/1.1\r\nHost: 127.0.0.1\r\n${bearer(token)}Accept: ${PLAIN}\r\n\r\n`;
 }
 
 function bearer(token: string | undefined): string {

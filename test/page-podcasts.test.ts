@@ -66,8 +66,8 @@ describe("podcasts", { concurrency: 2 }, () => {
     await link(page, en.views.list).click();
     await until(() => hosts(page), ["Teal Talk"]);
     await rows(page).getByText("Tia", { exact: true }).waitFor();
-    const widths = `[...document.querySelectorAll(".avatar img")].map(({ naturalWidth, clientWidth }) => [naturalWidth, clientWidth])`;
-    await until(() => page.evaluate(widths), [[160, 48]]);
+    const images = `[...document.querySelectorAll(".avatar img")].map(({ naturalWidth, clientWidth, loading }) => [naturalWidth, clientWidth, loading])`;
+    await until(() => page.evaluate(images), [[160, 48, "lazy"]]);
     await search(page).fill("tia");
     await until(() => hosts(page), ["Teal Talk"]);
     await open(page, "Teal Talk");

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "../client/src/index.ts";
 import { LOCAL_USER } from "../src/subscriptions.ts";
-import { runHere } from "./support/commands.ts";
+import { lines, runHere } from "./support/commands.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { newUser, start } from "./support/http-accounts.ts";
@@ -266,6 +266,48 @@ test("moved to a feed that is in the list already → the update is a conflict, 
     { op: "update", data: { type: "subscription", id: json.data[0].id, attributes: { feed_url: target } } },
   ]);
   assert.deepEqual([result.errors[0].code, result.errors[0].meta.existing_id], ["already-subscribed", json.data[1].id]);
+});
+
+test("attention: moved, failing and gone feeds → listed with status and time; doctor and metrics count them", async () => {
+  const server = await startServer({ ...FETCH, EARMARK_METRICS: "true" });
+  const since = Date.parse("2026-01-02T12:00:00Z");
+  const known = {
+    fine: { title: "Fine", status: "ok" },
+    old: { title: "Mover", status: "moved", movedTo: "https://feeds.example/new" },
+    broken: { status: "failing" },
+    closed: { title: "Closed", status: "forbidden" },
+    gone: { title: "Farewell", status: "gone" },
+  } as const;
+  const urls = Object.keys(known).map((name) => `https://feeds.example/${name}`);
+  // Known before the subscriptions, so that the server does not fetch them.
+  for (const [index, values] of Object.values(known).entries())
+    await learn(server.store, urls[index] ?? "", { ...values, statusSince: since });
+  await server.operate(urls.map((url) => add(newId(), url)));
+  const time = new Date(since).toISOString();
+  const expected = [
+    `moved\t${time}\thttps://feeds.example/old\thttps://feeds.example/new\tMover`,
+    `failing\t${time}\thttps://feeds.example/broken`,
+    `forbidden\t${time}\thttps://feeds.example/closed\t\tClosed`,
+    `gone\t${time}\thttps://feeds.example/gone\t\tFarewell`,
+  ];
+  for (const place of [["--server", server.url], []]) {
+    const run = (...args: string[]) => runHere([...args, ...place], { DATABASE_URL: server.databaseUrl });
+    assert.deepEqual(lines(await run("list", "--attention")), expected);
+    const json = lines(await run("list", "--attention", "--json")).map((line) => JSON.parse(line));
+    assert.deepEqual(
+      json.map(({ feed_url, podcast }) => [feed_url, podcast.status, podcast.moved_to]),
+      [
+        [urls[1], "moved", "https://feeds.example/new"],
+        ...[urls[2], urls[3], urls[4]].map((url, index) => [url, ["failing", "forbidden", "gone"][index], null]),
+      ],
+    );
+    assert.equal(lines(await run("list")).length, 5);
+  }
+  const { stdout } = await runHere(["doctor"], { DATABASE_URL: server.databaseUrl, PORT: "9" });
+  assert.match(stdout, /Feeds: 5 known, 0 to be fetched now, 3 failing/);
+  const { text } = await server.call("GET", "/metrics");
+  for (const value of ['known"} 5', 'due"} 0', 'failing"} 3'])
+    assert.ok(text.includes(`earmark_podcasts{state="${value}`), value);
 });
 
 if (process.env["TEST_ENGINE"] !== "postgres") {

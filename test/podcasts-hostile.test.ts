@@ -21,13 +21,17 @@ async function start(timeouts?: typeof TIMEOUTS) {
   // Not even the rest of this machine's network is allowed.
   const options = { networks: ["127.0.0.1/32"], userAgent: "Earmark/0 (test)", ...(timeouts && { timeouts }) };
   const fetching = startFetching(store, { createFetcher: async () => new Fetcher(options) });
+  const closings: Promise<unknown>[] = [];
   /** The podcast of a feed that is served like this. */
   const podcastOf = async (path: string, respond: RequestListener) => {
-    publisher.pages.set(path, respond);
+    publisher.pages.set(path, (request, response) => {
+      closings.push(new Promise((resolve) => request.socket.once("close", resolve)));
+      respond(request, response);
+    });
     await fetching.subscribe([publisher.url + path]);
     return fetching.fetched(publisher.url + path);
   };
-  return { ...fetching, publisher, podcastOf };
+  return { ...fetching, publisher, podcastOf, allClosed: () => Promise.all(closings) };
 }
 
 const send =
@@ -37,7 +41,7 @@ const send =
 const titled = (title: string) => writeRss({ title });
 
 test("hostile feeds: text → the title that a reader expects, or none", async () => {
-  const { podcastOf, errors } = await start();
+  const { podcastOf, errors, allClosed } = await start();
   const utf16 = Buffer.from(`\ufeff${titled("Grüße").replace("?>", ' encoding="UTF-16"?>')}`, "utf16le");
   const cases: Readonly<Record<string, readonly [RequestListener, title: string | undefined]>> = {
     "/image-type": [send(titled("T"), { "content-type": "image/png" }), "T"],
@@ -67,10 +71,11 @@ test("hostile feeds: text → the title that a reader expects, or none", async (
     assert.deepEqual([podcast.title, podcast.status], [title, title === undefined ? "failing" : "ok"], path);
   }
   assert.deepEqual(errors, []);
+  await allClosed();
 });
 
 test("hostile feeds: endless, slow or compressed many times → stopped; what is known by then is used", async () => {
-  const { podcastOf, errors } = await start(TIMEOUTS);
+  const { podcastOf, errors, allClosed } = await start(TIMEOUTS);
   let sent = 0;
   const endless = (before: string, piece: string): RequestListener => {
     return (_request, response: ServerResponse) => {
@@ -111,10 +116,11 @@ test("hostile feeds: endless, slow or compressed many times → stopped; what is
     assert.ok(sent < 16 * MIB, `${path}: ${sent}`);
   }
   assert.deepEqual(errors, []);
+  await allClosed();
 });
 
 test("hostile feeds: redirects in circles, to files and to other hosts of the network → failing, nobody is contacted", async () => {
-  const { podcastOf, errors } = await start();
+  const { podcastOf, errors, allClosed } = await start();
   let reached = 0;
   const other = await listen((_request, response) => {
     reached += 1;
@@ -136,10 +142,11 @@ test("hostile feeds: redirects in circles, to files and to other hosts of the ne
   }
   assert.equal(reached, 0);
   assert.deepEqual(errors, []);
+  await allClosed();
 });
 
 test("hostile feeds: files that are no images, truncated or too large ones → no artwork, the title stays", async () => {
-  const { podcastOf, publisher, errors } = await start();
+  const { podcastOf, publisher, errors, allClosed } = await start();
   const square = (size: number) =>
     sharp({ create: { width: size, height: size, channels: 3, background: "teal" } }).jpeg();
   const jpeg = await square(900).toBuffer();
@@ -159,4 +166,5 @@ test("hostile feeds: files that are no images, truncated or too large ones → n
     assert.deepEqual([title, status, artwork !== undefined], [path, "ok", hasArtwork], path);
   }
   assert.deepEqual(errors, []);
+  await allClosed();
 });
