@@ -149,6 +149,11 @@ export interface PodcastCounts {
   readonly failing: number;
 }
 
+export interface PodcastVersion {
+  readonly id: string;
+  readonly checkedAt: number;
+}
+
 /** A refresh has no effect on a feed that was fetched within this time. */
 export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 
@@ -160,6 +165,11 @@ export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 export interface PodcastStore {
   /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
   find(feedUrls: readonly string[]): Promise<Podcast[]>;
+  /**
+   * Result N is the id of the podcast of feed URL N, and the time of its last fetch in milliseconds: whatever clients see of
+   * a podcast changes with it. 0 if it has not been fetched.
+   */
+  versions(feedUrls: readonly string[]): Promise<PodcastVersion[]>;
   /** Undefined if the user does not subscribe to it. */
   get(user: UserId, id: string): Promise<Podcast | undefined>;
   /** Undefined if the user does not subscribe to it, or it has no artwork with this hash. */

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
 import { failure, type RequestFailure } from "../errors.ts";
-import { readArtworkName, writePodcast } from "../jsonapi/podcasts.ts";
+import { readArtworkName, type WrittenPodcast, writePodcast, writePodcastResource } from "../jsonapi/podcasts.ts";
 import type { FieldsQuery } from "../jsonapi/query.ts";
-import type { Podcast } from "../podcast-store.ts";
+import type { PodcastField } from "../jsonapi/resource.ts";
+import type { Podcast, PodcastStore, PodcastVersion } from "../podcast-store.ts";
 import { etagOf, isKnownTag } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import { respond, respondAccepted, respondContent, respondUnchanged } from "./respond.ts";
@@ -19,7 +20,7 @@ export function createPodcastHandlers({ config: { basePath }, store: { podcasts 
       const { request, response, caller, params, query } = call;
       const podcast = await podcasts.get(caller.user, idOf(params));
       if (podcast === undefined) throw notFound();
-      const tag = etagOf(versionOf([podcast]));
+      const tag = etagOf(tagOf([podcast.checkedAt?.getTime() ?? 0]));
       if (isKnownTag(request, tag)) respondUnchanged(response, tag);
       else respond(response, 200, JSON_API, writePodcast(podcast, basePath, query.podcastFields), tag);
     },
@@ -48,8 +49,47 @@ function notFound(): RequestFailure {
   return failure("not-found", { resource: "Podcast" });
 }
 
-/** Changes whenever one of the podcasts does: everything clients see is stored by a fetch, and each has its own time. */
-export function versionOf(podcasts: readonly Podcast[]): string {
-  const times = podcasts.map(({ checkedAt }) => checkedAt?.getTime() ?? 0);
+/** Changes whenever one of the podcasts that were last fetched at these times does. */
+export function tagOf(times: readonly number[]): string {
   return hash("sha256", times.join(), "base64url").slice(0, 22);
+}
+
+/** About 10 MB. */
+const MAX_KEPT = 10_000;
+
+/** Writes podcasts, and keeps what it has written: reading and writing them again would double the time of a page. */
+export class PodcastWriter {
+  readonly #podcasts: Pick<PodcastStore, "find">;
+  readonly #base: string;
+  readonly #kept = new Map<string, WrittenPodcast & PodcastVersion>();
+
+  constructor(podcasts: Pick<PodcastStore, "find">, base: string) {
+    this.#podcasts = podcasts;
+    this.#base = base;
+  }
+
+  /** Result N is the podcast of feed URL N, which has version N. */
+  async write(
+    feedUrls: readonly string[],
+    versions: readonly PodcastVersion[],
+    fields: readonly PodcastField[] | undefined,
+  ): Promise<WrittenPodcast[]> {
+    const known = versions.map(({ id, checkedAt }) => {
+      const kept = fields === undefined ? this.#kept.get(id) : undefined;
+      return kept?.checkedAt === checkedAt ? kept : undefined;
+    });
+    const found = await this.#podcasts.find(feedUrls.filter((_, index) => known[index] === undefined));
+    const read = found.map((podcast) => this.#write(podcast, fields)).values();
+    return known.map((kept) => kept ?? read.next().value).filter((podcast) => podcast !== undefined);
+  }
+
+  #write(podcast: Podcast, fields: readonly PodcastField[] | undefined): WrittenPodcast {
+    const { id, checkedAt } = podcast;
+    const written = { id, text: writePodcastResource(podcast, this.#base, fields) };
+    // Before the first fetch, a podcast changes without a new version.
+    if (fields !== undefined || checkedAt === undefined) return written;
+    if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
+    this.#kept.set(id, { ...written, checkedAt: checkedAt.getTime() });
+    return written;
+  }
 }

@@ -1,5 +1,6 @@
 import { failure } from "../errors.ts";
 import { writeMetaOf } from "../jsonapi/changes.ts";
+import { writePodcastResource } from "../jsonapi/podcasts.ts";
 import type { FieldsQuery, ListQuery } from "../jsonapi/query.ts";
 import { type RequestedChange, selfLink } from "../jsonapi/resource.ts";
 import {
@@ -16,13 +17,15 @@ import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { etagOf, isKnownTag, respondIfUnchanged } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
-import { versionOf } from "./podcasts.ts";
+import { PodcastWriter, tagOf } from "./podcasts.ts";
 import { respond, respondEmpty, respondUnchanged } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/subscriptions` and `/v1/subscriptions/:id`. */
 export function createSubscriptionHandlers({ config: { basePath }, store, metrics, clock }: Services) {
+  const writer = new PodcastWriter(store.podcasts, basePath);
+
   const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
     const offset = (number - 1) * size;
     if (filter === undefined) return store.page(user, { offset, size });
@@ -42,14 +45,16 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     return { subscription: outcome, meta: writeMetaOf(store.epoch, caller.user, written) };
   };
 
-  /** The tag covers the podcasts too, so they are read before it is compared. */
+  /** The tag covers the podcasts too. */
   const listWithPodcasts = async ({ request, response, caller: { user }, query }: Call<ListQuery>) => {
     const page = await readPage(user, query);
-    const podcasts = await store.podcasts.find(page.items.map(({ feedUrl }) => feedUrl));
+    const feedUrls = page.items.map(({ feedUrl }) => feedUrl);
+    const versions = await store.podcasts.versions(feedUrls);
     const state = stateAt(store.epoch, user, page.sequence);
-    const tag = etagOf(`${state}.${versionOf(podcasts)}`);
-    if (isKnownTag(request, tag)) respondUnchanged(response, tag);
-    else respond(response, 200, JSON_API, writePage(page, query, basePath, state, podcasts), tag);
+    const tag = etagOf(`${state}.${tagOf(versions.map(({ checkedAt }) => checkedAt))}`);
+    if (isKnownTag(request, tag)) return respondUnchanged(response, tag);
+    const podcasts = await writer.write(feedUrls, versions, query.podcastFields);
+    respond(response, 200, JSON_API, writePage(page, query, basePath, state, podcasts), tag);
   };
 
   return {
@@ -81,7 +86,11 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
       const [subscription] = await store.find(user, [{ id: idOf(params) }]);
       if (subscription === undefined) throw failure("not-found", { resource: "Subscription" });
       const [podcast] = query.includesPodcast === true ? await store.podcasts.find([subscription.feedUrl]) : [];
-      respond(response, 200, JSON_API, writeSubscription(subscription, basePath, query, podcast));
+      const written = podcast && {
+        id: podcast.id,
+        text: writePodcastResource(podcast, basePath, query.podcastFields),
+      };
+      respond(response, 200, JSON_API, writeSubscription(subscription, basePath, query, written));
     },
 
     async remove({ response, caller, params }: Call): Promise<void> {

@@ -1,27 +1,21 @@
 import { ARTWORK_SIZES, type ArtworkSize, type Podcast } from "../podcast-store.ts";
 import { PLAIN } from "./media-type.ts";
-import { PODCAST_TYPE, type PodcastField } from "./resource.ts";
+import { PODCAST_TYPE, type PodcastField, writeTimestamp } from "./resource.ts";
 
 const PATH = "/v1/podcasts";
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
+
+/** The resource object of a podcast. */
+export interface WrittenPodcast {
+  readonly id: string;
+  readonly text: string;
+}
 
 export function writePodcast(podcast: Podcast, base: string, fields?: readonly PodcastField[]): string {
   return `{"jsonapi":${JSONAPI},"data":${writePodcastResource(podcast, base, fields)}}`;
 }
 
-/** The store returns the same object until the podcast changes, so what was written of it is worth keeping. */
-const written = new WeakMap<Podcast, { readonly base: string; readonly text: string }>();
-
 export function writePodcastResource(podcast: Podcast, base: string, fields?: readonly PodcastField[]): string {
-  if (fields !== undefined) return writeFields(podcast, base, fields);
-  const known = written.get(podcast);
-  if (known?.base === base) return known.text;
-  const text = writeFields(podcast, base, fields);
-  written.set(podcast, { base, text });
-  return text;
-}
-
-function writeFields(podcast: Podcast, base: string, fields: readonly PodcastField[] | undefined): string {
   const { id, title, author, description, homepageUrl, language, podcastGuid, artwork } = podcast;
   const { status, statusSince, movedTo, checkedAt } = podcast;
   const self = `${base}${PATH}/${id}`;
@@ -38,9 +32,9 @@ function writeFields(podcast: Podcast, base: string, fields: readonly PodcastFie
     text += `,"artwork":{${link("small")},${link("large")}}`;
   }
   if (has("status")) text += `,"status":"${status}"`;
-  if (statusSince !== undefined && has("status_since")) text += `,"status_since":"${statusSince.toISOString()}"`;
+  if (statusSince !== undefined && has("status_since")) text += `,"status_since":"${writeTimestamp(statusSince)}"`;
   if (movedTo !== undefined && has("moved_to")) text += `,"moved_to":${JSON.stringify(movedTo)}`;
-  if (checkedAt !== undefined && has("checked_at")) text += `,"checked_at":"${checkedAt.toISOString()}"`;
+  if (checkedAt !== undefined && has("checked_at")) text += `,"checked_at":"${writeTimestamp(checkedAt)}"`;
   const member = text === "" ? "" : `,"attributes":{${text.slice(1)}}`;
   return `{"type":"${PODCAST_TYPE}","id":"${id}"${member},"links":{"self":"${self}"}}`;
 }

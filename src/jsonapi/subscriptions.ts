@@ -1,10 +1,9 @@
 import { failure, RequestFailure } from "../errors.ts";
-import type { Podcast } from "../podcast-store.ts";
 import type { Page, Refusal, Subscription } from "../subscriptions.ts";
 import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
-import { writePodcastResource } from "./podcasts.ts";
+import type { WrittenPodcast } from "./podcasts.ts";
 import type { FieldsQuery, ListQuery } from "./query.ts";
 import {
   COLLECTION,
@@ -70,17 +69,16 @@ export function writeSubscription(
   subscription: Subscription,
   base: string,
   query: FieldsQuery = {},
-  podcast?: Podcast,
+  podcast?: WrittenPodcast,
 ): string {
   const data = writeResource(subscription, base, query.fields, podcast?.id);
-  return `{"jsonapi":${JSONAPI},"data":${data}${writeIncluded(podcast && [podcast], query, base)}}`;
+  return `{"jsonapi":${JSONAPI},"data":${data}${writeIncluded(podcast && [podcast])}}`;
 }
 
-function writeIncluded(podcasts: readonly Podcast[] | undefined, query: FieldsQuery, base: string): string {
+function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string {
   if (podcasts === undefined) return "";
   let included = "";
-  for (const podcast of podcasts)
-    included += (included === "" ? "" : ",") + writePodcastResource(podcast, base, query.podcastFields);
+  for (const { text } of podcasts) included += (included === "" ? "" : ",") + text;
   return `,"included":[${included}]`;
 }
 
@@ -95,14 +93,14 @@ export function writePage(
   query: ListQuery,
   base: string,
   state: string,
-  podcasts?: readonly Podcast[],
+  podcasts?: readonly WrittenPodcast[],
 ): string {
   const { fields, filter } = query;
   const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeSelection(query));
   let data = "";
   for (const [index, item] of items.entries())
     data += (data === "" ? "" : ",") + writeResource(item, base, fields, podcasts?.[index]?.id);
-  const included = writeIncluded(podcasts, query, base);
+  const included = writeIncluded(podcasts);
   return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}]${included},"meta":{"total":${total},"state":"${state}"}}`;
 }
 

@@ -64,7 +64,7 @@ export function toShown(id: string, row: readonly Value[] | undefined): Podcast 
     homepageUrl: homepageUrl ?? undefined,
     language: language ?? undefined,
     podcastGuid: podcastGuid ?? undefined,
-    artwork: artwork === null || artwork === undefined ? undefined : toDigits(artwork),
+    artwork: artwork ? toDigits(artwork) : undefined,
     status: status as PodcastStatus,
     statusSince: new Date(Number(since)),
     movedTo: movedTo ?? undefined,
@@ -95,45 +95,19 @@ function toDigits(value: Value): string {
   return typeof value === "string" ? value.replaceAll("-", "") : Buffer.from(value as Uint8Array).toString("hex");
 }
 
-/**
- * Podcasts that were read before. Whatever clients see of one changes with the time of its last fetch, which is much cheaper
- * to read than the rest.
- */
-export class PodcastCache {
-  readonly #podcasts = new Map<string, Podcast>();
+/** Ids of podcasts that were looked up before, because lists are read again and again. */
+const ids = new Map<string, string>();
+const MAX_IDS = 10_000;
 
-  get(id: string, checkedAt: number): Podcast | undefined {
-    const known = this.#podcasts.get(id);
-    return known?.checkedAt?.getTime() === checkedAt ? known : undefined;
-  }
-
-  add(podcast: Podcast): void {
-    if (this.#podcasts.size >= MAX_PODCASTS) this.#podcasts.clear();
-    this.#podcasts.set(podcast.id, podcast);
-  }
-}
-
-const MAX_PODCASTS = 2_000;
-
-interface FeedKey {
-  readonly id: string;
-  readonly key: Buffer;
-}
-
-/** Keys of URLs that were looked up before, because lists are read again and again. */
-const keys = new Map<string, FeedKey>();
-const MAX_KEYS = 10_000;
-
-/** The key of a stored feed URL. */
-export function keyOfUrl(feedUrl: string): FeedKey {
-  const known = keys.get(feedUrl);
+/** The id of the podcast of a stored feed URL. */
+export function idOfUrl(feedUrl: string): string {
+  const known = ids.get(feedUrl);
   if (known !== undefined) return known;
   const reading = readFeedUrl(feedUrl);
-  const key = feedKey("feed" in reading ? reading.feed : feedUrl);
-  if (keys.size >= MAX_KEYS) keys.clear();
-  const found = { id: idOfKey(key), key };
-  keys.set(feedUrl, found);
-  return found;
+  const id = idOfKey(feedKey("feed" in reading ? reading.feed : feedUrl));
+  if (ids.size >= MAX_IDS) ids.clear();
+  ids.set(feedUrl, id);
+  return id;
 }
 
 /** A query whose row has the numbers of `PodcastCounts`; `now` is the placeholder of the time. */

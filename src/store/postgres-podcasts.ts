@@ -9,13 +9,13 @@ import {
   type PodcastCounts,
   type PodcastRecord,
   type PodcastStore,
+  type PodcastVersion,
   type StoredArtwork,
 } from "../podcast-store.ts";
 import type { UserId } from "../subscriptions.ts";
 import {
   countQuery,
-  keyOfUrl,
-  PodcastCache,
+  idOfUrl,
   READ_SUBSCRIBERS,
   RECORD_COLUMNS,
   SHOWN_COLUMNS,
@@ -33,7 +33,7 @@ const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
 const VERSIONS = named("select feed, checked_at from earmark.podcasts where feed = any($1::uuid[])");
-const SHOWN = named(`select feed, ${SHOWN_COLUMNS.join(", ")} from earmark.podcasts where feed = any($1::uuid[])`);
+const SHOWN = named(`select ${SHOWN_COLUMNS.join(", ")}, feed from earmark.podcasts where feed = any($1::uuid[])`);
 const SUBSCRIBED = named("select 1 from earmark.subscriptions where user_id = $1 and feed = $2");
 
 type Row = (string | Buffer | null)[];
@@ -44,14 +44,19 @@ type Row = (string | Buffer | null)[];
  */
 export class PostgresPodcasts implements PodcastStore {
   readonly #postgres: Postgres;
-  readonly #cache = new PodcastCache();
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
   }
 
   async find(feedUrls: readonly string[]): Promise<Podcast[]> {
-    return this.#find(feedUrls.map((url) => keyOfUrl(url).id));
+    return this.#find(feedUrls.map(idOfUrl));
+  }
+
+  async versions(feedUrls: readonly string[]): Promise<PodcastVersion[]> {
+    const ids = feedUrls.map(idOfUrl);
+    const times = new Map((await this.#ofFeeds(VERSIONS, ids)).map(([id, at]) => [String(id), Number(at)]));
+    return ids.map((id) => ({ id, checkedAt: times.get(id) ?? 0 }));
   }
 
   async get(user: UserId, id: string): Promise<Podcast | undefined> {
@@ -247,20 +252,16 @@ export class PostgresPodcasts implements PodcastStore {
 
   /** Result N is the podcast with id N. */
   async #find(ids: readonly string[]): Promise<Podcast[]> {
-    if (ids.length === 0) return [];
-    const versions = new Map((await this.#query(VERSIONS, ids)).map(([feed, at]) => [String(feed), Number(at)]));
-    const unknown = [...versions].filter(([id, at]) => this.#cache.get(id, at) === undefined).map(([id]) => id);
-    const rows = unknown.length === 0 ? [] : await this.#query(SHOWN, unknown);
-    const read = new Map(rows.map(([feed, ...row]) => [String(feed), toShown(String(feed), row)]));
-    for (const podcast of read.values()) this.#cache.add(podcast);
-    return ids.map(
-      (id) => read.get(id) ?? this.#cache.get(id, versions.get(id) ?? Number.NaN) ?? toShown(id, undefined),
-    );
+    const byId = new Map((await this.#ofFeeds(SHOWN, ids)).map((row) => [String(row.at(-1)), row]));
+    return ids.map((id) => toShown(id, byId.get(id)));
   }
 
-  async #query(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
+  async #ofFeeds(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
+    if (ids.length === 0) return [];
+    // The driver would escape each id.
+    const values = [`{${ids.join()}}`];
     const { rows } = await this.#postgres.retry((connection) =>
-      connection.query({ ...this.#postgres.toQuery(statement), values: [ids], rowMode: "array" }),
+      connection.query({ ...this.#postgres.toQuery(statement), values, rowMode: "array" }),
     );
     return rows as Row[];
   }

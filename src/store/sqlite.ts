@@ -89,7 +89,7 @@ class SqliteStore implements Store {
     };
     this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
     const writePodcasts = async (change: PodcastChange) => Number(await this.#write({ kind: "podcast", change }, 0));
-    this.podcasts = new SqlitePodcasts(reader.database, (read) => reader.snapshot(read), writePodcasts);
+    this.podcasts = new SqlitePodcasts(reader.database, writePodcasts);
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
