@@ -1,6 +1,6 @@
 import { ARTWORK_SIZES, type ArtworkSize, type Podcast } from "../podcast-store.ts";
 import { PLAIN } from "./media-type.ts";
-import { PODCAST_TYPE, type PodcastField, writeTimestamp } from "./resource.ts";
+import { PODCAST_TYPE, type PodcastField } from "./resource.ts";
 
 const PATH = "/v1/podcasts";
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
@@ -16,27 +16,29 @@ export function writePodcast(podcast: Podcast, base: string, fields?: readonly P
 }
 
 export function writePodcastResource(podcast: Podcast, base: string, fields?: readonly PodcastField[]): string {
-  const { id, title, author, description, homepageUrl, language, podcastGuid, artwork } = podcast;
-  const { status, statusSince, movedTo, checkedAt } = podcast;
+  const { id, artwork } = podcast;
   const self = `${base}${PATH}/${id}`;
-  const has = (name: PodcastField) => fields === undefined || fields.includes(name);
-  let text = "";
-  if (title !== undefined && has("title")) text += `,"title":${JSON.stringify(title)}`;
-  if (author !== undefined && has("author")) text += `,"author":${JSON.stringify(author)}`;
-  if (description !== undefined && has("description")) text += `,"description":${JSON.stringify(description)}`;
-  if (homepageUrl !== undefined && has("homepage_url")) text += `,"homepage_url":${JSON.stringify(homepageUrl)}`;
-  if (language !== undefined && has("language")) text += `,"language":${JSON.stringify(language)}`;
-  if (podcastGuid !== undefined && has("podcast_guid")) text += `,"podcast_guid":${JSON.stringify(podcastGuid)}`;
-  if (artwork !== undefined && has("artwork")) {
-    const link = (size: ArtworkSize) => `"${size}":"${self}/artwork/${artwork}-${ARTWORK_SIZES[size]}.webp"`;
-    text += `,"artwork":{${link("small")},${link("large")}}`;
-  }
-  if (has("status")) text += `,"status":"${status}"`;
-  if (statusSince !== undefined && has("status_since")) text += `,"status_since":"${writeTimestamp(statusSince)}"`;
-  if (movedTo !== undefined && has("moved_to")) text += `,"moved_to":${JSON.stringify(movedTo)}`;
-  if (checkedAt !== undefined && has("checked_at")) text += `,"checked_at":"${writeTimestamp(checkedAt)}"`;
-  const member = text === "" ? "" : `,"attributes":{${text.slice(1)}}`;
-  return `{"type":"${PODCAST_TYPE}","id":"${id}"${member},"links":{"self":"${self}"}}`;
+  const link = (size: ArtworkSize) => `${self}/artwork/${artwork}-${ARTWORK_SIZES[size]}.webp`;
+  const all: Record<PodcastField, unknown> = {
+    title: podcast.title,
+    author: podcast.author,
+    description: podcast.description,
+    homepage_url: podcast.homepageUrl,
+    language: podcast.language,
+    podcast_guid: podcast.podcastGuid,
+    artwork: artwork && { small: link("small"), large: link("large") },
+    status: podcast.status,
+    status_since: podcast.statusSince,
+    moved_to: podcast.movedTo,
+    checked_at: podcast.checkedAt,
+  };
+  const known = Object.entries(all).filter(([name, value]) => value !== undefined && isAmong(name, fields));
+  const attributes = known.length === 0 ? undefined : Object.fromEntries(known);
+  return JSON.stringify({ type: PODCAST_TYPE, id, attributes, links: { self } });
+}
+
+function isAmong(name: string, fields: readonly string[] | undefined): boolean {
+  return fields === undefined || fields.includes(name);
 }
 
 /** Reads the last part of the path of an image. */

@@ -217,35 +217,11 @@ function writeSome({ feedUrl, subscribedAt, title, folders }: Subscription, fiel
     .join();
 }
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
-const MAX_DAYS = 1_000;
-const TWO_DIGITS = Array.from({ length: 100 }, (_, number) => String(number).padStart(2, "0"));
-/** Dates that were written before, with the `T` after them. */
-const dates = new Map<number, string>();
 let last = { time: Number.NaN, text: "" };
 
-/**
- * The same as `toISOString`, which takes several times as long: half of the time that a podcast takes. Items that were added
- * by one request share a timestamp, so the last one is worth keeping.
- */
-export function writeTimestamp(timestamp: Date): string {
+/** Items that were added by one request share a timestamp, so the last one is worth keeping. */
+function writeTimestamp(timestamp: Date): string {
   const time = timestamp.getTime();
-  if (last.time === time) return last.text;
-  const day = Math.floor(time / DAY_MS);
-  const [ms, seconds] = [time - day * DAY_MS, Math.floor((time - day * DAY_MS) / 1_000)];
-  const two = (number: number) => TWO_DIGITS[number % 60] ?? "";
-  const clock = `${two(Math.floor(seconds / 3_600))}:${two(Math.floor(seconds / 60))}:${two(seconds)}`;
-  const text = `${dateOf(day, timestamp)}${clock}.${String(ms % 1_000).padStart(3, "0")}Z`;
-  last = { time, text };
-  return text;
-}
-
-function dateOf(day: number, timestamp: Date): string {
-  const known = dates.get(day);
-  if (known !== undefined) return known;
-  const text = timestamp.toISOString();
-  const date = text.slice(0, text.indexOf("T") + 1);
-  if (dates.size >= MAX_DAYS) dates.clear();
-  dates.set(day, date);
-  return date;
+  if (last.time !== time) last = { time, text: timestamp.toISOString() };
+  return last.text;
 }
