@@ -92,6 +92,7 @@ test("ETag: a podcast changes → that of the podcast and of the list with podca
   const changes = (await server.call("GET", "/v1/changes")).json.meta.state;
   await learn(server.store, url, { title: "U", checkedAt: Date.now() + 1 });
   const after = await tags();
+  assert.equal((await included(server))[0].attributes.title, "U");
   assert.deepEqual(
     after.map((tag, index) => tag === before[index]),
     [true, false, false],

@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { Network } from "./connect-public.ts";
 import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "./feed.ts";
 import { FetchError } from "./fetch-error.ts";
@@ -6,6 +6,9 @@ import { type FetchLimits, fetchPublic, type PublicResponse } from "./fetch-publ
 import { readMaxAge, readRetryAfter } from "./freshness.ts";
 import { FeedReader } from "./read-feed.ts";
 import { decodePage, readPage } from "./read-page.ts";
+
+// Not by `import`: see fetch-public.ts.
+const { validateHeaderValue } = process.getBuiltinModule("node:http");
 
 const MIB = 1024 * 1024;
 

@@ -1,10 +1,13 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { connectPublic, type Network } from "./connect-public.ts";
 import type { Timeouts } from "./feed.ts";
 import { isWebUrl, toWebUrl } from "./feed-text.ts";
 import { FetchError } from "./fetch-error.ts";
+
+// Not by `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
+const { request } = process.getBuiltinModule("node:http");
 
 export interface FetchLimits extends Timeouts {
   readonly receivedBytes: number;

@@ -60,6 +60,12 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         ["pending", undefined, undefined, undefined],
       );
       assert.deepEqual(await podcasts.find([]), []);
+      assert.deepEqual(await podcasts.versions([other, spelled, one]), [
+        { id: first?.id, checkedAt: 0 },
+        { id, checkedAt: NOW.getTime() },
+        { id, checkedAt: NOW.getTime() },
+      ]);
+      assert.deepEqual(await podcasts.versions([]), []);
     });
 
     test("get and artwork: another user's podcast → undefined, known or not", async () => {
