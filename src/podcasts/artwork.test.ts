@@ -120,8 +120,8 @@ test("artwork: an image that needs more memory than allowed → undefined, and t
     chunk("IEND", Buffer.alloc(0)),
   ]);
   assert.ok(image.length < 8 * 1024 * 1024);
-  assert.equal(await maker.make(image), undefined);
-  assert.ok(await maker.make(png(8, 1)));
+  assert.equal(await scaler.scale(image), undefined);
+  assert.ok(await scaler.scale(png(8, 1)));
 });
 
 test("artwork: several at a time → one after the other, in order", async () => {
