@@ -32,6 +32,13 @@ const removeButton = (page: Page, host: string) => button(page, en.list.remove(`
 const showsCount = (page: Page, count: number) =>
   page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
 
+/** As a user closes a tab; `close` alone does not wait for the end. */
+async function closePage(page: Page): Promise<void> {
+  const closed = page.waitForEvent("close");
+  await page.close({ runBeforeUnload: true });
+  await closed;
+}
+
 /** Method and path of each request that changes something, from now on. */
 function watchChanges(page: Page): string[] {
   const changes: string[] = [];
@@ -99,7 +106,7 @@ describe("remove", { concurrency: 3 }, () => {
   test("remove: the page is left, closed or reloaded → removed on the server", async () => {
     const leave: readonly ((page: Page) => Promise<unknown>)[] = [
       (page) => page.goto("about:blank"),
-      (page) => page.close({ runBeforeUnload: true }),
+      closePage,
       (page) => page.reload(),
     ];
     await Promise.all(
@@ -125,7 +132,7 @@ describe("remove", { concurrency: 3 }, () => {
     await context.setOffline(true);
     await removeButton(page, "two.example").click();
     await status(page, en.list.removed(1, "two.example/feed")).waitFor();
-    await page.close({ runBeforeUnload: true });
+    await closePage(page);
     assert.deepEqual(await feedsOf(server), THREE);
     await context.setOffline(false);
     const next = await context.newPage();
@@ -151,7 +158,7 @@ describe("remove", { concurrency: 3 }, () => {
     await removeButton(page, "two.example").click();
     await status(page, en.list.removed(1, "two.example/feed")).waitFor();
     const { data } = (await server.call("GET", "/v1/subscriptions")).json;
-    await page.close({ runBeforeUnload: true });
+    await closePage(page);
     await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
     await server.operate([add(data[1].id, "https://two.example/feed")]);
     const next = await context.newPage();
