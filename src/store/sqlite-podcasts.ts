@@ -138,8 +138,8 @@ function sum(numbers: readonly number[]): number {
 const SHOWN = SHOWN_COLUMNS.map((name) => (name === "artwork" ? "lower(hex(artwork))" : name)).join(", ");
 /** Many at once: a statement for each would take twice the time. Each row ends with the place of its id. */
 const FIND = `select ${SHOWN}, key from json_each(?) cross join podcasts on feed = unhex(value, '-')`;
-const VERSIONS = `select json_group_array(checked_at order by key) from json_each(?)
-  left join podcasts on feed = unhex(value, '-')`;
+/** A left join keeps the order of `json_each`; sorting again would take a quarter of the time. */
+const VERSIONS = "select json_group_array(checked_at) from json_each(?) left join podcasts on feed = unhex(value, '-')";
 const GET = `select ${SHOWN} from podcasts where feed = ?`;
 
 type Row = (string | number | Uint8Array | null)[];
