@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import sharp from "sharp";
 import { adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import { createFeed } from "./fetching.ts";
@@ -16,9 +17,10 @@ import { operate } from "./sync.ts";
 const LISTED = 10_000;
 const PAGES: Work = { connections: 4, workload: paging(25, LISTED) };
 const ADDS: Work = { connections: 2, workload: adding(1) };
-/** Per round, each on a host of its own (Linux has all of 127.0.0.0/8). All rounds together fetch 2,000. */
+/** Per round, each on a host of its own (Linux has all of 127.0.0.0/8). All rounds together fetch 2,100. */
 const FEEDS = 300;
 const STARTED = 20;
+const NOISE = { type: "gaussian", mean: 128, sigma: 20 } as const;
 const SETTINGS = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: "127.0.0.0/8" };
 
 /** Reads pages and adds feeds on a server that fetches, and on one that does not. */
@@ -80,13 +82,16 @@ async function countOf(publisher: ChildProcess): Promise<number> {
 }
 
 /** The process that serves the feeds, all hosts together. */
-function publish(): void {
+async function publish(): Promise<void> {
   // Real publishers do not share the processor with the server.
   setPriority(constants.priority.PRIORITY_LOW);
   const body = createFeed(true);
+  const cover = await sharp({ create: { width: 1_400, height: 1_400, channels: 3, background: "teal", noise: NOISE } })
+    .jpeg()
+    .toBuffer();
   let count = 0;
   const server = createServer((request, response) => {
-    if (request.url === "/a.jpg") response.writeHead(404).end();
+    if (request.url === "/a.jpg") response.end(cover);
     else {
       count += 1;
       response.end(body);
@@ -96,4 +101,4 @@ function publish(): void {
   process.on("disconnect", () => process.exit());
 }
 
-if (process.argv[2] === "publish" && process.send !== undefined) publish();
+if (process.argv[2] === "publish" && process.send !== undefined) await publish();
