@@ -12,11 +12,11 @@ const ELSEWHERE = {
   "event streams: the state of all connected users, every two seconds":
     /^select user_id, sequence from earmark.lists where user_id = any/,
   "podcasts of a page: by their keys, which are on several shards":
-    /^select feed, [\s\S]* from earmark.podcasts where feed = any/,
+    /^select [^()]* from earmark.podcasts where feed = any/,
   "set-up: whether there is an account, until there is one":
     /^select 1 from earmark.accounts (where is_admin = 1 )?limit 1$/,
   "administration: accounts, the audit log, whether there is another administrator":
-    /from earmark.accounts a left join .* order by|^select count\(\*\) as count from earmark.(accounts|audit_log)$|from earmark.audit_log\s+order by|from earmark.accounts where user_id <> /s,
+    /from earmark.accounts a left join .* order by|^select user_id from earmark.accounts order by created_at|^select count\(\*\) as count from earmark.(accounts|audit_log)$|from earmark.audit_log\s+order by|from earmark.accounts where user_id <> /s,
   "deletion of an account: podcasts that nobody else subscribes to":
     /^select feed from earmark.subscriptions where feed = any|^delete from earmark.(podcasts|artwork) where feed = any/,
   "fetching: feeds that are due": /from earmark.podcasts\s+where next_at <= /,
@@ -28,6 +28,7 @@ const ELSEWHERE = {
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
     /^delete from earmark.(credentials|limits|credential_users|audit_log) where (\(expires_at|moment|hash = any|acted_at)|^select user_id from earmark.erasures$/,
+  "doctor: nodes and shards, from the catalogue": /from pg_dist_node/,
   "metrics: a sample of users, and the number of podcasts": /as some_accounts|count\(\*\) filter/,
 };
 
