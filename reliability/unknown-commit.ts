@@ -36,7 +36,7 @@ export const unknownCommit: Proof = {
     const random = await cutAtRandom(run, wire, [server.port, other.port], claims);
     const { violations } = judge(claims, await listOf(other.port));
     return {
-      figures: `${cuts.before} cut before and ${cuts.after} after the commit, ${random} at random: ${describeClaims(claims)}, ${violations.length} false`,
+      figures: `${cuts.before} cut before and ${cuts.after} after the commit, ${random} at random: ${describeClaims(claims)}, ${violations.length} incorrect`,
       violations,
     };
   },
@@ -79,7 +79,7 @@ export function judge(claims: readonly Claim[], list: ReadonlyMap<string, string
     if (told === "404") return [`${feed}: told 404 of what was there`];
     return [];
   });
-  return { figures: `${claims.length} operations, ${violations.length} false`, violations };
+  return { figures: `${claims.length} operations, ${violations.length} incorrect`, violations };
 }
 
 function describeClaims(claims: readonly Claim[]): string {
