@@ -32,7 +32,7 @@ const wanted = hashSources();
 if (!fs.existsSync(marker) || fs.readFileSync(marker, "utf8") !== wanted) build();
 
 function build() {
-  console.error("Building the web page (only after a change) …");
+  console.error("Building the web page (needed only after a change)…");
   install(web, { omitDev: false });
   // Built aside and moved into place when complete.
   const partial = path.join(web, `dist.${process.pid}`);

@@ -14,7 +14,7 @@ module.exports = function install(folder, { omitDev, platform = [] }) {
   const wanted = createHash("sha256").update(lock).digest("hex");
   const [installed, kind] = fs.existsSync(marker) ? fs.readFileSync(marker, "utf8").split(" ") : [];
   if (installed === wanted && (kind === "all" || omitDev)) return;
-  console.error("Installing packages (only after a change) …");
+  console.error("Installing packages (needed only after a change)…");
   const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   args.push(omitDev ? "--omit=dev" : "--include=dev", ...platform);
   const npm = process.env.npm_execpath;

@@ -130,7 +130,7 @@ export async function faultOfPassword(password: string, name: string): Promise<s
     .normalize("NFKC")
     .replaceAll(/\p{Cf}/gu, "")
     .toLowerCase();
-  if (plain === name.toLowerCase()) return "must not be the name";
+  if (plain === name.toLowerCase()) return "must not be the same as the name";
   common ??= readCommon();
   if ((await common).has(plain) || new Set(plain).size === 1) return "is one of the most common; choose another";
   return undefined;

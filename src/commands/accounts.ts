@@ -163,7 +163,7 @@ export function describeRefusal(refusal: AccountRefusal): string {
   if (refusal.refused === "invalid") return `${refusal.detail}.`;
   const texts: Partial<Record<AccountRefusal["refused"], string>> = {
     "name-taken": "An account with this name already exists.",
-    full: "Too many exist already. Revoke some that are no longer needed, or wait until they expire.",
+    full: "There are already too many tokens or unused links. Revoke some that are no longer needed, or wait until they expire.",
     disabled: "The account is disabled. Enable it first: earmark user enable NAME",
     "no-password": "The account signs in through the identity provider and has no password.",
     "last-admin":

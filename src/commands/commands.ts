@@ -89,7 +89,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   rename: {
     operands: ["URL|ID", "TITLE"],
     options: [...LOCATION],
-    summary: "Give a subscription a title; an empty one removes it",
+    summary: "Set the title of a subscription; an empty TITLE clears it",
     examples: [['earmark rename https://podnews.net/rss "The news"', "Set the title"]],
     run: async (terminal, options, [wanted = "", title = ""]) =>
       (await import("./subscriptions.ts")).rename(terminal, locationOf(options), wanted, title),
@@ -187,7 +187,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create or migrate the database without starting the server",
     examples: [
       ["earmark migrate --distribute", "Also distribute it over a Citus cluster"],
-      ["earmark migrate --new-epoch", "After a failover that lost changes, or a restore without Earmark"],
+      ["earmark migrate --new-epoch", "After a failover that lost changes, or a restore with other tools"],
     ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");

@@ -46,7 +46,7 @@ test("passwords: too short, too long, common or the name → refused and not rep
     ["z9".repeat(50_000), /on standard input is too long/],
     ["iloveyou\n", /is one of the most common/],
     ["TRUSTNO1", /is one of the most common/],
-    ["Zed@example.org", /must not be the name/],
+    ["Zed@example.org", /must not be the same as the name/],
   ];
   await forEach(refused, async ([input, words]) => {
     const ended = await earmark(database, ["user", "add", "zed@example.org", "--password-stdin"], { input });

@@ -228,7 +228,7 @@ export async function remove(
   });
 }
 
-/** Sets the title of a subscription; an empty one removes it. */
+/** Sets the title of a subscription; an empty one clears it. */
 export async function rename(
   terminal: Terminal,
   location: ListLocation,
