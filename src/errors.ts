@@ -224,7 +224,7 @@ export const ERRORS = {
   "no-password": {
     status: 403,
     title: "No Password",
-    detail: "This account has no password on this server; its identity provider handles sign-in.",
+    detail: "This account has no password on this server; an identity provider or a reverse proxy handles sign-in.",
   },
   "sign-up-closed": {
     status: 403,

@@ -40,7 +40,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "This user has no account on this server. Ask its operator for one, or sign in with a password and link it.",
+      "This user has no account on this server. Ask its operator for one, or sign in with a password and link this identity.",
   },
   "untrusted-auth-header": {
     status: 403,
