@@ -98,12 +98,12 @@ export const de: Words = {
     "passkey-failed": "Dieser Passkey hat nicht funktioniert. Versuche es noch einmal oder melde dich anders an.",
     "invalid-passkey": "Dieser Passkey konnte nicht hinzugefügt werden. Versuche es noch einmal.",
     "too-many-passkeys": "Du hast die Höchstzahl an Passkeys erreicht. Entferne einen, den du nicht mehr brauchst.",
-    "identity-taken": "Ein anderes Konto meldet sich bereits damit an. Trenne es zuerst dort.",
+    "identity-taken": "Diese Anmeldung ist bereits mit einem anderen Konto verknüpft. Trenne sie zuerst dort.",
     "too-many-identities": "Dein Konto hat zu viele Verknüpfungen. Entferne zuerst eine.",
     "oidc-denied": "Die Anmeldung wurde abgebrochen.",
     "oidc-failed": "Die Anmeldung hat nicht funktioniert oder zu lange gedauert. Versuche es noch einmal.",
     "no-account":
-      "Du hast kein Konto auf diesem Server. Wenn du hier ein Passwort hast, melde dich damit an und verknüpfe die andere Anmeldung mit deinem Konto. Frage sonst den Administrator.",
+      "Du hast kein Konto auf diesem Server. Wenn du hier ein Passwort hast, melde dich damit an und verknüpfe den Anmeldedienst mit deinem Konto. Frage sonst den Administrator.",
     "identity-provider-unavailable":
       "Der Anmeldedienst ist nicht erreichbar. Versuche es später noch einmal oder melde dich anders an.",
     "recent-sign-in-required": "Melde dich zu deiner Sicherheit zuerst noch einmal an.",

@@ -94,12 +94,12 @@ export const en = {
     "passkey-failed": "This passkey didn’t work. Try again, or sign in another way.",
     "invalid-passkey": "This passkey couldn’t be added. Try again.",
     "too-many-passkeys": "You have reached the maximum number of passkeys. Remove one you no longer use.",
-    "identity-taken": "Another account already signs in with this. Unlink it there first.",
+    "identity-taken": "This identity is already linked to another account. Unlink it there first.",
     "too-many-identities": "Your account is linked to too many identities. Unlink one first.",
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
-      "You don’t have an account on this server. If you have a password here, sign in with it and link the other sign-in to your account. Otherwise ask the administrator.",
+      "You don’t have an account on this server. If you have a password here, sign in with it and link the sign-in service to your account. Otherwise ask the administrator.",
     "identity-provider-unavailable": "The sign-in service can’t be reached. Try again later, or sign in another way.",
     "recent-sign-in-required": "Sign in again first, for your security.",
     "no-password": "Your account has no password.",
@@ -326,7 +326,7 @@ export const en = {
     waiting: (n: number, text: string) => (n === 1 ? "1 change waiting" : `${text} changes waiting`),
     unreachable: "Can’t reach the server. Retrying…",
     busy: "The server is busy. Retrying…",
-    blocked: "Something between this page and the server is blocking requests, such as a proxy with its own sign-in.",
+    blocked: "Something between this page and the server, such as a proxy with its own sign-in, is blocking requests.",
     reload: "Reload the page",
   },
   failure: {

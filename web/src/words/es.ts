@@ -95,12 +95,12 @@ export const es: Words = {
     "passkey-failed": "Esta llave de acceso no funcionó. Inténtalo de nuevo o inicia sesión de otra forma.",
     "invalid-passkey": "No se pudo añadir esta llave de acceso. Inténtalo de nuevo.",
     "too-many-passkeys": "Has alcanzado el número máximo de llaves de acceso. Elimina una que ya no uses.",
-    "identity-taken": "Otra cuenta ya inicia sesión con esto. Desvincúlala allí primero.",
+    "identity-taken": "Este inicio de sesión ya está vinculado a otra cuenta. Desvincúlalo allí primero.",
     "too-many-identities": "Tu cuenta tiene demasiados vínculos. Elimina uno primero.",
     "oidc-denied": "Se canceló el inicio de sesión.",
     "oidc-failed": "El inicio de sesión no funcionó o tardó demasiado. Inténtalo de nuevo.",
     "no-account":
-      "No tienes una cuenta en este servidor. Si tienes una contraseña aquí, inicia sesión con ella y vincula el otro inicio de sesión a tu cuenta. Si no, pregunta al administrador.",
+      "No tienes una cuenta en este servidor. Si tienes una contraseña aquí, inicia sesión con ella y vincula el servicio de inicio de sesión a tu cuenta. Si no, pregunta al administrador.",
     "identity-provider-unavailable":
       "No se puede acceder al servicio de inicio de sesión. Inténtalo más tarde o inicia sesión de otra forma.",
     "recent-sign-in-required": "Por tu seguridad, primero vuelve a iniciar sesión.",

@@ -99,12 +99,12 @@ export const fr: Words = {
     "invalid-passkey": "Cette clé d’accès n’a pas pu être ajoutée. Réessayez.",
     "too-many-passkeys":
       "Vous avez atteint le nombre maximal de clés d’accès. Supprimez-en une que vous n’utilisez plus.",
-    "identity-taken": "Un autre compte se connecte déjà ainsi. Dissociez-le d’abord de celui-ci.",
+    "identity-taken": "Cette connexion est déjà associée à un autre compte. Dissociez-la d’abord de celui-ci.",
     "too-many-identities": "Votre compte a trop d’associations. Supprimez-en une d’abord.",
     "oidc-denied": "La connexion a été annulée.",
     "oidc-failed": "La connexion a échoué ou a pris trop de temps. Réessayez.",
     "no-account":
-      "Vous n’avez pas de compte sur ce serveur. Si vous avez un mot de passe ici, utilisez-le pour vous connecter, puis associez l’autre connexion à votre compte. Sinon, demandez à l’administrateur.",
+      "Vous n’avez pas de compte sur ce serveur. Si vous avez un mot de passe ici, utilisez-le pour vous connecter, puis associez le service de connexion à votre compte. Sinon, demandez à l’administrateur.",
     "identity-provider-unavailable":
       "Le service de connexion est inaccessible. Réessayez plus tard ou connectez-vous autrement.",
     "recent-sign-in-required": "Pour votre sécurité, connectez-vous d’abord à nouveau.",

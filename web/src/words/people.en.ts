@@ -9,7 +9,7 @@ export const en = {
   seen: (day: string) => `last seen ${day}`,
   neverSeen: "never seen",
   rows: (n: number, text: string) => `${text} ${n === 1 ? "row" : "rows"} stored`,
-  rowsOrMore: (text: string) => `${text} rows or more stored`,
+  rowsOrMore: (text: string) => `${text} or more rows stored`,
   manage: "Manage",
   manageOf: (name: string) => `Manage ${name}`,
   resetPassword: "Create password reset link",

@@ -97,7 +97,7 @@ export const zh: Words = {
     "oidc-denied": "登录已取消。",
     "oidc-failed": "登录失败或超时。请重试。",
     "no-account":
-      "您在此服务器上没有账户。如果您在这里有密码，请先用密码登录，再将其他登录方式关联到您的账户。否则请联系管理员。",
+      "您在此服务器上没有账户。如果您在这里有密码，请先用密码登录，再将登录服务关联到您的账户。否则请联系管理员。",
     "identity-provider-unavailable": "无法连接登录服务。请稍后重试，或使用其他方式登录。",
     "recent-sign-in-required": "为了您的安全，请先重新登录。",
     "no-password": "您的账户没有密码。",
