@@ -108,9 +108,9 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
       readCpuSeconds(server.pid) + (server.onPostgres ? readCpuSecondsOfAll(bench.postgresServer.pid ?? 0) : 0);
     const measure = async (into: number[], path: string, options: RequestInit) => {
       const before = usage();
-      const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, options);
-      const text = await answer.text();
-      if (answer.status !== 200) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, options);
+      const text = await response.text();
+      if (response.status !== 200) throw new Error(`${response.status}: ${text.slice(0, 500)}`);
       into.push(usage() - before);
       return JSON.parse(text);
     };
@@ -129,8 +129,8 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
 
 /** A poll of an app that has everything. */
 export async function writePoll(port: number): Promise<Work["workload"]> {
-  const answer = await fetch(`http://127.0.0.1:${port}${LIST}?since=0`);
-  const { timestamp } = (await answer.json()) as { timestamp: number };
+  const response = await fetch(`http://127.0.0.1:${port}${LIST}?since=0`);
+  const { timestamp } = (await response.json()) as { timestamp: number };
   const request = writeRequest("GET", `${LIST}?since=${timestamp}`, "Cookie: sessionid=local.phone\r\n");
   return { kind: "same", request, text: '"add":[]', count: 1 };
 }

@@ -15,7 +15,7 @@ export class Connection {
   #received = 0;
   /** Length of the response; undefined until its headers have arrived. */
   #expected: number | "chunked" | "until closed" | undefined;
-  #onAnswer: ((answer: Buffer) => void) | undefined;
+  #onResponse: ((response: Buffer) => void) | undefined;
   #closed = false;
 
   static open(port: number, onFailure: (error: Error) => void): Promise<Connection> {
@@ -44,9 +44,9 @@ export class Connection {
     });
   }
 
-  /** `onAnswer` gets the whole response, headers and body. */
-  exchange(request: Buffer | string, onAnswer: (answer: Buffer) => void): void {
-    this.#onAnswer = onAnswer;
+  /** `onResponse` gets the whole response, headers and body. */
+  exchange(request: Buffer | string, onResponse: (response: Buffer) => void): void {
+    this.#onResponse = onResponse;
     if (this.#socket.destroyed) this.#socket = this.#listen(openSocket(this.#port));
     this.#socket.write(request, "latin1");
   }
@@ -65,14 +65,14 @@ export class Connection {
 
   #deliver(): void {
     const [first] = this.#chunks;
-    const answer = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
-    const onAnswer = this.#onAnswer;
+    const response = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
+    const onResponse = this.#onResponse;
     this.#chunks = [];
     this.#received = 0;
     this.#expected = undefined;
-    this.#onAnswer = undefined;
-    if (onAnswer === undefined) this.#fail(new Error("a response without a request"));
-    else onAnswer(answer);
+    this.#onResponse = undefined;
+    if (onResponse === undefined) this.#fail(new Error("a response without a request"));
+    else onResponse(response);
   }
 
   #isComplete(): boolean {

@@ -155,16 +155,15 @@ function list(request: IncomingMessage, response: ServerResponse): void {
 /** A list of 100 feeds, and uploads to it, as apps have them. */
 function serveApp(request: IncomingMessage, response: ServerResponse): void {
   const timestamp = Math.floor(Date.now() / 1_000);
-  const answer = (document: object) =>
-    respond(response, "application/json", JSON.stringify({ ...document, timestamp }));
+  const reply = (document: object) => respond(response, "application/json", JSON.stringify({ ...document, timestamp }));
   if (request.method === "GET") {
-    page(0, 100, ({ items }) => answer({ add: items.map(([, feedUrl]) => feedUrl), remove: [] }));
+    page(0, 100, ({ items }) => reply({ add: items.map(([, feedUrl]) => feedUrl), remove: [] }));
     return;
   }
   receive<{ readonly add: readonly string[] }>(request, (document) => {
     const idOf = (index: number) => `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
     const texts = document.add.flatMap((feedUrl, index) => [idOf(index), feedUrl]);
-    add({ at: Date.now(), texts }, () => answer({ update_urls: [] }));
+    add({ at: Date.now(), texts }, () => reply({ update_urls: [] }));
   });
 }
 

@@ -144,14 +144,14 @@ function measure(order: MeasureOrder): Promise<Measurement> {
         inFlight += 1;
         const request = next();
         sentAt = performance.now();
-        connection.exchange(request, onAnswer);
+        connection.exchange(request, onResponse);
       };
-      const onAnswer = (answer: Buffer) => {
+      const onResponse = (response: Buffer) => {
         const now = performance.now();
         inFlight -= 1;
         answered += 1;
         try {
-          check(answer);
+          check(response);
           times.push(now - sentAt);
           advance(now);
         } catch (error) {
@@ -194,9 +194,9 @@ async function timePages({ port, pages, turns }: TimePagesOrder): Promise<number
   for (let turn = 0; turn < turns; turn += 1) {
     for (const [index, { number, size, items }] of pages.entries()) {
       const started = performance.now();
-      const answer = await ask(pageRequest(number, size));
+      const response = await ask(pageRequest(number, size));
       times[index]?.push(performance.now() - started);
-      checkPage(answer, items);
+      checkPage(response, items);
     }
   }
   close();
@@ -242,10 +242,10 @@ process.on("message", (order: Order | Finish) => {
     finish();
     return;
   }
-  const answer = (report: Report) => process.send?.(report);
+  const reply = (report: Report) => process.send?.(report);
   execute(order).then(
-    (value) => answer({ value }),
-    (error) => answer({ failure: String(error) }),
+    (value) => reply({ value }),
+    (error) => reply({ failure: String(error) }),
   );
 });
 process.on("disconnect", () => process.exit());

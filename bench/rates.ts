@@ -4,7 +4,7 @@ import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
 import { type FloorMode, makeToken, type Server, startFloor } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
-import { requireSameAnswers } from "./same-answers.ts";
+import { requireSameResponses } from "./same-responses.ts";
 import { readCpuSeconds } from "./usage.ts";
 
 const LONG_LIST = 100_000;
@@ -104,7 +104,7 @@ export async function compareWithFloor(
     { name: "floor", start: (database: string) => startFloor(database, floor) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
-    check: (servers) => requireSameAnswers(servers.map(({ port }) => port)),
+    check: (servers) => requireSameResponses(servers.map(({ port }) => port)),
   });
   const compareWith = ({ runs }: Measured, base: Measured) => [
     compare("of the floor's rate", ratesOf(runs), ratesOf(base.runs), target),

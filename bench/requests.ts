@@ -6,7 +6,7 @@ export interface Workload {
   /** Valid until the next call. */
   next(): Buffer | string;
   /** Throws unless the response to the latest request is correct. */
-  check(answer: Buffer): void;
+  check(response: Buffer): void;
 }
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
@@ -52,10 +52,10 @@ export function createAdditions(count: number, tokens: readonly string[]): Workl
       }
       return request;
     },
-    check(answer) {
-      requireStatus(answer, 200);
-      requireCount(answer, '{"data":', count);
-      requireCount(answer, '"errors"', 0);
+    check(response) {
+      requireStatus(response, 200);
+      requireCount(response, '{"data":', count);
+      requireCount(response, '"errors"', 0);
     },
   };
 }
@@ -72,7 +72,7 @@ export function createPages(
       turn += 1;
       return pageRequest((scatter(turn) % pages) + 1, size, { token, query });
     },
-    check: (answer) => checkPage(answer, size),
+    check: (response) => checkPage(response, size),
   };
 }
 
@@ -84,9 +84,9 @@ export function createSame({
 }: Readonly<Record<"request" | "text", string>> & { readonly count: number; readonly status?: number }): Workload {
   return {
     next: () => request,
-    check(answer) {
-      requireStatus(answer, status);
-      requireCount(answer, text, count);
+    check(response) {
+      requireStatus(response, status);
+      requireCount(response, text, count);
     },
   };
 }
@@ -103,27 +103,27 @@ function bearer(token: string | undefined): string {
   return token === undefined ? "" : `Authorization: Bearer ${token}\r\n`;
 }
 
-export function checkPage(answer: Buffer, items: number): void {
-  requireStatus(answer, 200);
-  requireCount(answer, '{"type":"subscription"', items);
+export function checkPage(response: Buffer, items: number): void {
+  requireStatus(response, 200);
+  requireCount(response, '{"type":"subscription"', items);
 }
 
 export function removalRequest(id: string): string {
   return `DELETE /v1/subscriptions/${id} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: ${PLAIN}\r\n\r\n`;
 }
 
-export function requireStatus(answer: Buffer, status: number): void {
-  if (answer.toString("latin1", 0, 13) !== `HTTP/1.1 ${status} `) refuse(answer, `status ${status}`);
+export function requireStatus(response: Buffer, status: number): void {
+  if (response.toString("latin1", 0, 13) !== `HTTP/1.1 ${status} `) refuse(response, `status ${status}`);
 }
 
-function requireCount(answer: Buffer, text: string, count: number): void {
+function requireCount(response: Buffer, text: string, count: number): void {
   let found = 0;
-  for (let at = answer.indexOf(text); at !== -1; at = answer.indexOf(text, at + text.length)) found += 1;
-  if (found !== count) refuse(answer, `${count} times ${text}, not ${found}`);
+  for (let at = response.indexOf(text); at !== -1; at = response.indexOf(text, at + text.length)) found += 1;
+  if (found !== count) refuse(response, `${count} times ${text}, not ${found}`);
 }
 
-function refuse(answer: Buffer, expected: string): never {
-  throw new Error(`wrong response; expected ${expected}:\n${answer.toString("latin1", 0, 1_000)}`);
+function refuse(response: Buffer, expected: string): never {
+  throw new Error(`wrong response; expected ${expected}:\n${response.toString("latin1", 0, 1_000)}`);
 }
 
 /**

@@ -55,8 +55,8 @@ async function tryAll(
       }
     }
   }
-  for (const [kind, answers] of matrix.refusals)
-    if (answers.size > 1) violations.push(`${answers.size} different responses to ${kind}`);
+  for (const [kind, responses] of matrix.refusals)
+    if (responses.size > 1) violations.push(`${responses.size} different responses to ${kind}`);
   const done = [...matrix.successes.values()].reduce((sum, count) => sum + count, 0);
   const engine = settings["DATABASE_URL"] === undefined ? "SQLite" : "PostgreSQL";
   return {
@@ -70,19 +70,19 @@ async function startTelltale(run: Run, port: number): Promise<number> {
   const known = new Set<string>();
   const server = createServer((client) => {
     const behind = connect(port, "127.0.0.1");
-    let [request, answer] = ["", ""];
+    let [request, response] = ["", ""];
     client
       .on("error", () => undefined)
       .on("data", (chunk) => {
         request += chunk.toString("latin1");
         behind.write(chunk);
       });
-    behind.on("error", () => undefined).on("data", (chunk) => (answer += chunk.toString("latin1")));
+    behind.on("error", () => undefined).on("data", (chunk) => (response += chunk.toString("latin1")));
     behind.on("close", () => {
-      if (answer.startsWith("HTTP/1.1 201 ")) known.add(/"id":"([0-9a-f-]{36})"/.exec(answer)?.[1] ?? "");
+      if (response.startsWith("HTTP/1.1 201 ")) known.add(/"id":"([0-9a-f-]{36})"/.exec(response)?.[1] ?? "");
       const id = /^GET \/v1\/subscriptions\/(\S+)/.exec(request)?.[1] ?? "";
-      const isTold = answer.startsWith("HTTP/1.1 404 ") && known.has(id);
-      client.end(isTold ? answer.replace("\r\n", "\r\nX-Hint: try again\r\n") : answer, "latin1");
+      const isTold = response.startsWith("HTTP/1.1 404 ") && known.has(id);
+      client.end(isTold ? response.replace("\r\n", "\r\nX-Hint: try again\r\n") : response, "latin1");
     });
   }).listen(0, "127.0.0.1");
   run.onEnd(() => server.close());

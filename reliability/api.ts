@@ -1,9 +1,13 @@
-import { type Answer, ATOMIC, callServer } from "../test/support/server.ts";
+import { ATOMIC, callServer, type HttpResponse } from "../test/support/server.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
 /** Posts operations; undefined without a complete response. */
-export function post(port: number, operations: readonly object[], headers?: Headers): Promise<Answer | undefined> {
+export function post(
+  port: number,
+  operations: readonly object[],
+  headers?: Headers,
+): Promise<HttpResponse | undefined> {
   return call(port, "POST", "/v1/operations", JSON.stringify({ "atomic:operations": operations }), ATOMIC, headers);
 }
 
@@ -15,15 +19,15 @@ export async function call(
   body?: string,
   contentType?: string,
   headers: Headers = {},
-): Promise<Answer | undefined> {
+): Promise<HttpResponse | undefined> {
   const sent =
     body === undefined || contentType === undefined
       ? { headers }
       : { body, headers: { "Content-Type": contentType, ...headers } };
   for (;;) {
-    const answer = await callServer(port, method, path, sent).catch(() => undefined);
+    const response = await callServer(port, method, path, sent).catch(() => undefined);
     // On a busy machine this client may be too slow. Nothing was changed, so send it again.
-    if (answer?.status !== 408) return answer;
+    if (response?.status !== 408) return response;
   }
 }
 
@@ -31,13 +35,13 @@ export async function call(
 export async function walkList(
   port: number,
   headers?: Headers,
-): Promise<readonly string[] | { readonly refused: Answer | undefined }> {
+): Promise<readonly string[] | { readonly refused: HttpResponse | undefined }> {
   const ids: string[] = [];
   for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
-    const answer: Answer | undefined = await call(port, "GET", next, undefined, undefined, headers);
-    if (answer?.status !== 200) return { refused: answer };
-    for (const { id } of answer.json.data) ids.push(id);
-    next = answer.json.links.next;
+    const response: HttpResponse | undefined = await call(port, "GET", next, undefined, undefined, headers);
+    if (response?.status !== 200) return { refused: response };
+    for (const { id } of response.json.data) ids.push(id);
+    next = response.json.links.next;
   }
   return ids;
 }
@@ -52,7 +56,7 @@ export async function readList(port: number, headers?: Headers): Promise<readonl
 const DRIVER_WORDS = /sqlite|postgres|errno|\bSQL|disk|I\/O|ECONN|EPIPE|relation|syntax|terminat|at \S+:\d+/i;
 
 /** What is wrong with a refusal; undefined for a complete 503 with Retry-After that says nothing about the engine. */
-export function wrongRefusal({ status, headers, text, json }: Answer): string | undefined {
+export function wrongRefusal({ status, headers, text, json }: HttpResponse): string | undefined {
   if (status !== 503) return `${status} instead of 503: ${text.slice(0, 200)}`;
   if (!/^\d+$/.test(String(headers["retry-after"]))) return "a 503 without Retry-After";
   if (json?.errors?.[0]?.status !== "503" || json.data !== undefined) return `an incomplete 503: ${text}`;
@@ -60,7 +64,7 @@ export function wrongRefusal({ status, headers, text, json }: Answer): string | 
 }
 
 /** Whether a refusal promises that nothing was changed. */
-export function deniesAll({ json }: Answer): boolean {
+export function deniesAll({ json }: HttpResponse): boolean {
   const code = json?.errors?.[0]?.code;
   return typeof code === "string" && code !== "outcome-unknown" && code !== "import-interrupted";
 }

@@ -35,7 +35,7 @@ export const badInput: Proof = {
     };
   },
   control: {
-    name: "a server that answers 500 to some targets",
+    name: "a server that returns 500 for some targets",
     async prove(run) {
       const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db`, NODE_OPTIONS: breaking("%") });
       return sendAll(
@@ -67,12 +67,12 @@ async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], 
     const requests = Iterator.from(kind.make(count, run.seed, run.random));
     const send = async () => {
       for (const request of requests) {
-        const answer = await exchange(server.port, request);
-        for (const { status } of readAnswers(answer)) {
+        const response = await exchange(server.port, request);
+        for (const { status } of readResponses(response)) {
           const kindOfStatus = status === 505 ? "505" : `${Math.floor(status / 100)}xx`;
           statuses.set(kindOfStatus, (statuses.get(kindOfStatus) ?? 0) + 1);
         }
-        const words = judge(request, answer);
+        const words = judge(request, response);
         if (words !== undefined) violations.push(`${kind.name}${where}: ${words}, to ${show(request.bytes)}`);
       }
     };
@@ -117,23 +117,23 @@ function exchange(port: number, { bytes, mayGoUnanswered }: Hostile): Promise<Bu
   });
 }
 
-interface Answer {
+interface ParsedResponse {
   readonly status: number;
   readonly body: string;
 }
 
 /** All responses of one connection. */
-export function readAnswers(bytes: Buffer | undefined): Answer[] {
-  const answers: Answer[] = [];
+export function readResponses(bytes: Buffer | undefined): ParsedResponse[] {
+  const responses: ParsedResponse[] = [];
   for (let rest = bytes ?? Buffer.alloc(0); rest.length > 0; ) {
     const end = rest.indexOf("\r\n\r\n");
     const head = rest.toString("latin1", 0, end === -1 ? rest.length : end);
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
     const length = lengthOf(head, rest, end + 4);
-    answers.push({ status, body: rest.toString("utf8", end + 4, end + 4 + length) });
+    responses.push({ status, body: rest.toString("utf8", end + 4, end + 4 + length) });
     rest = end === -1 ? Buffer.alloc(0) : rest.subarray(end + 4 + length);
   }
-  return answers;
+  return responses;
 }
 
 function lengthOf(head: string, bytes: Buffer, start: number): number {
@@ -144,19 +144,19 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
 
 /** What is wrong with the response, if anything. */
 export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
-  if (received === undefined) return "no end of an answer";
-  const answers = readAnswers(received);
-  if (answers.length === 0 && mayGoUnanswered !== true) return "no answer";
-  for (const { status, body } of answers) {
+  if (received === undefined) return "the response does not end";
+  const responses = readResponses(received);
+  if (responses.length === 0 && mayGoUnanswered !== true) return "no response";
+  for (const { status, body } of responses) {
     // 505 is a client error too: the request line is of another protocol.
-    if (!(status >= 100 && (status < 500 || status === 505))) return `the answer ${status}`;
+    if (!(status >= 100 && (status < 500 || status === 505))) return `the response ${status}`;
     if (status >= 400 && body !== "" && !isErrorDocument(readJson(body), status))
       return `${status} without an error document`;
   }
-  if (document === undefined || answers[0]?.status !== 200) return undefined;
+  if (document === undefined || responses[0]?.status !== 200) return undefined;
   const [asked, given] = [
     readJson(String(document))?.["atomic:operations"]?.length,
-    readJson(answers[0].body)?.["atomic:results"]?.length,
+    readJson(responses[0].body)?.["atomic:results"]?.length,
   ];
   return asked !== undefined && asked === given ? undefined : `${given} results for ${asked} operations`;
 }
@@ -177,10 +177,10 @@ function readJson(text: string): Record<string, { length: number; 0?: { status?:
 /** Waits until the server responds normally again. */
 async function isResponsive(port: number): Promise<boolean> {
   for (let tries = 0; tries < 10; tries += 1) {
-    const answer = await exchange(port, {
+    const response = await exchange(port, {
       bytes: Buffer.from("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n\r\n"),
     });
-    if (readAnswers(answer)[0]?.status === 200) return true;
+    if (readResponses(response)[0]?.status === 200) return true;
     await sleep(100);
   }
   return false;

@@ -230,8 +230,8 @@ async function imports(run: Run, defect?: Defect): Promise<Findings> {
     const faults = createFaults(run, defect);
     const server = await serve(run, { DATABASE_URL: db.url, ...faults.settings });
     faults.arm(step, "kill-before");
-    const answer = await call(server.port, "POST", "/v1/imports", opml, "text/x-opml");
-    const isKilled = answer === undefined;
+    const response = await call(server.port, "POST", "/v1/imports", opml, "text/x-opml");
+    const isKilled = response === undefined;
     if (!isKilled) server.child.kill("SIGKILL");
     await server.ended;
     faults.disarm();

@@ -26,10 +26,10 @@ export const KILL_APPS: Proof = {
     ]);
   },
   control: {
-    name: "a server that answers before its commit",
+    name: "a server that responds before its commit",
     prove: (run) =>
       killWhileAppsSync(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
-        defect: "answer before the commit",
+        defect: "response before the commit",
       }),
   },
 };
@@ -90,9 +90,9 @@ async function readAll(
 ): Promise<{ readonly feeds: Set<string>; readonly positions: Map<string, number> }> {
   const ask = async (path: string) => {
     for (let tries = 1; ; tries += 1) {
-      const answer = await callServer(port, "GET", path);
-      if (answer.status === 200) return answer;
-      if (tries === 50) throw new Error(`${path} returned ${answer.status}: ${answer.text}`);
+      const response = await callServer(port, "GET", path);
+      if (response.status === 200) return response;
+      if (tries === 50) throw new Error(`${path} returned ${response.status}: ${response.text}`);
       await sleep(10 * RETRY_MS);
     }
   };

@@ -31,10 +31,10 @@ export const KILL: Proof = {
     ]);
   },
   control: {
-    name: "a server that answers before its commit",
+    name: "a server that responds before its commit",
     prove: (run) =>
       killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
-        defect: "answer before the commit",
+        defect: "response before the commit",
       }),
   },
 };
@@ -100,7 +100,7 @@ export async function killAgainAndAgain(
   }
   const slowest = Math.max(...readyMs.slice(1));
   if (!run.isQuick && slowest > READY_MS) violations.push(`ready only after ${Math.round(slowest)} ms`);
-  violations.push(...ledger.wrongAnswers);
+  violations.push(...ledger.wrongResponses);
   const whose = databaseKills === 0 ? "" : ` (${databaseKills} of the database)`;
   const figures = `${db.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
   return { figures, violations };
@@ -113,7 +113,8 @@ function startLoad(server: RunningServer, ledger: Ledger): { stop: () => void; e
     for (let turn = 1; !isStopped; turn += 1) {
       const ids = await ledger.sendBatch(server.port);
       if (ids === undefined) {
-        if (!server.child.killed) ledger.wrongAnswers.push("no whole answer came, though the server is there");
+        if (!server.child.killed)
+          ledger.wrongResponses.push("no complete response arrived, although the server is running");
         return;
       }
       const [first] = ids;

@@ -9,7 +9,7 @@ type Fate = "unknown" | "acknowledged" | "denied";
 /** What clients have sent, and what they know about it. */
 export class Ledger {
   readonly acknowledged = new Set<string>();
-  readonly wrongAnswers: string[] = [];
+  readonly wrongResponses: string[] = [];
   refusals = 0;
   readonly lost = new Set<string>();
   readonly neverSent = new Set<string>();
@@ -35,28 +35,28 @@ export class Ledger {
   ): Promise<readonly string[] | undefined> {
     const ids = Array.from({ length: size }, newId);
     this.noteBatch(ids, "unknown");
-    const answer = await post(
+    const response = await post(
       port,
       ids.map((id) => add(id, `https://feeds.example/${id}`)),
       headers,
     );
-    if (answer?.status === 200) {
-      const results: readonly { data?: { id: string } }[] = answer.json["atomic:results"];
+    if (response?.status === 200) {
+      const results: readonly { data?: { id: string } }[] = response.json["atomic:results"];
       if (results.map(({ data }) => data?.id).join() === ids.join()) this.noteBatch(ids, "acknowledged");
-      else this.wrongAnswers.push(`new feeds were answered ${answer.text.slice(0, 200)}`);
+      else this.wrongResponses.push(`new feeds were answered ${response.text.slice(0, 200)}`);
       return ids;
     }
-    if (answer !== undefined) this.refusals += 1;
-    const wrong = answer && wrongRefusal(answer);
-    if (wrong !== undefined) this.wrongAnswers.push(wrong);
-    if (answer !== undefined && deniesAll(answer)) this.noteBatch(ids, "denied");
-    return answer && [];
+    if (response !== undefined) this.refusals += 1;
+    const wrong = response && wrongRefusal(response);
+    if (wrong !== undefined) this.wrongResponses.push(wrong);
+    if (response !== undefined && deniesAll(response)) this.noteBatch(ids, "denied");
+    return response && [];
   }
 
   async sendRemoval(port: number, id: string): Promise<void> {
     this.#removals.set(id, false);
-    const answer = await call(port, "DELETE", `/v1/subscriptions/${id}`);
-    if (answer?.status === 204) this.#removals.set(id, true);
+    const response = await call(port, "DELETE", `/v1/subscriptions/${id}`);
+    if (response?.status === 204) this.#removals.set(id, true);
   }
 
   /** Finds items that are lost, were never sent, or exist despite a removal or a refusal, and partial batches. */

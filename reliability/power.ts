@@ -52,27 +52,27 @@ export async function watchStatements(run: Run, engine: string, url: string, def
   // Commits during the start belong to no request.
   appendFileSync(trace, `${BEGUN}\n`);
   const count = await requestOneByOne(run, server);
-  const violations = unsafeAnswers(readFileSync(trace, "utf8"), count);
+  const violations = unsafeResponses(readFileSync(trace, "utf8"), count);
   return { figures: `${engine}: ${count} requests by their statements, ${violations.length} unsafe`, violations };
 }
 
 /** Violations in a trace of sequential requests: each needs its own commit. */
-export function unsafeAnswers(trace: string, requests: number): string[] {
+export function unsafeResponses(trace: string, requests: number): string[] {
   const violations: string[] = [];
   const [, work = ""] = trace.split(`${BEGUN}\n`);
-  let [commits, answers] = [0, 0];
+  let [commits, responses] = [0, 0];
   for (const line of work.split("\n")) {
     const [what, word = ""] = line.split(" ");
     if (what === "committed") {
       commits += 1;
       if (!/^(2|3|on|local|remote_apply|remote_write)$/.test(word))
-        violations.push(`answer ${commits} rests on a commit that does not sync (${word})`);
+        violations.push(`response ${commits} rests on a commit that does not sync (${word})`);
     }
     if (what !== "answered") continue;
-    answers += 1;
-    if (commits < answers) violations.push(`response ${answers} began before its commit had returned`);
+    responses += 1;
+    if (commits < responses) violations.push(`response ${responses} began before its commit had returned`);
   }
-  if (answers !== requests) violations.push(`${answers} of ${requests} responses were seen`);
+  if (responses !== requests) violations.push(`${responses} of ${requests} responses were seen`);
   return violations;
 }
 
@@ -89,14 +89,14 @@ export async function watchSystemCalls(run: Run, file: string, defect?: Defect):
   const count = await requestOneByOne(run, server);
   server.signal("SIGTERM");
   await server.ended;
-  const violations = unsyncedAnswers(readFileSync(trace, "utf8"), dirname(file), count);
+  const violations = unsyncedResponses(readFileSync(trace, "utf8"), dirname(file), count);
   return { figures: `${count} by their system calls, ${violations.length} unsafe`, violations };
 }
 
 /** Violations in a strace log. The folder must be synced as well, or a new log file could be lost. */
-export function unsyncedAnswers(trace: string, folder: string, requests: number): string[] {
+export function unsyncedResponses(trace: string, folder: string, requests: number): string[] {
   const violations: string[] = [];
-  let [isWritten, isSynced, isFolderSynced, answers] = [false, false, false, 0];
+  let [isWritten, isSynced, isFolderSynced, responses] = [false, false, false, 0];
   for (const { name, given, moment, result } of readCalls(trace)) {
     const isSync = name === "fdatasync" || name === "fsync";
     if (name === "pwrite64" && given.includes("-wal>")) [isWritten, isSynced] = [true, false];
@@ -107,13 +107,13 @@ export function unsyncedAnswers(trace: string, folder: string, requests: number)
     // Writes before the request belong to something else.
     if (given.includes('"POST /v1/')) [isWritten, isSynced] = [false, false];
     if (moment === "ends" || !given.includes('"HTTP/1.1 ')) continue;
-    answers += 1;
-    if (!isWritten) violations.push(`answer ${answers} began before anything of it was written`);
-    else if (!isSynced) violations.push(`answer ${answers} began before the log was synced`);
-    else if (!isFolderSynced) violations.push(`answer ${answers} began before the folder was synced`);
+    responses += 1;
+    if (!isWritten) violations.push(`response ${responses} began before anything of it was written`);
+    else if (!isSynced) violations.push(`response ${responses} began before the log was synced`);
+    else if (!isFolderSynced) violations.push(`response ${responses} began before the folder was synced`);
     [isWritten, isSynced] = [false, false];
   }
-  if (answers !== requests) violations.push(`${answers} of ${requests} responses were seen`);
+  if (responses !== requests) violations.push(`${responses} of ${requests} responses were seen`);
   return violations;
 }
 
@@ -121,8 +121,8 @@ export function unsyncedAnswers(trace: string, folder: string, requests: number)
 async function requestOneByOne(run: Run, server: RunningServer): Promise<number> {
   const count = run.isQuick ? QUICK_REQUESTS : REQUESTS;
   for (let request = 0; request < count; request += 1) {
-    const answer = await post(server.port, [add(newId(), `https://feeds.example/${request}`)]);
-    if (answer?.status !== 200) throw new Error(`answered ${answer?.status}: ${answer?.text}`);
+    const response = await post(server.port, [add(newId(), `https://feeds.example/${request}`)]);
+    if (response?.status !== 200) throw new Error(`answered ${response?.status}: ${response?.text}`);
   }
   return count;
 }

@@ -86,9 +86,9 @@ export function judge({ events, wrong }: History): Findings {
   const count = (outcome: Event["outcome"]) => events.filter((event) => event.outcome === outcome).length;
   const feeds = new Set(events.map(({ feed }) => feed)).size;
   const violations = [...findViolations(events), ...wrong];
-  const answers = `${count("added")} added, ${count("conflict")} conflicts, ${count("removed")} removed`;
+  const outcomes = `${count("added")} added, ${count("conflict")} conflicts, ${count("removed")} removed`;
   return {
-    figures: `${feeds} feeds, ${answers}, ${count("present") + count("absent")} reads: ${violations.length} violations`,
+    figures: `${feeds} feeds, ${outcomes}, ${count("present") + count("absent")} reads: ${violations.length} violations`,
     violations,
   };
 }
@@ -175,8 +175,8 @@ function httpClient(port: number, { wrong }: History, random: () => number): Rem
       const odd = Math.floor(random() * (operations.length + 1));
       operations.splice(odd, 0, MALFORMED);
       const body = JSON.stringify({ "atomic:operations": operations });
-      const answer = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-      const results: Result[] = answer.json["atomic:results"];
+      const response = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+      const results: Result[] = response.json["atomic:results"];
       wrong.push(...compare(operations as Operation[], results));
       return results.toSpliced(odd, 1).map((result) => (result.data === undefined ? "conflict" : "added"));
     },
@@ -209,12 +209,12 @@ export function compare(operations: readonly Operation[], results: readonly Resu
   return operations.flatMap(({ data: asked }, index) => {
     const { data, errors } = results[index] ?? {};
     const place = `/atomic:operations/${index}`;
-    const isAnswer =
+    const isMatch =
       data === undefined
         ? errors?.[0].source?.pointer.startsWith(place) === true &&
           errors[0].status === (asked.id === "x" ? "400" : "409")
         : data.id === asked.id && data.attributes.feed_url === asked.attributes.feed_url;
-    return isAnswer ? [] : [`result ${index} does not belong to operation ${index}: ${JSON.stringify(results[index])}`];
+    return isMatch ? [] : [`result ${index} does not belong to operation ${index}: ${JSON.stringify(results[index])}`];
   });
 }
 

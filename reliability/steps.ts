@@ -130,20 +130,20 @@ class Site {
   }
 
   async #request(request: Request, before: readonly string[], how: Failing): Promise<void> {
-    const answer = await request.send(this.#port);
-    if (answer === undefined) return this.#requestLost(request, before, how);
-    if (request.read(answer) === request.clean) return;
-    const wrong = wrongRefusal(answer);
+    const response = await request.send(this.#port);
+    if (response === undefined) return this.#requestLost(request, before, how);
+    if (request.read(response) === request.clean) return;
+    const wrong = wrongRefusal(response);
     if (wrong !== undefined) return this.#violate(wrong);
     this.refusals += 1;
-    const isDenied = deniesAll(answer);
+    const isDenied = deniesAll(response);
     await this.#expectList(isDenied ? [before] : [before, request.after]);
     await this.#repeat(request, isDenied ? [request.clean] : [request.clean, request.repeated]);
   }
 
   /** Without a response, the request was applied completely or not at all. */
   async #requestLost(request: Request, before: readonly string[], how: Failing): Promise<void> {
-    if (!how.startsWith("kill")) this.#violate("no whole answer came");
+    if (!how.startsWith("kill")) this.#violate("no complete response arrived");
     await this.#server?.ended;
     this.#disarm();
     await this.start();
@@ -155,10 +155,10 @@ class Site {
   async #repeat(request: Request, expected: readonly string[]): Promise<void> {
     const until = performance.now() + AGAIN_MS;
     for (;;) {
-      const answer = await request.send(this.#port);
-      const words = answer === undefined ? "nothing" : request.read(answer);
+      const response = await request.send(this.#port);
+      const words = response === undefined ? "nothing" : request.read(response);
       if (expected.includes(words)) return;
-      if (answer?.status !== 503 || performance.now() > until)
+      if (response?.status !== 503 || performance.now() > until)
         return this.#violate(`sent again, it is answered ${words} and not ${expected.join(" or ")}`);
       await sleep(50);
     }

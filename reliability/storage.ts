@@ -68,7 +68,7 @@ export async function endure(
       ...[...found.violations, ...findInconsistencies(rows)].map((what) => `${db.engine}, ${outage.name}: ${what}`),
     );
   }
-  violations.push(...ledger.wrongAnswers.map((what) => `${db.engine}: ${what}`));
+  violations.push(...ledger.wrongResponses.map((what) => `${db.engine}: ${what}`));
   const slowest = Math.round(Math.max(...recoveryMs));
   const names = outages.map(({ name }) => name).join(", ");
   const figures = `${db.engine} ${names}: ${ledger.acknowledged.size} acknowledged, ${ledger.lost.size} lost, ${refusals + ledger.refusals} × 503, recovered within ${slowest} ms`;
@@ -91,7 +91,7 @@ async function endureOne(
     while (!isOver) {
       const before = ledger.refusals;
       if ((await ledger.sendBatch(server.port)) === undefined)
-        return void violations.push("a write got no whole answer");
+        return void violations.push("a write got no complete response");
       if (ledger.refusals === before) await sleep(PAUSE_MS);
     }
   })();
@@ -103,7 +103,7 @@ async function endureOne(
       if (!("refused" in list)) {
         const shown = new Set(list);
         if (!known.every((id) => shown.has(id))) violations.push("a reading lacked what had been acknowledged");
-      } else if (list.refused === undefined) return void violations.push("a read got no whole answer");
+      } else if (list.refused === undefined) return void violations.push("a read got no complete response");
       else {
         refusals += 1;
         if (outage.reading === "continues") violations.push("a read was refused that could have succeeded");

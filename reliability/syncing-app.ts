@@ -1,4 +1,4 @@
-import { type Answer, callServer } from "../test/support/server.ts";
+import { callServer, type HttpResponse } from "../test/support/server.ts";
 
 const FEEDS_PER_UPLOAD = 5;
 const ACTIONS_PER_UPLOAD = 20;
@@ -75,14 +75,15 @@ export class SyncingApp {
     );
   }
 
-  async #send(port: number, method: string, path: string, body?: string): Promise<Answer | undefined> {
+  async #send(port: number, method: string, path: string, body?: string): Promise<HttpResponse | undefined> {
     const headers = { "User-Agent": this.#name };
     const sent = { headers, ...(body === undefined ? {} : { body }) };
-    const answer = await callServer(port, method, path, sent).catch(() => undefined);
-    if (answer === undefined || answer.status === 200) return answer;
+    const response = await callServer(port, method, path, sent).catch(() => undefined);
+    if (response === undefined || response.status === 200) return response;
     // A busy machine or a database that is away; everything else is wrong.
-    const isExpected = [408, 503].includes(answer.status) && typeof answer.json?.message === "string";
-    if (!isExpected) this.violations.push(`${method} ${path} returned ${answer.status}: ${answer.text.slice(0, 200)}`);
+    const isExpected = [408, 503].includes(response.status) && typeof response.json?.message === "string";
+    if (!isExpected)
+      this.violations.push(`${method} ${path} returned ${response.status}: ${response.text.slice(0, 200)}`);
     return undefined;
   }
 
@@ -98,11 +99,11 @@ export class SyncingApp {
   }
 
   async #receiveFeeds(port: number): Promise<boolean> {
-    const answer = await this.#send(port, "GET", this.#dialect.feeds + this.#since("feeds"));
-    if (answer === undefined) return false;
-    for (const url of answer.json.add) this.feeds.add(url);
-    for (const url of answer.json.remove) this.feeds.delete(url);
-    this.#note("feeds", answer.json);
+    const response = await this.#send(port, "GET", this.#dialect.feeds + this.#since("feeds"));
+    if (response === undefined) return false;
+    for (const url of response.json.add) this.feeds.add(url);
+    for (const url of response.json.remove) this.feeds.delete(url);
+    this.#note("feeds", response.json);
     return true;
   }
 
@@ -110,8 +111,8 @@ export class SyncingApp {
     if (this.#changes === undefined && isActive) this.#changes = this.#nextChanges();
     if (this.#changes === undefined) return true;
     const { add, remove } = this.#changes;
-    const answer = await this.#send(port, "POST", this.#dialect.changeFeeds, JSON.stringify({ add, remove }));
-    if (answer === undefined) return false;
+    const response = await this.#send(port, "POST", this.#dialect.changeFeeds, JSON.stringify({ add, remove }));
+    if (response === undefined) return false;
     for (const url of add) {
       this.feeds.add(url);
       this.added.add(url);
@@ -122,7 +123,7 @@ export class SyncingApp {
     }
     this.acknowledged += add.length + remove.length;
     this.#changes = undefined;
-    this.#note("feeds", answer.json);
+    this.#note("feeds", response.json);
     return true;
   }
 
@@ -139,25 +140,25 @@ export class SyncingApp {
   }
 
   async #receiveActions(port: number): Promise<boolean> {
-    const answer = await this.#send(port, "GET", this.#dialect.actions + this.#since("actions"));
-    if (answer === undefined) return false;
-    readPositions(answer, this.positions);
-    this.#note("actions", answer.json);
+    const response = await this.#send(port, "GET", this.#dialect.actions + this.#since("actions"));
+    if (response === undefined) return false;
+    readPositions(response, this.positions);
+    this.#note("actions", response.json);
     return true;
   }
 
   async #addPlays(port: number, isActive: boolean): Promise<boolean> {
     if (this.#plays === undefined && isActive) this.#plays = this.#nextPlays();
     if (this.#plays === undefined) return true;
-    const answer = await this.#send(port, "POST", this.#dialect.addActions, JSON.stringify(this.#plays));
-    if (answer === undefined) return false;
+    const response = await this.#send(port, "POST", this.#dialect.addActions, JSON.stringify(this.#plays));
+    if (response === undefined) return false;
     for (const { episode, position } of this.#plays) {
       this.played.set(episode, position);
       this.positions.set(episode, position);
     }
     this.acknowledged += this.#plays.length;
     this.#plays = undefined;
-    this.#note("actions", answer.json);
+    this.#note("actions", response.json);
     return true;
   }
 
@@ -178,7 +179,7 @@ export class SyncingApp {
   }
 }
 
-export function readPositions({ json }: Answer, positions: Map<string, number>): Map<string, number> {
+export function readPositions({ json }: HttpResponse, positions: Map<string, number>): Map<string, number> {
   for (const { episode, position } of json.actions) positions.set(episode, position);
   return positions;
 }

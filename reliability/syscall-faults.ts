@@ -80,7 +80,7 @@ async function workWithFailure(
   const calls = readFileSync(trace, "utf8");
   const again = await serve(run, { DATABASE_URL: db.url });
   violations.push(...findInconsistencies(await db.inspect()), ...ledger.compare(await readList(again.port)));
-  violations.push(...ledger.wrongAnswers, ...misplacedTrust(calls));
+  violations.push(...ledger.wrongResponses, ...misplacedTrust(calls));
   again.child.kill("SIGKILL");
   await again.ended;
   return { isFelt: isHit(calls, inject), ledger, violations };
@@ -124,7 +124,7 @@ export function misplacedTrust(trace: string): string[] {
     }
     if (name === "close" && handle === failed) failed = undefined;
     if (moment === "begins" && given.includes('"HTTP/1.1 200') && failed !== undefined)
-      violations.push("an answer rests on a log whose sync had failed");
+      violations.push("a response rests on a log whose sync had failed");
   }
   return violations;
 }

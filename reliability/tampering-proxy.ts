@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Answer, callServer } from "../test/support/server.ts";
+import { callServer, type HttpResponse } from "../test/support/server.ts";
 
 /** Returns the altered body of a response. */
-export type Alter = (path: string, body: string, answer: Answer) => string;
+export type Alter = (path: string, body: string, response: HttpResponse) => string;
 
 /** A proxy that breaks promises on purpose, for controls. */
 export async function startTamperingProxy(
@@ -19,8 +19,8 @@ export async function startTamperingProxy(
     const { method = "", url = "" } = request;
     const { "content-type": type } = request.headers;
     const headers = type === undefined ? {} : { "Content-Type": type };
-    const answer = await callServer(port, method, url, { headers, body });
-    response.writeHead(answer.status).end(alter(url, body, answer));
+    const upstream = await callServer(port, method, url, { headers, body });
+    response.writeHead(upstream.status).end(alter(url, body, upstream));
   }).listen(0, "127.0.0.1");
   await once(front, "listening");
   later(() => front.close());

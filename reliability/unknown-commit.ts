@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/support/postgres.ts";
 import { startProxy, type Wire } from "../test/support/proxy.ts";
-import { type Answer, ATOMIC, add, callServer, newId } from "../test/support/server.ts";
+import { ATOMIC, add, callServer, type HttpResponse, newId } from "../test/support/server.ts";
 import { deniesAll } from "./api.ts";
 import { type Findings, type Proof, type Run, serve } from "./proof.ts";
 
@@ -14,7 +14,7 @@ export interface Claim {
 }
 
 type When = "before" | "after";
-type Post = (body: string, when: When) => Promise<Answer>;
+type Post = (body: string, when: When) => Promise<HttpResponse>;
 interface Cuts {
   before: number;
   after: number;
@@ -41,7 +41,7 @@ export const unknownCommit: Proof = {
     };
   },
   control: {
-    name: "lost answers are guessed",
+    name: "lost responses are guessed",
     async prove(run) {
       const { port } = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
       const claims: Claim[] = [];
@@ -52,7 +52,7 @@ export const unknownCommit: Proof = {
   },
 };
 
-/** How a server would answer that takes every lost answer for done, or does everything again. */
+/** A server that assumes that every write whose response was lost is done, or that repeats every such write. */
 function guess(port: number): Post {
   return async (body, when) => {
     if (when === "after") {
@@ -116,9 +116,9 @@ async function cutAtCommits(
         const wanted = rivals.map(({ data }) => operationOf(data.attributes.feed_url));
         theirs.push(...claimsOf(wanted, await post(other, write(wanted))));
       });
-      const answer = await post(port, body);
+      const response = await post(port, body);
       await orNot(cut);
-      return answer;
+      return response;
     };
     claims.push(...(await addSome(run, through, when, known)), ...theirs);
   }
@@ -182,15 +182,15 @@ function write(operations: readonly object[]): string {
   return JSON.stringify({ "atomic:operations": operations });
 }
 
-function post(port: number, body: string): Promise<Answer> {
+function post(port: number, body: string): Promise<HttpResponse> {
   return callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
 }
 
-function claimsOf(operations: readonly ReturnType<typeof operationOf>[], answer: Answer): Claim[] {
-  const { status, json, text } = answer;
+function claimsOf(operations: readonly ReturnType<typeof operationOf>[], response: HttpResponse): Claim[] {
+  const { status, json, text } = response;
   return operations.map(({ data }, index) => {
     const claim = { id: data.id, feed: data.attributes.feed_url };
-    if (status === 503) return { ...claim, told: deniesAll(answer) ? "nothing" : "unknown" };
+    if (status === 503) return { ...claim, told: deniesAll(response) ? "nothing" : "unknown" };
     if (status !== 200) throw new Error(`${status}: ${text}`);
     return { ...claim, told: json["atomic:results"][index].data === undefined ? "409" : "data" };
   });
@@ -199,7 +199,7 @@ function claimsOf(operations: readonly ReturnType<typeof operationOf>[], answer:
 async function listOf(port: number): Promise<ReadonlyMap<string, string>> {
   const list = new Map<string, string>();
   for (let next: string | null = "/v1/subscriptions?page[size]=100"; next !== null; ) {
-    const { json }: Answer = await callServer(port, "GET", next);
+    const { json }: HttpResponse = await callServer(port, "GET", next);
     for (const { id, attributes } of json.data) list.set(id, attributes.feed_url);
     next = json.links.next;
   }

@@ -1,13 +1,13 @@
 import { guidOf } from "../src/feed-url.ts";
-import { type Answer, ATOMIC, add } from "../test/support/server.ts";
+import { ATOMIC, add, type HttpResponse } from "../test/support/server.ts";
 import { call } from "./api.ts";
 
 /** A request of the workload with its response, the first time and when repeated. */
 export interface Request {
   readonly name: string;
-  readonly send: (port: number) => Promise<Answer | undefined>;
+  readonly send: (port: number) => Promise<HttpResponse | undefined>;
   /** A response in the form of `clean`. */
-  readonly read: (answer: Answer) => string;
+  readonly read: (response: HttpResponse) => string;
   readonly clean: string;
   readonly repeated: string;
   /** The list afterwards. */

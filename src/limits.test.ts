@@ -73,9 +73,9 @@ test("limits: the clock is set back → the wait is at most what was spent", () 
 
 test("limits: spendAt → changes nothing by itself", () => {
   const timestamp = NOW + 20_000;
-  const answer = spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW);
-  assert.deepEqual(answer, { next: NOW + 30_000, wait: 0 });
-  assert.deepEqual(spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW), answer);
+  const result = spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW);
+  assert.deepEqual(result, { next: NOW + 30_000, wait: 0 });
+  assert.deepEqual(spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW), result);
   assert.deepEqual(spendAt(undefined, 1, TEN_SECONDS_EACH, NOW), { next: NOW + 10_000, wait: 0 });
 });
 
@@ -171,7 +171,7 @@ test("limits: many keys that still count → kept, in linear time", () => {
   assert.ok(performance.now() - start < 5_000);
 });
 
-/** Shared state as an engine keeps it, with an answer that takes a turn of the event loop. */
+/** Shared state as an engine keeps it, with a reply that takes a turn of the event loop. */
 function createShared(): SharedLimits & { calls: number } {
   const states = new Map<string, number>();
   return {

@@ -69,15 +69,15 @@ async function pathOf(url: string): Promise<string> {
 
 async function send(url: string, method: string, headers: Headers): Promise<{ status: number; code: string }> {
   const way = wayOf(url, method);
-  const answer = await sendTo(
+  const response = await sendTo(
     port,
     method,
     await pathOf(url),
     { ...headersFor(url, way, { name: "admin" }), ...headers },
     await way.body?.({} as Parameters<NonNullable<Way["body"]>>[0], ""),
   );
-  const { errors } = method === "HEAD" || answer.status === 204 ? {} : JSON.parse(bodyOf(answer));
-  return { status: answer.status, code: errors?.[0].code ?? "" };
+  const { errors } = method === "HEAD" || response.status === 204 ? {} : JSON.parse(bodyOf(response));
+  return { status: response.status, code: errors?.[0].code ?? "" };
 }
 
 test("access of administrators: routes → nine and their HEADs", () => {
@@ -136,11 +136,11 @@ for (const { method, path: url } of routes.filter(({ method }) => method !== "GE
       const headers = { ...headersFor(url, way, who), ...cookieOf(who) };
       const body = await way.body?.({} as Parameters<NonNullable<Way["body"]>>[0], "");
       let before: unknown;
-      const answer = await holdBack(port, writeRequest(method, path, headers, body), async () => {
+      const response = await holdBack(port, writeRequest(method, path, headers, body), async () => {
         await end(who);
         before = await everything();
       });
-      assert.equal(answer.status, status, answer.bytes);
+      assert.equal(response.status, status, response.bytes);
       assert.deepEqual(await everything(), before);
     });
   }
@@ -155,11 +155,11 @@ for (const [name, args, status] of [
     const who = await newPerson("promote");
     const headers = { ...cookieOf(who), "Content-Type": PLAIN };
     const body = document("invitation", {});
-    const answer = await holdBack(port, writeRequest("POST", "/v1/invitations", headers, body), async () => {
+    const response = await holdBack(port, writeRequest("POST", "/v1/invitations", headers, body), async () => {
       const { code, stderr } = await run([...args, who.name], { DATABASE_URL: server.databaseUrl });
       assert.equal(code, 0, stderr);
     });
-    assert.equal(answer.status, status, answer.bytes);
+    assert.equal(response.status, status, response.bytes);
   });
 }
 

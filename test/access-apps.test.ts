@@ -79,17 +79,17 @@ describe("access to the routes of apps", async () => {
 
   const subscribe = async (Authorization: string, mark: string) => {
     const body = JSON.stringify({ "atomic:operations": [add(newId(), mark)] });
-    const answer = await server.call("POST", "/v1/operations", {
+    const response = await server.call("POST", "/v1/operations", {
       headers: { Authorization, "Content-Type": ATOMIC },
       body,
     });
-    assert.equal(answer.status, 200);
+    assert.equal(response.status, 200);
   };
   const sessionFor = async (name: string, secret: string) => {
     const headers = { ...basic(name, secret), ...elsewhere() };
-    const answer = await server.call("GET", `/subscriptions/${name}.json`, { headers });
-    assert.equal(answer.status, 200, answer.text);
-    return { Cookie: cookieOf(answer) };
+    const response = await server.call("GET", `/subscriptions/${name}.json`, { headers });
+    assert.equal(response.status, 200, response.text);
+    return { Cookie: cookieOf(response) };
   };
   const newPerson = async () => {
     const user = await newUser(server);
@@ -214,10 +214,10 @@ describe("access to the routes of apps", async () => {
       for (const [what, { headers, scope }] of Object.entries(await valid(bob))) {
         const isRefused = access === "write" && scope === "read";
         const isPassword = what.includes("password") && path.startsWith("/ocs/");
-        const answer = await send(key, bob.name, headers);
+        const response = await send(key, bob.name, headers);
         const expected = isPassword ? 200 : isRefused ? 403 : status;
-        assert.equal(answer.status, expected, `${what}: ${answer.text}`);
-        assert.ok(!answer.text.includes(ann.mark), what);
+        assert.equal(response.status, expected, `${what}: ${response.text}`);
+        assert.ok(!response.text.includes(ann.mark), what);
         if (!path.includes(":user") || access === "open") continue;
         const other = await send(key, ann.name, headers);
         assert.equal(other.status, "Authorization" in headers ? (isRefused ? 403 : 400) : isRefused ? 403 : 401, what);
@@ -228,12 +228,12 @@ describe("access to the routes of apps", async () => {
 
     test(`access: ${key}, invalid credentials → ${access === "open" ? "no matter" : "401"}`, async () => {
       for (const [what, headers] of Object.entries({ ...invalid, ...(HASHING.includes(key) ? wrongPasswords : {}) })) {
-        const answer = await send(key, ann.name, headers);
-        assert.equal(answer.status, access === "open" ? status : 401, `${what}: ${answer.text}`);
+        const response = await send(key, ann.name, headers);
+        assert.equal(response.status, access === "open" ? status : 401, `${what}: ${response.text}`);
         if (access === "open") break;
-        assert.equal(answer.headers["www-authenticate"], 'Basic realm="Earmark", charset="UTF-8"', what);
-        assert.equal(answer.headers["set-cookie"], undefined, what);
-        assert.equal(answer.headers["content-type"], "application/json", what);
+        assert.equal(response.headers["www-authenticate"], 'Basic realm="Earmark", charset="UTF-8"', what);
+        assert.equal(response.headers["set-cookie"], undefined, what);
+        assert.equal(response.headers["content-type"], "application/json", what);
       }
       const bearer = await send(key, ann.name, { Authorization: `Bearer ${ann.write}` });
       assert.equal(bearer.status, access === "open" || isNextcloud ? status : 401, "a bearer token");
@@ -252,10 +252,10 @@ describe("access to the routes of apps", async () => {
           { "Sec-Fetch-Site": "cross-site" },
           { Origin: server.url, "Sec-Fetch-Site": "cross-site" },
         ]) {
-          const answer = await send(key, bob.name, { ...credentials, ...(from as Headers) });
-          assert.equal(answer.status, 403, JSON.stringify(from));
-          assert.equal(answer.headers["access-control-allow-origin"], undefined);
-          assert.equal(answer.headers["set-cookie"], undefined);
+          const response = await send(key, bob.name, { ...credentials, ...(from as Headers) });
+          assert.equal(response.status, 403, JSON.stringify(from));
+          assert.equal(response.headers["access-control-allow-origin"], undefined);
+          assert.equal(response.headers["set-cookie"], undefined);
         }
       }
       assert.equal(await listOf(bob), before);

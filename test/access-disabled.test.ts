@@ -34,8 +34,8 @@ const idOf = async (headers: Headers): Promise<string> => (await call("GET", "/v
 
 async function change(id: string, attributes: object): Promise<void> {
   const headers = { ...JSONAPI, Cookie: admin };
-  const answer = await call("PATCH", `/v1/accounts/${id}`, { headers, body: documentOf("account", attributes) });
-  assert.equal(answer.status, 200, answer.text);
+  const response = await call("PATCH", `/v1/accounts/${id}`, { headers, body: documentOf("account", attributes) });
+  assert.equal(response.status, 200, response.text);
 }
 
 /** Users that somebody else authenticates, and the headers of their requests. */
@@ -77,9 +77,9 @@ suite("disabled accounts", () => {
       const id = await idOf(headers);
       const body = JSON.stringify({ "atomic:operations": [add(newId(), "https://feeds.example/one")] });
       const request = writeRequest("POST", "/v1/operations", { "Content-Type": ATOMIC, ...headers }, body);
-      const answer = await holdBack(port, request, () => change(id, { disabled: true }));
+      const response = await holdBack(port, request, () => change(id, { disabled: true }));
       // 403 if the user was authenticated only after that.
-      assert.ok([401, 403].includes(answer.status), answer.bytes);
+      assert.ok([401, 403].includes(response.status), response.bytes);
       await change(id, { disabled: false });
       assert.equal((await call("GET", "/v1/subscriptions", { headers })).json.data.length, 0);
     });
@@ -121,8 +121,8 @@ suite("disabled accounts", () => {
     const id = await idOf(headers);
     for (const attributes of [{ disabled: true }, { role: "member" }]) {
       const body = documentOf("account", attributes);
-      const answer = await call("PATCH", `/v1/accounts/${id}`, { headers: { ...JSONAPI, ...headers }, body });
-      assert.equal(answer.json.errors[0].code, "last-admin");
+      const response = await call("PATCH", `/v1/accounts/${id}`, { headers: { ...JSONAPI, ...headers }, body });
+      assert.equal(response.json.errors[0].code, "last-admin");
     }
     for (const path of [`/v1/accounts/${id}`, "/v1/me"])
       assert.equal((await call("DELETE", path, { headers })).json.errors[0].code, "last-admin");

@@ -96,11 +96,11 @@ describe("access of apps that ends", async () => {
     const { user } = who.account;
     const request = requestOf(route, who, headers);
     let atTheEnd: unknown;
-    const answer = await holdBack(server.port, request, async () => {
+    const response = await holdBack(server.port, request, async () => {
       await end(who, how);
       atTheEnd = await contentOf(user);
     });
-    assert.equal(answer.status, 401, answer.bytes);
+    assert.equal(response.status, 401, response.bytes);
     assert.deepEqual(await contentOf(user), atTheEnd);
   };
 

@@ -183,18 +183,18 @@ async function requireRefused(
   const who = await subscribed();
   let before: unknown;
   const bytes = await requestOf(who, url, method, way, who[kind].headers);
-  const answer = await holdBack(port, bytes, async () => {
+  const response = await holdBack(port, bytes, async () => {
     await end(who, kind);
     before = await everythingOf(who);
   });
-  assert.equal(answer.status, 401, answer.bytes);
+  assert.equal(response.status, 401, response.bytes);
   assert.deepEqual(await everythingOf(who), before, "nothing was written");
   const invalid = kind === "token" ? bearer("emk_invalid") : cookie("invalid");
   const refusal = await sendTo(port, method, url.replace(":id", randomUUID()), {
     ...headersFor(url, way, who),
     ...invalid,
   });
-  assert.equal(answer.bytes, refusal.bytes, "the same answer as to any invalid credential");
+  assert.equal(response.bytes, refusal.bytes, "the same response as to any invalid credential");
 }
 
 const writes = withoutApps(server.server.routes).flatMap(({ method, path: url, access }) => {
@@ -276,11 +276,11 @@ for (const [path, kind] of [
     }
     const read = async (meanwhile: () => Promise<unknown>) => {
       const asked = request({ host: "127.0.0.1", port, path, headers: who[kind].headers, agent: false }).end();
-      const [answer] = await once(asked, "response");
-      assert.equal(answer.statusCode, 200);
+      const [response] = await once(asked, "response");
+      assert.equal(response.statusCode, 200);
       await meanwhile();
       let length = 0;
-      for await (const chunk of answer) length += chunk.length;
+      for await (const chunk of response) length += chunk.length;
       return length;
     };
     assert.ok((await read(() => sleep(80))) > 15_000_000);
@@ -303,10 +303,10 @@ test("access: a token expires before the last byte → 401, nothing is written",
   assert.ok(way);
   const bytes = await requestOf(who, "/v1/subscriptions", "POST", way, bearer(secret));
   const before = clock.now;
-  const answer = await holdBack(port, bytes, async () => {
+  const response = await holdBack(port, bytes, async () => {
     clock.now = expiresAt;
   });
   clock.now = before;
-  assert.equal(answer.status, 401, bodyOf(answer));
+  assert.equal(response.status, 401, bodyOf(response));
   assert.equal((await store.page(who.user, { offset: 0, size: 1 })).total, 0);
 });

@@ -72,9 +72,9 @@ test("access: invalid or missing credentials → identical responses on every ro
     ),
   );
   assert.deepEqual([...matrix.refusals.keys()].toSorted(), kinds.toSorted());
-  for (const [kind, answers] of matrix.refusals) {
-    assert.equal(answers.size, 1, `${kind}:\n${[...answers].join("\n---\n")}`);
-    const [bytes = ""] = answers;
+  for (const [kind, responses] of matrix.refusals) {
+    assert.equal(responses.size, 1, `${kind}:\n${[...responses].join("\n---\n")}`);
+    const [bytes = ""] = responses;
     const media = kind.startsWith(ATOMIC) ? ATOMIC : PLAIN;
     assert.ok(bytes.toLowerCase().includes(`\r\ncontent-type: ${media}\r\n`), bytes);
     const challenge = `Bearer realm="Earmark"${kind.includes("wrong") ? ', error="invalid_token"' : ""}`;
@@ -110,17 +110,17 @@ test("access: unauthorized and otherwise invalid request → 401 or 403 first", 
       .credentialsOf("ann")
       .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
     for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
-      const answers = new Set<string>();
+      const responses = new Set<string>();
       for (const { path } of await matrix.placesOf(url, "ann")) {
         for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {
           const all = { ...headersFor(url, way, { name: "ann" }), ...headers, ...credential.headers };
-          const answer = await matrix.send(method, path + query, all, body);
-          assert.equal(answer.status, expectedStatus(way, credential, undefined), `${method} ${path}${query}`);
-          answers.add(answer.bytes);
+          const response = await matrix.send(method, path + query, all, body);
+          assert.equal(response.status, expectedStatus(way, credential, undefined), `${method} ${path}${query}`);
+          responses.add(response.bytes);
           tried += 1;
         }
       }
-      assert.equal(answers.size, 1, `${credential.name}: ${method} ${url}\n${[...answers].join("\n---\n")}`);
+      assert.equal(responses.size, 1, `${credential.name}: ${method} ${url}\n${[...responses].join("\n---\n")}`);
     }
   }
   assert.ok(tried > 500, String(tried));
@@ -148,11 +148,11 @@ test("access: same id and feed in two lists → independent, nothing shared", as
       one("subscription", { id: ofId, attributes: { feed_url: feedUrl } }),
     );
   const operate = async (who: SignedIn, ofId: string, feedUrl: string): Promise<string> => {
-    const answer = await server.call("POST", "/v1/operations", {
+    const response = await server.call("POST", "/v1/operations", {
       headers: { Cookie: who.cookie, "Content-Type": ATOMIC },
       body: JSON.stringify({ "atomic:operations": [add(ofId, feedUrl)] }),
     });
-    const [result] = answer.json["atomic:results"];
+    const [result] = response.json["atomic:results"];
     return result.data === undefined ? result.errors[0].status : "added";
   };
 
@@ -234,14 +234,14 @@ test("access: server without accounts → no account routes, every request is th
     for (const [method, way] of Object.entries(WAYS[url] ?? {})) {
       const path = url.replace(/:(id|token|account)/, newId());
       const body = await way.body?.(matrix.personOf("ann"), path);
-      const answer = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
-      assert.equal(answer.status, 404, `${method} ${path}`);
-      assert.equal(JSON.parse(bodyOf(answer)).errors[0].code, "unknown-path");
+      const response = await sendTo(local.port, method, path, headersFor(url, way, { name: "ann" }), body);
+      assert.equal(response.status, 404, `${method} ${path}`);
+      assert.equal(JSON.parse(bodyOf(response)).errors[0].code, "unknown-path");
     }
   }
   for (const method of ["PATCH", "DELETE"]) {
-    const answer = await local.call(method, "/v1/me");
-    assert.deepEqual([answer.status, answer.headers["allow"]], [405, "GET, HEAD"]);
+    const response = await local.call(method, "/v1/me");
+    assert.deepEqual([response.status, response.headers["allow"]], [405, "GET, HEAD"]);
   }
   for (const headers of [{}, bearer("garbage"), cookie("garbage")]) {
     const { status, json } = await local.call("GET", "/v1/me", { headers });

@@ -12,7 +12,7 @@ import {
   signUp,
   subscription,
 } from "./support/browser-requests.ts";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
+import { ATOMIC, add, type HttpResponse, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 
 suite("base path", () => {
   const based = startServer({ ...ACCOUNTS, EARMARK_BASE_PATH: BASE });
@@ -26,13 +26,13 @@ suite("base path", () => {
 
   /** Requests every kind of document that has links, and returns the responses by request. */
   async function visit(server: TestServer, base: string, name: string) {
-    const seen = new Map<string, Answer>();
+    const seen = new Map<string, HttpResponse>();
     const visited = async (method: string, path: string, headers: Headers, body?: string) => {
       const options = { headers, ...(body === undefined ? {} : { body }) };
-      const answer = await server.call(method, `${base}${path}`, options);
-      seen.set(`${method} ${path}`, answer);
-      assert.ok(answer.status < 300, `${method} ${base}${path}: ${answer.status} ${answer.text}`);
-      return answer;
+      const response = await server.call(method, `${base}${path}`, options);
+      seen.set(`${method} ${path}`, response);
+      assert.ok(response.status < 300, `${method} ${base}${path}: ${response.status} ${response.text}`);
+      return response;
     };
     const plain = { "Content-Type": PLAIN };
     const account = json("account", { name, password: PASSWORD });
@@ -67,11 +67,11 @@ suite("base path", () => {
       const server = await based;
       const { seen, cookie } = await visit(server, base, name);
       let followed = 0;
-      for (const [asked, answer] of seen) {
-        const { location } = answer.headers;
+      for (const [asked, response] of seen) {
+        const { location } = response.headers;
         const created = location === undefined ? [] : [String(location)];
-        if (answer.status === 201) assert.deepEqual(created, [answer.json.data.links.self], asked);
-        const links = [...linksOf(answer.json), ...created];
+        if (response.status === 201) assert.deepEqual(created, [response.json.data.links.self], asked);
+        const links = [...linksOf(response.json), ...created];
         assert.ok(links.length > 0, `${asked} has no link`);
         for (const link of links) {
           assert.ok(link.startsWith(`${BASE}/v1/`), `${link} in the response to ${asked}`);
@@ -91,12 +91,12 @@ suite("base path", () => {
       ["GET /v1/subscriptions?page[number]=2&page[size]=1", "/v1/subscriptions", 3],
       ["GET /v1/sessions?page[number]=2&page[size]=1", "/v1/sessions", 2],
     ] as const) {
-      const answer = seen.get(asked);
+      const response = seen.get(asked);
       const link = (number: number) => `${BASE}${path}?page[number]=${number}&page[size]=1`;
       const [self, first, prev] = [link(2), link(1), link(1)];
       const next = last === 2 ? null : link(3);
-      assert.deepEqual(answer?.json.links, { self, first, prev, next, last: link(last) });
-      assert.equal((await server.call("GET", self, { headers: cookie })).text, answer?.text);
+      assert.deepEqual(response?.json.links, { self, first, prev, next, last: link(last) });
+      assert.equal((await server.call("GET", self, { headers: cookie })).text, response?.text);
     }
   });
 
@@ -121,8 +121,8 @@ suite("base path", () => {
     const body = JSON.stringify({ "atomic:operations": operations });
     for (const prefix of [BASE, ""]) {
       const headers = { Cookie, "Content-Type": ATOMIC };
-      const answer = await server.call("POST", `${prefix}/v1/operations`, { headers, body });
-      const [first, ...others] = answer.json["atomic:results"];
+      const response = await server.call("POST", `${prefix}/v1/operations`, { headers, body });
+      const [first, ...others] = response.json["atomic:results"];
       // The second time the feed already exists.
       assert.equal(first.errors?.[0].title, prefix === BASE ? undefined : "Already Subscribed");
       for (const { errors } of others) {
@@ -170,8 +170,8 @@ suite("base path", () => {
       "/pod/./casts/v1/subscriptions",
       `${BASE}/../v1/subscriptions`,
     ]) {
-      const answer = await call("GET", path);
-      assert.deepEqual([answer.status, answer.json.errors[0].title], [404, "Not Found"], path);
+      const response = await call("GET", path);
+      assert.deepEqual([response.status, response.json.errors[0].title], [404, "Not Found"], path);
     }
   });
 
@@ -190,8 +190,8 @@ suite("base path", () => {
     const Cookie = await signUp(server, "query");
     const list = `${BASE}/v1/subscriptions?page[size]=7`;
     const status = async (path: string) => (await server.call("GET", path, { headers: { Cookie } })).status;
-    const answer = await server.call("GET", list, { headers: { Cookie } });
-    assert.equal(answer.json.links.self, `${BASE}/v1/subscriptions?page[number]=1&page[size]=7`);
+    const response = await server.call("GET", list, { headers: { Cookie } });
+    assert.equal(response.json.links.self, `${BASE}/v1/subscriptions?page[number]=1&page[size]=7`);
     assert.equal(await status(`${BASE}/v1/subscriptions?page[size]=0`), 400);
     assert.equal(await status(`http://pods.example${list}`), 200);
     assert.equal(await status(`http://pods.example${BASE}/v1`), 404);
@@ -207,10 +207,10 @@ suite("base path", () => {
       [`${BASE}x/v1/operations`, 404, undefined],
       [BASE, 405, "GET, HEAD"],
     ] as const) {
-      const answer = parseResponse(await exchange(port, `FROBNICATE ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`));
-      assert.equal(answer.status, status, path);
-      assert.equal(answer.headers["allow"], allow, path);
-      assert.equal(JSON.parse(answer.body).errors[0].status, String(status));
+      const response = parseResponse(await exchange(port, `FROBNICATE ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`));
+      assert.equal(response.status, status, path);
+      assert.equal(response.headers["allow"], allow, path);
+      assert.equal(JSON.parse(response.body).errors[0].status, String(status));
     }
   });
 
@@ -242,11 +242,11 @@ suite("base path", () => {
         assert.equal(file.headers["content-type"], type[pathname.replace(/.*\./, "") as keyof typeof type]);
       }
       const { pathname } = new URL("v1/accounts", `${origin}${base}/join`);
-      const answer = await server.call("POST", pathname, {
+      const response = await server.call("POST", pathname, {
         headers: { "Content-Type": PLAIN, Origin: `http://127.0.0.1:${server.port}`, "Sec-Fetch-Site": "same-origin" },
         body: json("account", { name: "invited", password: PASSWORD }),
       });
-      assert.equal(answer.status, 201, pathname);
+      assert.equal(response.status, 201, pathname);
       assert.equal((await server.call("GET", `${base}/join/`)).status, 404);
     }
   });
@@ -254,8 +254,8 @@ suite("base path", () => {
   test("base path: not set → no link has a prefix", async () => {
     const server = await startServer(ACCOUNTS);
     const { seen } = await visit(server, "", "ann");
-    for (const [asked, answer] of seen) {
-      const links = [...linksOf(answer.json), String(answer.headers["location"] ?? "/v1/")];
+    for (const [asked, response] of seen) {
+      const links = [...linksOf(response.json), String(response.headers["location"] ?? "/v1/")];
       for (const link of links) assert.ok(link.startsWith("/v1/"), `${link} in the response to ${asked}`);
     }
     assert.equal((await server.call("GET", `${BASE}/v1/subscriptions`)).status, 404);

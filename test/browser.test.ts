@@ -24,7 +24,7 @@ const STYLE = `
 
 /** A page without problems, plus the given ones. */
 function pageWith({ body = "", script = "" }: { readonly body?: string; readonly script?: string }): Server {
-  const answers: Readonly<Record<string, readonly [type: string, text: string]>> = {
+  const files: Readonly<Record<string, readonly [type: string, text: string]>> = {
     "/": [
       "text/html; charset=utf-8",
       `<!doctype html><html lang="en"><head><title>A page</title><meta name="viewport" content="width=device-width">
@@ -39,10 +39,10 @@ function pageWith({ body = "", script = "" }: { readonly body?: string; readonly
     "/fine": ["text/plain", "fine"],
   };
   return createServer((request, response) => {
-    const answer = answers[request.url ?? ""];
+    const file = files[request.url ?? ""];
     response.setHeader("content-security-policy", POLICY);
-    response.setHeader("content-type", answer?.[0] ?? "text/plain");
-    response.writeHead(answer === undefined ? 404 : 200).end(answer?.[1] ?? "");
+    response.setHeader("content-type", file?.[0] ?? "text/plain");
+    response.writeHead(file === undefined ? 404 : 200).end(file?.[1] ?? "");
   });
 }
 

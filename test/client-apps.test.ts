@@ -12,9 +12,9 @@ const { secret } = await client.createToken({ label: "phone" });
 async function asApp(method: string, path: string, body?: unknown) {
   const headers = { Authorization: `Basic ${btoa(`ann:${secret}`)}`, "User-Agent": "AntennaPod/3.9.0" };
   const options = { headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-  const answer = await callServer(server.port, method, `/pods${path}`, options);
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json;
+  const response = await callServer(server.port, method, `/pods${path}`, options);
+  assert.equal(response.status, 200, response.text);
+  return response.json;
 }
 
 test("client: devices → listed, renamed, forgotten", async () => {

@@ -187,7 +187,7 @@ test("network: server unreachable → NetworkError after the retries", async () 
 });
 
 test("response: not from Earmark → EarmarkError without errors", async () => {
-  const answers: Record<string, [number, Record<string, string>, string]> = {
+  const replies: Record<string, [number, Record<string, string>, string]> = {
     "/page/v1/me": [200, { "Content-Type": "text/html" }, "<h1>Welcome</h1>"],
     "/other/v1/me": [200, { "Content-Type": PLAIN }, "{}"],
     "/moved/v1/me": [301, { Location: "https://pods.example/v1/me" }, ""],
@@ -207,7 +207,7 @@ test("response: not from Earmark → EarmarkError without errors", async () => {
     "/short/v1/operations": [200, { "Content-Type": ATOMIC }, '{"atomic:results":[]}'],
   };
   const url = await listen(({ url: path = "" }, response) => {
-    const [status, headers, body] = answers[path] ?? [404, {}, ""];
+    const [status, headers, body] = replies[path] ?? [404, {}, ""];
     response.writeHead(status, headers).end(body);
   });
   const failures = ["page", "other", "moved", "proxy"].map(async (name) => {

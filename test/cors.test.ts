@@ -10,7 +10,7 @@ import {
   subscription,
   unsafeRequests,
 } from "./support/browser-requests.ts";
-import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
+import { ATOMIC, type HttpResponse, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("CORS", () => {
   const APP = "https://app.example";
@@ -26,7 +26,7 @@ suite("CORS", () => {
     "Sec-Fetch-Site": "cross-site",
     "Sec-Fetch-Mode": "cors",
   });
-  const crossOriginHeaders = ({ headers }: Answer) =>
+  const crossOriginHeaders = ({ headers }: HttpResponse) =>
     Object.keys(headers).filter((name) => name.startsWith("access-control-"));
 
   test("CORS: not configured → no response has CORS headers", async () => {
@@ -40,10 +40,10 @@ suite("CORS", () => {
           ["OPTIONS", "/nowhere"],
           ["GET", "/healthz"],
         ] as const) {
-          const answer = await server.call(method, path, { headers: preflightHeaders(origin) });
-          assert.deepEqual(crossOriginHeaders(answer), [], `${method} ${path} from ${origin}`);
-          assert.equal(answer.headers["vary"], "Accept");
-          if (method === "OPTIONS") assert.notEqual(answer.status, 204);
+          const response = await server.call(method, path, { headers: preflightHeaders(origin) });
+          assert.deepEqual(crossOriginHeaders(response), [], `${method} ${path} from ${origin}`);
+          assert.equal(response.headers["vary"], "Accept");
+          if (method === "OPTIONS") assert.notEqual(response.status, 204);
         }
       }
     }
@@ -55,9 +55,9 @@ suite("CORS", () => {
       for (const base of [BASE, ""]) {
         const path = `${base}${url.replace(":id", newId())}`;
         for (const origin of [APP, "http://localhost:3000"]) {
-          const answer = await call("OPTIONS", path, { headers: preflightHeaders(origin) });
-          assert.deepEqual([answer.status, answer.text], [204, ""], path);
-          const { headers } = answer;
+          const response = await call("OPTIONS", path, { headers: preflightHeaders(origin) });
+          assert.deepEqual([response.status, response.text], [204, ""], path);
+          const { headers } = response;
           assert.equal(headers["access-control-allow-origin"], origin);
           assert.equal(headers["access-control-allow-headers"], "Accept, Authorization, Content-Type, If-None-Match");
           assert.match(String(headers["access-control-max-age"]), /^[1-9]\d*$/);
@@ -140,12 +140,12 @@ suite("CORS", () => {
       [422, "POST", "/v1/subscriptions", plain, "{}"],
       [503, "GET", "/readyz", headers],
     ] as const) {
-      const answer = await server.call(method, path, { headers: sent, ...(body === undefined ? {} : { body }) });
-      assert.equal(answer.status, status, `${method} ${path}: ${answer.text}`);
-      assert.equal(answer.headers["access-control-allow-origin"], APP, `${status} ${method} ${path}`);
-      assert.equal(answer.headers["access-control-allow-credentials"], undefined);
-      assert.match(String(answer.headers["vary"]), /\bOrigin\b/);
-      const shown = String(answer.headers["access-control-expose-headers"]);
+      const response = await server.call(method, path, { headers: sent, ...(body === undefined ? {} : { body }) });
+      assert.equal(response.status, status, `${method} ${path}: ${response.text}`);
+      assert.equal(response.headers["access-control-allow-origin"], APP, `${status} ${method} ${path}`);
+      assert.equal(response.headers["access-control-allow-credentials"], undefined);
+      assert.match(String(response.headers["vary"]), /\bOrigin\b/);
+      const shown = String(response.headers["access-control-expose-headers"]);
       for (const name of ["ETag", "Location", "Retry-After", "WWW-Authenticate"])
         assert.ok(shown.includes(name), shown);
     }
@@ -159,9 +159,9 @@ suite("CORS", () => {
     });
     const token = await createToken(server, await signUp(server, "ann"));
     const headers = { Origin: APP, Authorization: `Bearer ${token}` };
-    const answers = [];
-    for (let count = 0; count < 4; count += 1) answers.push(await server.call("GET", "/v1/me", { headers }));
-    const refused = answers.find(({ status }) => status === 429);
+    const responses = [];
+    for (let count = 0; count < 4; count += 1) responses.push(await server.call("GET", "/v1/me", { headers }));
+    const refused = responses.find(({ status }) => status === 429);
     assert.equal(refused?.headers["access-control-allow-origin"], APP);
     assert.match(String(refused?.headers["retry-after"]), /^\d+$/);
     // Preflights do not count towards the limit, because browsers send them on their own.
@@ -177,10 +177,10 @@ suite("CORS", () => {
       for (const site of [{}, { "Sec-Fetch-Site": "cross-site" }, { "Sec-Fetch-Site": "same-site" }]) {
         const type = path === "/v1/operations" ? ATOMIC : PLAIN;
         const headers = { Cookie, Origin: APP, "Content-Type": type, ...site };
-        const answer = await server.call(method, path, { headers, ...(body === undefined ? {} : { body }) });
-        assert.equal(answer.status, 403, `${method} ${path}`);
-        assert.equal(answer.json.errors[0].title, "Cross-Site Request Refused");
-        assert.equal(answer.headers["set-cookie"], undefined);
+        const response = await server.call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+        assert.equal(response.status, 403, `${method} ${path}`);
+        assert.equal(response.json.errors[0].title, "Cross-Site Request Refused");
+        assert.equal(response.headers["set-cookie"], undefined);
       }
     }
     assert.deepEqual(await count(), before);
@@ -188,13 +188,13 @@ suite("CORS", () => {
 
   test("CORS: OPTIONS that is not a preflight → 405", async () => {
     const { call } = await open;
-    const answers = [
+    const responses = [
       await call("OPTIONS", "/v1/operations"),
       await call("OPTIONS", `${BASE}/v1/operations`),
       await call("OPTIONS", "/v1/operations", { headers: { "Access-Control-Request-Method": "POST" } }),
       await call("OPTIONS", "/v1/operations", { headers: { Origin: APP, Authorization: "Bearer x" } }),
     ];
-    for (const { status, headers } of answers) assert.deepEqual([status, headers["allow"]], [405, "POST"]);
+    for (const { status, headers } of responses) assert.deepEqual([status, headers["allow"]], [405, "POST"]);
     assert.equal((await call("OPTIONS", "/nowhere")).status, 404);
     assert.notEqual((await call("OPTIONS", "/nowhere", { headers: preflightHeaders(APP) })).status, 204);
   });

@@ -52,10 +52,10 @@ suite("cross-site requests", () => {
       for (const [method, path, body] of unsafeRequests(id, token)) {
         const type = path === "/v1/operations" ? ATOMIC : PLAIN;
         const options = { headers: { Cookie, "Content-Type": type, ...from }, ...(body === undefined ? {} : { body }) };
-        const answer = await call(method, path, options);
-        assert.equal(answer.status, 403, `${method} ${path} with ${JSON.stringify(from)}`);
-        assert.equal(answer.json.errors[0].title, "Cross-Site Request Refused");
-        assert.equal(answer.headers["set-cookie"], undefined);
+        const response = await call(method, path, options);
+        assert.equal(response.status, 403, `${method} ${path} with ${JSON.stringify(from)}`);
+        assert.equal(response.json.errors[0].title, "Cross-Site Request Refused");
+        assert.equal(response.headers["set-cookie"], undefined);
       }
     }
     assert.equal(await everything(), before);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { SETTINGS } from "../src/settings.ts";
-import { type Answer, startServer } from "./support/server.ts";
+import { type HttpResponse, startServer } from "./support/server.ts";
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 
@@ -92,11 +92,11 @@ const ISSUED = [
 /** Records what the server issued in place of the values in the document, and returns the response with the latter. */
 function asOnPage(
   block: Block | undefined,
-  answer: Answer,
+  response: HttpResponse,
   patterns: readonly RegExp[],
   issued: Map<string, string>,
-): Answer {
-  let text = JSON.stringify([answer.headers, answer.text]);
+): HttpResponse {
+  let text = JSON.stringify([response.headers, response.text]);
   for (const pattern of patterns) {
     const known = new Set(issued.values());
     const real = [...new Set(text.match(pattern))].filter((value) => !known.has(value));
@@ -105,20 +105,21 @@ function asOnPage(
   }
   for (const [shown, real] of issued) text = text.replaceAll(real, shown);
   const [headers, body] = JSON.parse(text);
-  return { ...answer, headers, text: body };
+  return { ...response, headers, text: body };
 }
 
-function compare(block: Block | undefined, answer: Answer): void {
+function compare(block: Block | undefined, response: HttpResponse): void {
   if (block?.language === "json") {
-    assert.deepEqual(withoutTimestamps(answer.text), withoutTimestamps(block.text));
+    assert.deepEqual(withoutTimestamps(response.text), withoutTimestamps(block.text));
     return;
   }
   assert.equal(block?.language, "http", "a request must be followed by its response");
   const { start, headers, body } = readHttp(block?.text ?? "");
-  assert.equal(start, `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}`);
-  for (const [name, value] of Object.entries(headers)) assert.equal(String(answer.headers[name.toLowerCase()]), value);
-  if (body === undefined) assert.equal(answer.text, "");
-  else assert.deepEqual(withoutTimestamps(answer.text), withoutTimestamps(body));
+  assert.equal(start, `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status]}`);
+  for (const [name, value] of Object.entries(headers))
+    assert.equal(String(response.headers[name.toLowerCase()]), value);
+  if (body === undefined) assert.equal(response.text, "");
+  else assert.deepEqual(withoutTimestamps(response.text), withoutTimestamps(body));
 }
 
 for (const [name, least, settings] of [
@@ -137,10 +138,10 @@ for (const [name, least, settings] of [
       const request = requestOf({ ...block, text });
       if (request === undefined) continue;
       const { method, path, headers, body } = request;
-      const answer = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+      const response = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
       // In the other documents every id is chosen by the client or derived from the feed URL.
       const patterns = name === "docs/accounts.md" ? ISSUED : STATES;
-      compare(blocks[index + 1], asOnPage(blocks[index + 1], answer, patterns, issued));
+      compare(blocks[index + 1], asOnPage(blocks[index + 1], response, patterns, issued));
       exchanges += 1;
     }
     assert.ok(exchanges >= least, `only ${exchanges} exchanges were found`);
@@ -171,8 +172,8 @@ test("/docs: base path and another port → examples work when pasted", async ()
     if (!block.text.startsWith("curl ")) continue;
     const { method, path, headers, body } = requestOf(block, url) ?? assert.fail();
     assert.ok(path.startsWith("/pods/v1/"), path);
-    const answer = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
-    assert.match(blocks[index + 1]?.text ?? "", new RegExp(`^HTTP/1.1 ${answer.status} `), block.text);
+    const response = await call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+    assert.match(blocks[index + 1]?.text ?? "", new RegExp(`^HTTP/1.1 ${response.status} `), block.text);
     commands += 1;
   }
   assert.ok(commands >= 9, `only ${commands} examples`);

@@ -44,8 +44,10 @@ async function openOwn(port: number, otherPort: number, name = "ann") {
       return callServer(otherPort, "POST", "/v1/operations", { headers, body });
     },
     async revoke() {
-      const answer = await callServer(otherPort, "DELETE", `/v1/tokens/${id}`, { headers: { Cookie: person.cookie } });
-      assert.equal(answer.status, 204, answer.text);
+      const response = await callServer(otherPort, "DELETE", `/v1/tokens/${id}`, {
+        headers: { Cookie: person.cookie },
+      });
+      assert.equal(response.status, 204, response.text);
     },
   };
 }

@@ -30,10 +30,15 @@ let people = 0;
 interface Place {
   readonly url: string;
   readonly token: string | undefined;
-  readonly call: (method: string, path: string, headers?: Record<string, string>, body?: string) => Promise<Answer>;
+  readonly call: (
+    method: string,
+    path: string,
+    headers?: Record<string, string>,
+    body?: string,
+  ) => Promise<HttpResponse>;
 }
 
-interface Answer {
+interface HttpResponse {
   readonly status: number;
   readonly text: string;
 }
@@ -58,8 +63,8 @@ async function newPlace(kind: "alone" | "shared"): Promise<Place> {
     async call(method, path, headers = {}, body) {
       const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
       const init = { method, headers: { ...authorization, ...headers }, ...(body === undefined ? {} : { body }) };
-      const answer = await fetch(url + path, init);
-      return { status: answer.status, text: await answer.text() };
+      const response = await fetch(url + path, init);
+      return { status: response.status, text: await response.text() };
     },
   };
   for (const feed of FEEDS) await place.call("DELETE", `/v1/subscriptions/${guid(feed)}`);
@@ -91,9 +96,9 @@ for (let word = words.shift(); word !== undefined; word = words.shift()) {
   else if (word.startsWith("http://")) url = word;
   else throw new Error("unknown option " + word);
 }
-fetch(url, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body }).then(async (answer) => {
-  process.stdout.write(await answer.text());
-  process.exitCode = answer.ok ? 0 : 22;
+fetch(url, { method: method ?? (body === undefined ? "GET" : "POST"), headers, body }).then(async (response) => {
+  process.stdout.write(await response.text());
+  process.exitCode = response.ok ? 0 : 22;
 });
 `;
 
@@ -173,13 +178,13 @@ for (const kind of ["alone", "shared"] as const) {
       const isBulk = last.includes("ATOMIC");
       const type = isBulk ? media.ATOMIC : media.PLAIN;
       const target = path.replace("{number}", "1").replace("{guid(feed)}", guid(FEEDS[0]));
-      const answer = await place.call(
+      const response = await place.call(
         method,
         target,
         { Accept: type, ...(isBulk ? { "Content-Type": type } : {}) },
         isBulk ? JSON.stringify({ "atomic:operations": FEEDS.map(operation) }) : undefined,
       );
-      statuses.push([method, answer.status]);
+      statuses.push([method, response.status]);
     }
     assert.deepEqual(statuses, [
       ["POST", 200],
@@ -289,13 +294,13 @@ test("browser.html: list opened, feeds added and removed → within what CORS al
   const wanted = new Set(sent.map(({ method, path, headers }) => [method, path, [...headers.keys()].join()].join(" ")));
   assert.ok(wanted.size >= 4);
   for (const [method = "", path = "", names = ""] of [...wanted].map((text) => text.split(" "))) {
-    const answer = await shared.call("OPTIONS", path, {
+    const response = await shared.call("OPTIONS", path, {
       headers: { Origin: ORIGIN, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": names },
     });
-    assert.equal(answer.status, 204);
-    assert.equal(answer.headers["access-control-allow-origin"], ORIGIN);
-    assert.ok(String(answer.headers["access-control-allow-methods"]).includes(method), `${method} ${path}`);
-    const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ");
+    assert.equal(response.status, 204);
+    assert.equal(response.headers["access-control-allow-origin"], ORIGIN);
+    assert.ok(String(response.headers["access-control-allow-methods"]).includes(method), `${method} ${path}`);
+    const allowed = String(response.headers["access-control-allow-headers"]).toLowerCase().split(", ");
     for (const name of names.split(",")) assert.ok(allowed.includes(name), name);
   }
 });

@@ -12,7 +12,7 @@ import {
   subscription,
   TRUSTING,
 } from "./support/browser-requests.ts";
-import { type Answer, newId, PLAIN, startServer } from "./support/server.ts";
+import { type HttpResponse, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("forwarded headers", () => {
   /** Every header that a proxy might add, with false values. */
@@ -27,9 +27,9 @@ suite("forwarded headers", () => {
   };
 
   /** As many failed sign-ins as the limit allows per network and name. */
-  async function guessTenTimes(guess: (number: number) => Promise<Answer>): Promise<void> {
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => guess(index + 1)));
-    for (const { status } of answers) assert.equal(status, 401);
+  async function guessTenTimes(guess: (number: number) => Promise<HttpResponse>): Promise<void> {
+    const responses = await Promise.all(Array.from({ length: 10 }, (_, index) => guess(index + 1)));
+    for (const { status } of responses) assert.equal(status, 401);
   }
 
   for (const [trusted, proxies] of [
@@ -51,7 +51,7 @@ suite("forwarded headers", () => {
         [403, "POST", "/v1/subscriptions", { Cookie: cookie, Origin: "https://evil.example" }, subscription()],
         [404, "DELETE", `/v1/subscriptions/${newId()}`, { Cookie: cookie }],
       ];
-      const normalize = ({ status, headers, text }: Answer) => {
+      const normalize = ({ status, headers, text }: HttpResponse) => {
         const { date: _, "content-length": __, ...rest } = headers;
         const plain = JSON.stringify({ status, rest, text });
         return plain.replaceAll(

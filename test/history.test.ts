@@ -43,7 +43,7 @@ describe("history checker", () => {
     assert.deepEqual(
       findViolations([event("add", "unknown", 0, 1), event("add", "conflict", 2, 3)]),
       [],
-      "a request without an answer may have worked",
+      "a request without a response may have succeeded",
     );
     assert.deepEqual(
       findViolations([

@@ -211,10 +211,10 @@ describe("client with a hostile server", () => {
 });
 
 describe("command line with a hostile server", () => {
-  const serve = (answers: Readonly<Record<string, string | readonly [status: number, body: string]>>) =>
+  const serve = (replies: Readonly<Record<string, string | readonly [status: number, body: string]>>) =>
     listen(({ url = "" }, response) => {
-      const answer = answers[url.replace(/\?.*/, "")] ?? [404, ""];
-      const [status, body] = typeof answer === "string" ? [200, answer] : answer;
+      const reply = replies[url.replace(/\?.*/, "")] ?? [404, ""];
+      const [status, body] = typeof reply === "string" ? [200, reply] : reply;
       response.writeHead(status).end(body);
     });
   const FEED = `https://a.example/${HOSTILE}`;

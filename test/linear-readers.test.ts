@@ -202,8 +202,8 @@ function readWholeFeed(text: string, contentType?: string): unknown {
   for (let at = 0; at < bytes.length; at += 4_096) reader.write(bytes.subarray(at, at + 4_096));
   return reader.end();
 }
-const client = (answer: () => Response) =>
-  createClient({ url: "http://a.example/", retries: 0, fetch: async () => answer() });
+const client = (response: () => Response) =>
+  createClient({ url: "http://a.example/", retries: 0, fetch: async () => response() });
 
 const READERS: readonly Reader[] = [
   plain("readFeedUrl", MAX_FEED_URL, readFeedUrl, URLS),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answered, checkAnswer } from "./support/openapi.ts";
+import { type ActualResponse, checkResponse } from "./support/openapi.ts";
 import { ATOMIC, newId, PLAIN } from "./support/server.ts";
 
 const id = newId();
@@ -22,24 +22,29 @@ const data = {
   links: { self: path },
 };
 const error = { status: "404", code: "not-found", title: "Subscription not found", detail: "Not found." };
-const found: Answered = { status: 200, headers, text: JSON.stringify({ jsonapi, data }) };
-const missing: Answered = { status: 404, headers, text: JSON.stringify({ jsonapi, errors: [error] }) };
-const withHeaders = (more: Answered["headers"]): Answered => ({ ...found, headers: { ...headers, ...more } });
-const withDocument = (document: object): Answered => ({ ...found, text: JSON.stringify(document) });
+const found: ActualResponse = { status: 200, headers, text: JSON.stringify({ jsonapi, data }) };
+const missing: ActualResponse = { status: 404, headers, text: JSON.stringify({ jsonapi, errors: [error] }) };
+const withHeaders = (more: ActualResponse["headers"]): ActualResponse => ({
+  ...found,
+  headers: { ...headers, ...more },
+});
+const withDocument = (document: object): ActualResponse => ({ ...found, text: JSON.stringify(document) });
 const withData = (more: object) => withDocument({ jsonapi, data: { ...data, ...more } });
-const withError = (more: object): Answered => ({
+const withError = (more: object): ActualResponse => ({
   ...missing,
   text: JSON.stringify({ jsonapi, errors: [{ ...error, ...more }] }),
 });
 
 test("checker: documented responses → accepted", () => {
-  checkAnswer("GET", path, "", found);
-  checkAnswer("GET", path, "", missing);
-  checkAnswer("HEAD", path, "", { ...found, text: "" });
-  checkAnswer("GET", `/pods${path}?fields[subscription]=`, "/pods", found);
+  checkResponse("GET", path, "", found);
+  checkResponse("GET", path, "", missing);
+  checkResponse("HEAD", path, "", { ...found, text: "" });
+  checkResponse("GET", `/pods${path}?fields[subscription]=`, "/pods", found);
 });
 
-const FAULTS: Readonly<Record<string, readonly [method: string, path: string, answered: Answered, message: RegExp]>> = {
+const FAULTS: Readonly<
+  Record<string, readonly [method: string, path: string, actual: ActualResponse, message: RegExp]>
+> = {
   "missing member": ["GET", path, withDocument({ data }), /must have required property 'jsonapi'/],
   "additional member": ["GET", path, withData({ links: { self: path, related: null } }), /\/data\/links must NOT have/],
   "wrong type": ["GET", path, withData({ id: 1 }), /\/data\/id must be string/],
@@ -68,5 +73,5 @@ const FAULTS: Readonly<Record<string, readonly [method: string, path: string, an
   "404 instead of 405": ["PUT", path, missing, /undocumented here/],
   "200 for an unknown path": ["GET", "/v1/nothing", found, /undocumented/],
 };
-for (const [name, [method, target, answered, message]] of Object.entries(FAULTS))
-  test(`checker: ${name} → rejected`, () => assert.throws(() => checkAnswer(method, target, "", answered), message));
+for (const [name, [method, target, actual, message]] of Object.entries(FAULTS))
+  test(`checker: ${name} → rejected`, () => assert.throws(() => checkResponse(method, target, "", actual), message));

@@ -42,8 +42,8 @@ async function run({ call }: TestServer, basePath: string, cases: readonly Case[
   for (const [name, status, headers, body, path] of cases) {
     const [method = "", template = ""] = name.split(" ");
     const target = basePath + (path ?? template.replace(/\{\w+\}/, newId()));
-    const answer = await call(method, target, { headers, ...(body === undefined ? {} : { body }) });
-    assert.equal(answer.status, status, `${name} ${path ?? ""} ${answer.text}`);
+    const response = await call(method, target, { headers, ...(body === undefined ? {} : { body }) });
+    assert.equal(response.status, status, `${name} ${path ?? ""} ${response.text}`);
     const statuses = seen.get(name) ?? new Set();
     seen.set(name, statuses.add(status));
   }

@@ -42,8 +42,8 @@ describe("app login", { concurrency: 3 }, () => {
     // The app polls while the user decides.
     const polled = (async () => {
       for (;;) {
-        const answer = await poll();
-        if (answer.status !== 404) return answer;
+        const response = await poll();
+        if (response.status !== 404) return response;
       }
     })();
     await field(page, apps.label).fill("AntennaPod on Pixel 8");

@@ -165,7 +165,7 @@ describe("remove", { concurrency: 3 }, () => {
     await finish();
   });
 
-  for (const [condition, answer, problem] of [
+  for (const [condition, response, problem] of [
     ["busy", (route) => route.fulfill({ status: 503, headers: { "Retry-After": "0" } }), en.connection.busy],
     ["unreachable", (route) => route.abort(), en.connection.unreachable],
   ] as readonly [string, (route: Route) => Promise<void>, string][])
@@ -173,7 +173,7 @@ describe("remove", { concurrency: 3 }, () => {
       const { page, server, allow, finish } = await visit({ size: "phone", feeds: THREE, prepare: installClock });
       allow(/^(response: 503|failed:) /);
       await until(() => hosts(page), NEWEST_FIRST);
-      await page.route("**/v1/**", answer);
+      await page.route("**/v1/**", response);
       await removeButton(page, "two.example").click();
       await button(page, en.close).click();
       const banner = status(page, problem).filter({ hasText: en.connection.waiting(1, "1") });

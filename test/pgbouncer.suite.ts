@@ -116,7 +116,7 @@ test("PgBouncer: a change by one process → event on a stream of another", asyn
   const stream = await openEvents(other.port);
   const id = newId();
   const body = JSON.stringify({ "atomic:operations": [add(id, `https://feeds.example/${id}`)] });
-  const answer = await callServer(one.port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-  assert.equal(answer.status, 200, answer.text);
-  await stream.until(answer.json.meta.state);
+  const response = await callServer(one.port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+  assert.equal(response.status, 200, response.text);
+  await stream.until(response.json.meta.state);
 });

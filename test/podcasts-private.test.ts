@@ -94,16 +94,16 @@ test("private feeds: they move, or others point at them → credentials in no UR
   );
 
   const paths = ["/v1/subscriptions?include=podcast", "/v1/changes", "/v1/subscriptions.opml"];
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     ...paths.map((path) => ask(bob, "GET", path)),
     ...podcasts.flatMap(({ id }) => [
       ask(bob, "GET", `/v1/podcasts/${id}`),
       ask(bob, "POST", `/v1/podcasts/${id}/refresh`),
     ]),
   ]);
-  const statuses = answers.map((answer) => answer.status);
+  const statuses = responses.map((response) => response.status);
   assert.deepEqual(statuses, [...Array(3).fill(200), ...Array(4).fill(404), ...Array(4).fill([200, 202]).flat()]);
-  for (const { text } of answers) for (const word of [SECRET, "Private"]) assert.ok(!text.includes(word), text);
+  for (const { text } of responses) for (const word of [SECRET, "Private"]) assert.ok(!text.includes(word), text);
   const { json } = await ask(ann, "GET", paths[0] ?? "");
   assert.equal(json.included[0].attributes.moved_to, withPassword(`${members.url}/new`));
 

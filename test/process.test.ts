@@ -158,10 +158,10 @@ test("stop: an open connection → not ready, and closed after the response", as
   server.child.kill("SIGTERM");
   await sleep(200);
   open.write("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  const [answer] = await once(open, "data");
-  assert.match(String(answer), /^HTTP\/1\.1 503 /);
-  assert.match(String(answer), /\r\nretry-after: \d+\r\n/i);
-  assert.match(String(answer), /\r\nconnection: close\r\n/i);
+  const [response] = await once(open, "data");
+  assert.match(String(response), /^HTTP\/1\.1 503 /);
+  assert.match(String(response), /\r\nretry-after: \d+\r\n/i);
+  assert.match(String(response), /\r\nconnection: close\r\n/i);
   assert.equal(await server.ended, 0);
 });
 
@@ -216,9 +216,9 @@ test("full disk: writes → 503, reads continue; with space again → nothing is
   let acknowledged = 0;
   let refused: Awaited<ReturnType<typeof post>> | undefined;
   for (let attempt = 0; attempt < 100 && refused === undefined; attempt += 1) {
-    const answer = await post(limited.port, batch(500));
-    if (answer.status === 200) acknowledged += answer.json["atomic:results"].length;
-    else refused = answer;
+    const response = await post(limited.port, batch(500));
+    if (response.status === 200) acknowledged += response.json["atomic:results"].length;
+    else refused = response;
   }
   assert.ok(refused !== undefined, "the disk never became full");
   assert.equal(refused.status, 503);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "./support/properties.ts";
 import { oddBodies } from "./support/properties-documents.ts";
-import { type Answer, ATOMIC, add, newId, startServer, statusOf, type TestServer } from "./support/server.ts";
+import { ATOMIC, add, type HttpResponse, newId, startServer, statusOf, type TestServer } from "./support/server.ts";
 
 const IDS = Array.from({ length: 4 }, newId);
 const FEEDS = [
@@ -31,7 +31,7 @@ const operation: fc.Arbitrary<unknown> = fc.oneof(
 );
 const operations = fc.array(operation, { maxLength: 12 });
 
-async function list({ call }: TestServer): Promise<Answer["json"]["data"]> {
+async function list({ call }: TestServer): Promise<HttpResponse["json"]["data"]> {
   return (await call("GET", "/v1/subscriptions?page[size]=100")).json.data;
 }
 
@@ -40,7 +40,7 @@ async function clear(server: TestServer): Promise<void> {
 }
 
 /** What of a result does not depend on when and where its operation stood. */
-function essence(result: Answer["json"]): unknown {
+function essence(result: HttpResponse["json"]): unknown {
   if (result.data !== undefined) return { id: result.data.id, feed: result.data.attributes.feed_url };
   const { source: _, ...error } = result.errors[0];
   return error;
@@ -51,11 +51,11 @@ test("properties: random document → no 5xx", async () => {
   const headers = { "Content-Type": ATOMIC, Accept: ATOMIC };
   await fc.assert(
     fc.asyncProperty(oddBodies([...IDS, ...FEEDS]), async (bytes) => {
-      const answer = await call("POST", "/v1/operations", { headers, body: bytes });
-      assert.ok(answer.status === 200 || answer.status === 400, answer.text);
-      assert.ok("atomic:results" in answer.json || "errors" in answer.json);
-      if (answer.status === 200)
-        assert.equal(answer.json["atomic:results"].length, JSON.parse(String(bytes))["atomic:operations"].length);
+      const response = await call("POST", "/v1/operations", { headers, body: bytes });
+      assert.ok(response.status === 200 || response.status === 400, response.text);
+      assert.ok("atomic:results" in response.json || "errors" in response.json);
+      if (response.status === 200)
+        assert.equal(response.json["atomic:results"].length, JSON.parse(String(bytes))["atomic:operations"].length);
     }),
     { numRuns: runs(2_000) },
   );
@@ -105,7 +105,7 @@ test("properties: invalid operation among others → others unaffected", async (
 test("properties: document split in two → same list and results", async () => {
   const server = await startServer();
   const outline = async () =>
-    (await list(server)).map(({ id, attributes }: Answer["json"]) => [id, attributes.feed_url]);
+    (await list(server)).map(({ id, attributes }: HttpResponse["json"]) => [id, attributes.feed_url]);
   await fc.assert(
     fc.asyncProperty(operations, fc.nat(), async (whole, at) => {
       const results = (await server.operate(whole)).map(essence);

@@ -26,7 +26,7 @@ import {
   startRecorder,
 } from "./support/proxy-examples.ts";
 import { useHttp2, watchEvents } from "./support/proxy-streams.ts";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
+import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN, temporaryFolder } from "./support/server.ts";
 
 /**
  * The real server behind real proxies, configured by the examples in deploy/ and the settings they list. Not part of
@@ -94,11 +94,11 @@ for (const { example, record, proxy } of recorders) {
 }
 
 test("nginx: http → redirected to https with the whole target", async () => {
-  const answer = await callServer(redirecting.http, "GET", "/earmark/v1/subscriptions?page[size]=1", {
+  const response = await callServer(redirecting.http, "GET", "/earmark/v1/subscriptions?page[size]=1", {
     headers: { Host: "localhost" },
   });
-  assert.equal(answer.status, 308);
-  assert.equal(answer.headers["location"], "https://localhost/earmark/v1/subscriptions?page[size]=1");
+  assert.equal(response.status, 308);
+  assert.equal(response.headers["location"], "https://localhost/earmark/v1/subscriptions?page[size]=1");
 });
 
 test("compose.accounts.yml: names, addresses, secrets and Caddyfile → consistent and valid", () => {
@@ -178,22 +178,22 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       for (const [, file = ""] of page.text.matchAll(/<(?:link|script)[^>]* (?:href|src)="([^"]+)"/g))
         assert.equal((await ask("GET", new URL(file, `${origin}${link.pathname}`).pathname)).status, 200);
       const there = new URL("v1/accounts", `${origin}${link.pathname}`).pathname;
-      const answer = await ask("POST", there, {
+      const response = await ask("POST", there, {
         headers: { "Content-Type": PLAIN, Origin: origin, "Sec-Fetch-Site": "same-origin" },
         body: json("account", { name: "ann", password: PASSWORD, invitation: link.hash.slice(1) }),
       });
-      assert.equal(answer.status, 201, answer.text);
-      assert.equal(answer.headers["location"], `${base}/v1/me`);
-      isSecure(setCookie(answer));
-      assert.equal((await ask("GET", `${base}/v1/me`, { headers: { Cookie: cookieOf(answer) } })).status, 200);
+      assert.equal(response.status, 201, response.text);
+      assert.equal(response.headers["location"], `${base}/v1/me`);
+      isSecure(setCookie(response));
+      assert.equal((await ask("GET", `${base}/v1/me`, { headers: { Cookie: cookieOf(response) } })).status, 200);
     });
 
     test(`${title}: sign-in with a spoofed X-Forwarded-Proto → Secure cookie`, async () => {
-      const answer = await signIn(PASSWORD, { headers: { Origin: origin, "X-Forwarded-Proto": "http" } });
-      assert.equal(answer.status, 201);
-      isSecure(setCookie(answer));
-      Cookie = cookieOf(answer);
-      const self = String(answer.headers["location"]);
+      const response = await signIn(PASSWORD, { headers: { Origin: origin, "X-Forwarded-Proto": "http" } });
+      assert.equal(response.status, 201);
+      isSecure(setCookie(response));
+      Cookie = cookieOf(response);
+      const self = String(response.headers["location"]);
       assert.ok(self.startsWith(`${base}/v1/sessions/`), self);
       assert.equal((await ask("GET", self, { headers: { Cookie } })).json.data.attributes.current, true);
       // The same secret in the http cookie is rejected.
@@ -229,9 +229,9 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       });
       const body = JSON.stringify({ "atomic:operations": operations });
       const headers = { Cookie, "Content-Type": ATOMIC };
-      const answer = await ask("POST", `${base}/v1/operations`, { headers, body });
-      assert.equal(answer.status, 200, answer.text.slice(0, 500));
-      const ids = answer.json["atomic:results"].map(({ data }: { data: { id: string } }) => data.id);
+      const response = await ask("POST", `${base}/v1/operations`, { headers, body });
+      assert.equal(response.status, 200, response.text.slice(0, 500));
+      const ids = response.json["atomic:results"].map(({ data }: { data: { id: string } }) => data.id);
       assert.equal(new Set(ids).size, 10_000);
 
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -239,7 +239,7 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
       let next: string | null = `${base}/v1/subscriptions?page[size]=100`;
       while (next !== null) {
         assert.ok(next.startsWith(`${base}/v1/`), next);
-        const page: Answer = await ask("GET", next, { headers: { Cookie }, agent });
+        const page: HttpResponse = await ask("GET", next, { headers: { Cookie }, agent });
         assert.equal(page.status, 200, next);
         found.push(...page.json.data.map(({ id }: { id: string }) => id));
         next = page.json.links.next;
@@ -291,10 +291,10 @@ for (const { example, variant, environment, upstream, earmark: first, port } of 
         [3 * MAX_BODY_BYTES, true],
       ] as const) {
         const body = Buffer.alloc(length, " ");
-        const answer = await askWithRetries("POST", `${base}/v1/operations`, { headers, body, isChunked });
-        assert.equal(answer.status, 413, `${length} ${isChunked}`);
-        assert.equal(answer.headers["content-type"], ATOMIC);
-        assert.deepEqual(answer.json.errors[0].meta, { max: MAX_BODY_BYTES });
+        const response = await askWithRetries("POST", `${base}/v1/operations`, { headers, body, isChunked });
+        assert.equal(response.status, 413, `${length} ${isChunked}`);
+        assert.equal(response.headers["content-type"], ATOMIC);
+        assert.deepEqual(response.json.errors[0].meta, { max: MAX_BODY_BYTES });
       }
       // A body of exactly the maximum length is accepted.
       const body = '{"atomic:operations":[]}'.padEnd(MAX_BODY_BYTES);

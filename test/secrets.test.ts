@@ -74,7 +74,7 @@ test("secrets: all requests → not in the log, metrics or responses to others",
   ]);
   await abandon(port, person.cookie);
   for (const status of [200, 201, 204, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 417, 422, 431])
-    assert.ok(statuses.has(status), `no answer was ${status}`);
+    assert.ok(statuses.has(status), `no response was ${status}`);
 
   // What the owner is told, and when.
   const { name, agent, label, cookie } = person;
@@ -261,9 +261,9 @@ test("secrets: the database file → contains nothing that grants access", async
     secret(password, "a password");
     const headers = { ...plain, ...fromElsewhere() };
     const body = document("account", { name, password, invitation });
-    const answer = await callServer(port, "POST", "/v1/accounts", { headers, body });
-    assert.equal(answer.status, 201, answer.text);
-    const session = /earmark=([\w-]{43})/.exec(String(answer.headers["set-cookie"]))?.[1] ?? "";
+    const response = await callServer(port, "POST", "/v1/accounts", { headers, body });
+    assert.equal(response.status, 201, response.text);
+    const session = /earmark=([\w-]{43})/.exec(String(response.headers["set-cookie"]))?.[1] ?? "";
     return { name, password, cookie: `earmark=${secret(session, "a session")}` };
   };
 
@@ -310,11 +310,11 @@ test("secrets: the database file → contains nothing that grants access", async
   const inHeader = values.flat().filter((value) => /^[!-~]+( [!-~]+)*$/.test(value));
   let tried = 0;
   const refuse = async (wanted: number, method: string, path: string, more: Headers, body?: string) => {
-    const answer = await callServer(port, method, path, {
+    const response = await callServer(port, method, path, {
       headers: { ...(body === undefined ? {} : plain), ...fromElsewhere(), ...more },
       ...(body === undefined ? {} : { body }),
     });
-    assert.equal(answer.status, wanted, `${method} ${path} ${JSON.stringify(more)} ${body}: ${answer.text}`);
+    assert.equal(response.status, wanted, `${method} ${path} ${JSON.stringify(more)} ${body}: ${response.text}`);
     tried += 1;
   };
   for (const value of inHeader) {

@@ -12,7 +12,7 @@ import {
   signUp,
   subscription,
 } from "./support/browser-requests.ts";
-import { type Answer, ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
+import { ATOMIC, type HttpResponse, newId, PLAIN, startServer } from "./support/server.ts";
 
 suite("security headers", () => {
   const EXPECTED = {
@@ -22,7 +22,7 @@ suite("security headers", () => {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
   };
-  const pick = (headers: Answer["headers"]) =>
+  const pick = (headers: HttpResponse["headers"]) =>
     Object.fromEntries(Object.keys(EXPECTED).map((name) => [name, headers[name]]));
   const METRICS_TOKEN = "for-prometheus-alone";
   const APP = "https://app.example";
@@ -79,11 +79,11 @@ suite("security headers", () => {
       [503, "GET", "/readyz", {}],
     ];
     for (const [status, method, path, headers, body] of requests) {
-      const answer = await server.call(method, path, { headers, ...(body === undefined ? {} : { body }) });
-      assert.equal(answer.status, status, `${method} ${path}: ${answer.text}`);
-      assert.deepEqual(pick(answer.headers), EXPECTED, `${status} ${method} ${path}`);
+      const response = await server.call(method, path, { headers, ...(body === undefined ? {} : { body }) });
+      assert.equal(response.status, status, `${method} ${path}: ${response.text}`);
+      assert.deepEqual(pick(response.headers), EXPECTED, `${status} ${method} ${path}`);
       // No response reveals the software behind it.
-      for (const name of ["server", "x-powered-by", "via"]) assert.equal(answer.headers[name], undefined);
+      for (const name of ["server", "x-powered-by", "via"]) assert.equal(response.headers[name], undefined);
     }
   });
 
@@ -95,7 +95,7 @@ suite("security headers", () => {
     const failed = await server.call("GET", "/v1/subscriptions", { headers });
     const limited = await server.call("GET", "/v1/subscriptions", { headers });
     assert.deepEqual([failed.status, limited.status], [500, 429]);
-    for (const answer of [failed, limited]) assert.deepEqual(pick(answer.headers), EXPECTED);
+    for (const response of [failed, limited]) assert.deepEqual(pick(response.headers), EXPECTED);
   });
 
   test("security headers: errors of the HTTP parser → have them", async () => {
@@ -110,9 +110,9 @@ suite("security headers", () => {
       [431, `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n\r\n`],
     ] as const;
     const check = async (status: number, bytes: string) => {
-      const answer = parseResponse(await exchange(port, bytes));
-      assert.equal(answer.status, status, bytes);
-      assert.deepEqual(pick(answer.headers), EXPECTED, bytes);
+      const response = parseResponse(await exchange(port, bytes));
+      assert.equal(response.status, status, bytes);
+      assert.deepEqual(pick(response.headers), EXPECTED, bytes);
     };
     await Promise.all(cases.map(([status, bytes]) => check(status, bytes)));
   });

@@ -9,7 +9,7 @@ import { interceptSteps, type Step } from "./intercept.ts";
  */
 export const DEFECTS = {
   /** Responds before the commit. */
-  "answer before the commit": answerEarly,
+  "response before the commit": respondEarly,
   /** Responds without storing some of it. */
   "commit that is lost": loseSome,
   /** Stores a batch in several transactions. */
@@ -32,14 +32,14 @@ export const DEFECTS = {
 
 const defect = process.env["RELIABILITY_DEFECT"] as keyof typeof DEFECTS | undefined;
 if (defect !== undefined) {
-  if (isMainThread && (defect === "500 for 503" || process.env["RELIABILITY_500"] !== undefined)) answerWith500();
+  if (isMainThread && (defect === "500 for 503" || process.env["RELIABILITY_500"] !== undefined)) respondWith500();
   await interceptSteps(DEFECTS[defect]);
 }
 
 const LATER_MS = 200;
 let openSince: number | undefined;
 
-function answerEarly(step: Step): unknown {
+function respondEarly(step: Step): unknown {
   if (isMainThread) return step.execute();
   if (step.sql === "begin immediate") {
     if (openSince !== undefined) return undefined;
@@ -94,7 +94,7 @@ function whileSwitched(step: Step, on: string, off: string): unknown {
   return step.execute();
 }
 
-function answerWith500(): void {
+function respondWith500(): void {
   const { writeHead } = ServerResponse.prototype;
   Object.defineProperty(ServerResponse.prototype, "writeHead", {
     value(this: ServerResponse, status: number, headers: Record<string, string>) {

@@ -178,8 +178,8 @@ test("serve: PostgreSQL → ready, and no password in the log", async () => {
   const url = (await postgres.database()).replace("earmark@", "earmark:canary@");
   const server = await start({ DATABASE_URL: url });
   assert.doesNotMatch(server.output(), /canary/);
-  const answer = await fetch(`${server.url}/readyz`);
-  assert.equal(answer.status, 200);
+  const response = await fetch(`${server.url}/readyz`);
+  assert.equal(response.status, 200);
   server.child.kill("SIGTERM");
   assert.equal(await server.ended, 0);
 });

@@ -32,7 +32,7 @@ import {
   subscribe,
 } from "../../test/support/account-commands.ts";
 import { type RunningServer, start } from "../../test/support/process.ts";
-import { type Answer, callServer, PLAIN, temporaryFolder } from "../../test/support/server.ts";
+import { callServer, type HttpResponse, PLAIN, temporaryFolder } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`first account on ${engine}`, AT_ONCE, () => {
@@ -151,7 +151,7 @@ test("two servers on one database: revocations and sign-in limits → shared", a
   const database = await postgres.database();
   const servers = [await serve(database), await serve(database)] as const;
   const [one, two] = servers;
-  const alternating = (count: number, request: (server: RunningServer) => Promise<Answer>) =>
+  const alternating = (count: number, request: (server: RunningServer) => Promise<HttpResponse>) =>
     Array.from({ length: count }, (_, index) => () => request(index % 2 === 0 ? one : two));
   await prepare(database, "ann");
   await prepare(database, "cyd");

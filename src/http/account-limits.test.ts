@@ -12,7 +12,7 @@ import {
   start,
   titleOf,
 } from "../../test/support/http-accounts.ts";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
+import { ATOMIC, add, type HttpResponse, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 describe("account limits", () => {
   test("limits: guesses at a name → ten, then one a minute; elsewhere → allowed", async () => {
@@ -85,7 +85,7 @@ describe("account limits", () => {
   test("limits: a flood of guesses from a /48 → sign-ins from elsewhere succeed", async () => {
     const server = await start();
     const people = [await newUser(server), await newUser(server), await newUser(server)];
-    const guesses: Promise<Answer>[] = [];
+    const guesses: Promise<HttpResponse>[] = [];
     const guess = (index: number) => {
       const from = { "X-Forwarded-For": `2001:db8:5:${(index * 7).toString(16)}::1` };
       guesses.push(signIn(server, `name-${index % 50}`, "wrong password", from));
@@ -181,15 +181,15 @@ describe("/v1/me", async () => {
     const byToken = await call("GET", "/v1/me/export", { headers: { Authorization } });
     assert.deepEqual([byToken.status, titleOf(byToken)], [403, "Sign In Needed"]);
     for (const headers of [{ Cookie }]) {
-      const answer = await call("GET", "/v1/me/export", { headers });
-      assert.equal(answer.status, 200);
-      assert.equal(answer.headers["content-type"], PLAIN);
-      assert.equal(answer.headers["content-disposition"], 'attachment; filename="earmark.json"');
-      const types = answer.json.data.map(({ type }: { type: string }) => type);
+      const response = await call("GET", "/v1/me/export", { headers });
+      assert.equal(response.status, 200);
+      assert.equal(response.headers["content-type"], PLAIN);
+      assert.equal(response.headers["content-disposition"], 'attachment; filename="earmark.json"');
+      const types = response.json.data.map(({ type }: { type: string }) => type);
       assert.deepEqual(types.slice(0, 4), ["account", "token", "session", "subscription"]);
       assert.equal(types.length, 6_003);
-      assert.equal(answer.json.data[0].attributes.name, name);
-      assert.doesNotMatch(answer.text, /emk_|argon2/);
+      assert.equal(response.json.data[0].attributes.name, name);
+      assert.doesNotMatch(response.text, /emk_|argon2/);
     }
   });
 
@@ -204,9 +204,9 @@ describe("/v1/me", async () => {
     const stale = await call("DELETE", "/v1/me", { headers: { Cookie } });
     assert.deepEqual([stale.status, titleOf(stale)], [403, "Sign In Again"]);
     const fresh = cookieOf(await signIn(server, name));
-    const answer = await call("DELETE", "/v1/me", { headers: { Cookie: fresh } });
-    assert.equal(answer.status, 204);
-    assert.match(String(answer.headers["set-cookie"]), /Max-Age=0/);
+    const response = await call("DELETE", "/v1/me", { headers: { Cookie: fresh } });
+    assert.equal(response.status, 204);
+    assert.match(String(response.headers["set-cookie"]), /Max-Age=0/);
     for (const headers of [{ Cookie }, { Cookie: fresh }, { Authorization }])
       assert.equal((await call("GET", "/v1/me", { headers })).status, 401);
     assert.equal((await signIn(server, name)).status, 401);

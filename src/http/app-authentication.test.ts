@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "../../test/support/http-accounts.ts";
-import { type Answer, startServer, type TestServer } from "../../test/support/server.ts";
+import { type HttpResponse, startServer, type TestServer } from "../../test/support/server.ts";
 
 const basic = (name: string, password: string) => ({
   Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
 });
 const tokenOf = ({ Authorization }: { Authorization: string }) => Authorization.slice("Bearer ".length);
 
-async function get(server: TestServer, path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-  const answer = await server.call("GET", path, { headers: { ...elsewhere(), ...headers } });
-  assert.equal(answer.headers["cache-control"], "no-store");
-  if (answer.status >= 400) {
-    assert.equal(answer.headers["content-type"], "application/json");
-    assert.equal(typeof answer.json.message, "string");
+async function get(server: TestServer, path: string, headers: Readonly<Record<string, string>> = {}): Promise<HttpResponse> {
+  const response = await server.call("GET", path, { headers: { ...elsewhere(), ...headers } });
+  assert.equal(response.headers["cache-control"], "no-store");
+  if (response.status >= 400) {
+    assert.equal(response.headers["content-type"], "application/json");
+    assert.equal(typeof response.json.message, "string");
   }
-  return answer;
+  return response;
 }
 
 describe("signing in as an app", async () => {
@@ -26,20 +26,20 @@ describe("signing in as an app", async () => {
   const nextcloud = "/index.php/login/v2";
 
   test("app sign-in: no credentials → 401 that asks for Basic", async () => {
-    const answer = await get(server, list);
-    assert.equal(answer.status, 401);
-    assert.equal(answer.headers["www-authenticate"], 'Basic realm="Earmark", charset="UTF-8"');
-    assert.equal(answer.headers["set-cookie"], undefined);
+    const response = await get(server, list);
+    assert.equal(response.status, 401);
+    assert.equal(response.headers["www-authenticate"], 'Basic realm="Earmark", charset="UTF-8"');
+    assert.equal(response.headers["set-cookie"], undefined);
   });
 
   test("app sign-in: password or token as Basic → 200 and one session, which is enough afterwards", async () => {
     for (const password of [PASSWORD, tokenOf(ann)]) {
-      const answer = await get(server, list, basic(ann.name.toUpperCase(), password));
-      assert.equal(answer.status, 200, answer.text);
-      const cookies = [answer.headers["set-cookie"]].flat();
+      const response = await get(server, list, basic(ann.name.toUpperCase(), password));
+      assert.equal(response.status, 200, response.text);
+      const cookies = [response.headers["set-cookie"]].flat();
       assert.equal(cookies.length, 1);
       assert.match(String(cookies[0]), /^sessionid=[\w.~-]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
-      const again = await get(server, list, { Cookie: cookieOf(answer) });
+      const again = await get(server, list, { Cookie: cookieOf(response) });
       assert.equal(again.status, 200);
       assert.equal(again.headers["set-cookie"], undefined, "a fresh session is not renewed");
     }
@@ -55,8 +55,8 @@ describe("signing in as an app", async () => {
   });
 
   test("app sign-in: over https → the cookie is Secure", async () => {
-    const answer = await get(server, list, { ...basic(ann.name, PASSWORD), "X-Forwarded-Proto": "https" });
-    assert.match(String(answer.headers["set-cookie"]), /; Secure$/);
+    const response = await get(server, list, { ...basic(ann.name, PASSWORD), "X-Forwarded-Proto": "https" });
+    assert.match(String(response.headers["set-cookie"]), /; Secure$/);
   });
 
   test("app sign-in: Basic beside a session → Basic counts", async () => {
@@ -133,9 +133,9 @@ describe("signing in as an app", async () => {
     const headers = { ...basic(reader.name, tokenOf(reader)), ...elsewhere() };
     assert.equal((await get(server, `/subscriptions/${reader.name}.json`, headers)).status, 200);
     const path = `/api/2/subscriptions/${reader.name}/phone.json`;
-    const answer = await server.call("POST", path, { headers, body: '{"add":[],"remove":[]}' });
-    assert.equal(answer.status, 403);
-    assert.equal(answer.headers["content-type"], "application/json");
+    const response = await server.call("POST", path, { headers, body: '{"add":[],"remove":[]}' });
+    assert.equal(response.status, 403);
+    assert.equal(response.headers["content-type"], "application/json");
   });
 
   test("app routes: web pages of other sites → 403, also with credentials", async () => {
@@ -200,18 +200,18 @@ describe("signing in as an app", async () => {
       ["POST", `/api/2/devices/${ann.name}/phone.json`, "[]", 400],
     ] as const) {
       const options = { headers: { ...own, ...elsewhere() }, ...(body === undefined ? {} : { body }) };
-      const answer = await server.call(method, path, options);
-      assert.equal(answer.status, status, `${method} ${path} ${body}: ${answer.text}`);
-      assert.equal(answer.headers["content-type"], "application/json");
-      assert.equal(typeof answer.json.message, "string");
+      const response = await server.call(method, path, options);
+      assert.equal(response.status, status, `${method} ${path} ${body}: ${response.text}`);
+      assert.equal(response.headers["content-type"], "application/json");
+      assert.equal(typeof response.json.message, "string");
     }
   });
 
   test("logout: with or without a session → 200, and the cookie is cleared", async () => {
     const path = `/api/2/auth/${ann.name}/logout.json`;
-    const answer = await server.call("POST", path);
-    assert.equal(answer.status, 200);
-    assert.match(String(answer.headers["set-cookie"]), /^sessionid=; .*Max-Age=0/);
+    const response = await server.call("POST", path);
+    assert.equal(response.status, 200);
+    assert.match(String(response.headers["set-cookie"]), /^sessionid=; .*Max-Age=0/);
   });
 
   test("client configuration → the URL of the server", async () => {
@@ -234,10 +234,10 @@ describe("apps without accounts", async () => {
 
   test("no accounts: any or no credentials → 200, with a session", async () => {
     for (const headers of [{}, basic("anyone", "anything"), { Authorization: "Bearer x" }]) {
-      const answer = await get(server, "/subscriptions/anyone.json", headers);
-      assert.equal(answer.status, 200);
-      assert.match(String(answer.headers["set-cookie"]), /^sessionid=[^;]+; Path=\//);
-      assert.equal((await get(server, "/subscriptions/other.json", { Cookie: cookieOf(answer) })).status, 200);
+      const response = await get(server, "/subscriptions/anyone.json", headers);
+      assert.equal(response.status, 200);
+      assert.match(String(response.headers["set-cookie"]), /^sessionid=[^;]+; Path=\//);
+      assert.equal((await get(server, "/subscriptions/other.json", { Cookie: cookieOf(response) })).status, 200);
     }
   });
 
@@ -265,8 +265,8 @@ test("base path: below it, and at the root where a proxy removes it → the same
     `/earmark//subscriptions/${name}.json`,
     `/subscriptions/${name}.json`,
   ]) {
-    const answer = await get(server, path, basic(name, PASSWORD));
-    assert.equal(answer.status, 200, path);
-    assert.match(String(answer.headers["set-cookie"]), /; Path=\/earmark\/;/);
+    const response = await get(server, path, basic(name, PASSWORD));
+    assert.equal(response.status, 200, path);
+    assert.match(String(response.headers["set-cookie"]), /; Path=\/earmark\/;/);
   }
 });

@@ -13,9 +13,9 @@ describe("what apps have synchronized", async () => {
   const headers = { Authorization: ann.Authorization };
   const asApp = (agent: string) => ({ ...basic(ann.name, token), "User-Agent": agent });
   const get = async (path: string) => {
-    const answer = await server.call("GET", path, { headers });
-    assert.equal(answer.status, 200, answer.text);
-    return answer.json;
+    const response = await server.call("GET", path, { headers });
+    assert.equal(response.status, 200, response.text);
+    return response.json;
   };
   const patch = (id: string, attributes: object, more: object = headers) =>
     server.call("PATCH", `/v1/devices/${id}`, {

@@ -18,8 +18,8 @@ test("body: hundreds of thousands of one-byte chunks → no more memory than its
     if (!socket.write("1\r\n \r\n".repeat(20_000))) await once(socket, "drain");
   }
   socket.write(`${document.length.toString(16)}\r\n${document}\r\n0\r\n\r\n`);
-  const [answer] = await once(socket, "data");
-  assert.match(String(answer), /^HTTP\/1\.1 200 /);
+  const [response] = await once(socket, "data");
+  assert.match(String(response), /^HTTP\/1\.1 200 /);
   socket.destroy();
   const grown = (process.memoryUsage().rss - before) / 2 ** 20;
   assert.ok(grown < 100, `${Math.round(grown)} MiB for 400 kB`);
@@ -28,8 +28,8 @@ test("body: hundreds of thousands of one-byte chunks → no more memory than its
 test("JSON depth: brackets, quotes and backslashes in strings → not counted", async () => {
   for (const text of ["[".repeat(100), '\\"'.repeat(3), "\\\\".repeat(50), '"[{', "}]"]) {
     const body = JSON.stringify({ meta: { [text]: text }, "atomic:operations": [] });
-    const answer = await server.call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-    assert.equal(answer.status, 200, body);
+    const response = await server.call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
+    assert.equal(response.status, 200, body);
   }
   const nested = (levels: number) =>
     `{"meta":${"[".repeat(levels - 1)}"\\"]"${"]".repeat(levels - 1)},"atomic:operations":[]}`;
@@ -37,10 +37,10 @@ test("JSON depth: brackets, quotes and backslashes in strings → not counted", 
     [64, 200],
     [65, 400],
   ] as const) {
-    const answer = await server.call("POST", "/v1/operations", {
+    const response = await server.call("POST", "/v1/operations", {
       headers: { "Content-Type": ATOMIC },
       body: nested(levels),
     });
-    assert.equal(answer.status, status, `${levels} levels`);
+    assert.equal(response.status, status, `${levels} levels`);
   }
 });

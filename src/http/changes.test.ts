@@ -14,9 +14,9 @@ async function bulk({ call }: TestServer, ...operations: readonly object[]) {
 
 async function changes({ call }: TestServer, after?: string, size?: number) {
   const query = [after && `page[after]=${after}`, size && `page[size]=${size}`].filter(Boolean).join("&");
-  const answer = await call("GET", `/v1/changes?${query}`);
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json;
+  const response = await call("GET", `/v1/changes?${query}`);
+  assert.equal(response.status, 200, response.text);
+  return response.json;
 }
 
 /** A client's copy of a list, brought up to date as docs/api.md says. */
@@ -124,8 +124,8 @@ describe("state", () => {
     const ask = (known: string) =>
       server.call("GET", "/v1/subscriptions?page[size]=1", { headers: { "If-None-Match": known } });
     for (const known of [tag, `W/${tag}`, `"x", ${tag}`, "*"]) {
-      const answer = await ask(known);
-      assert.deepEqual([answer.status, answer.text, answer.headers["etag"]], [304, "", tag], known);
+      const response = await ask(known);
+      assert.deepEqual([response.status, response.text, response.headers["etag"]], [304, "", tag], known);
     }
     for (const known of ['"x"', tag.slice(1, -1), ""]) assert.equal((await ask(known)).status, 200, known);
     await bulk(server, add(newId(), feed()));

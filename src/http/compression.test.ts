@@ -34,8 +34,8 @@ describe("compressed responses to apps", async () => {
     };
   };
   const post = async (path: string, body: unknown) => {
-    const answer = await server.call("POST", path, { headers: basic, body: JSON.stringify(body) });
-    assert.equal(answer.status, 200, answer.text);
+    const response = await server.call("POST", path, { headers: basic, body: JSON.stringify(body) });
+    assert.equal(response.status, 200, response.text);
   };
   const podcast = "https://feeds.example/a";
   const actions = Array.from({ length: 2_000 }, (_, index) => ({

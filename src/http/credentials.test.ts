@@ -50,9 +50,9 @@ describe("request credentials", async () => {
       `Bearer emk_${"A".repeat(8_000)}`,
       `Bearer ${"A".repeat(8_000)}`,
     ]) {
-      const answer = await list({ Authorization: bad });
-      assert.equal(answer.status, 401, bad.slice(0, 80));
-      assert.equal(answer.headers["www-authenticate"], 'Bearer realm="Earmark", error="invalid_token"');
+      const response = await list({ Authorization: bad });
+      assert.equal(response.status, 401, bad.slice(0, 80));
+      assert.equal(response.headers["www-authenticate"], 'Bearer realm="Earmark", error="invalid_token"');
     }
     assert.equal((await list({ Authorization: `Bearer ${"A".repeat(100 * 1024)}` })).status, 431);
   });
@@ -78,7 +78,7 @@ describe("request credentials", async () => {
     assert.equal((await list({ Authorization: expiring })).status, 200);
     assert.equal((await call("DELETE", `/v1/tokens/${tokenId}`, { headers: { Cookie } })).status, 204);
     server.wait(MINUTE);
-    const answers = [
+    const responses = [
       await list({ Authorization: `Bearer emk_${"A".repeat(43)}` }),
       await list({ Authorization }),
       await list({ Authorization: expiring }),
@@ -87,10 +87,10 @@ describe("request credentials", async () => {
       await list({ Cookie: Cookie.replace(/.$/, (last) => (last === "A" ? "B" : "A")) }),
       await list({ Authorization: "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ." }),
     ];
-    for (const { status, text, headers } of answers) {
+    for (const { status, text, headers } of responses) {
       assert.equal(status, 401);
-      assert.equal(text, answers[0]?.text);
-      assert.deepEqual({ ...headers, date: "" }, { ...answers[0]?.headers, date: "" });
+      assert.equal(text, responses[0]?.text);
+      assert.deepEqual({ ...headers, date: "" }, { ...responses[0]?.headers, date: "" });
     }
   });
 
@@ -98,9 +98,9 @@ describe("request credentials", async () => {
     const { Authorization } = await newUser(server);
     const token = Authorization.slice("Bearer ".length);
     for (const query of [`access_token=${token}`, "access_token=x", `token=${token}`, `page[size]=${token}`]) {
-      const answer = await list({}, `/v1/subscriptions?${query}`);
-      assert.deepEqual([answer.status, titleOf(answer)], [400, "Token In Query"], query);
-      assert.doesNotMatch(answer.text, /emk_/);
+      const response = await list({}, `/v1/subscriptions?${query}`);
+      assert.deepEqual([response.status, titleOf(response)], [400, "Token In Query"], query);
+      assert.doesNotMatch(response.text, /emk_/);
     }
     assert.equal((await list({ Authorization }, `/v1/subscriptions?access_token=${token}`)).status, 400);
   });
@@ -109,9 +109,9 @@ describe("request credentials", async () => {
     const { Authorization } = await newUser(server, "read");
     const headers = { Authorization, "Content-Type": ATOMIC, Accept: ATOMIC };
     const body = JSON.stringify({ "atomic:operations": [add(newId(), "https://feeds.example/1")] });
-    const answer = await call("POST", "/v1/operations", { headers, body });
-    assert.deepEqual([answer.status, titleOf(answer)], [403, "Insufficient Scope"]);
-    assert.match(String(answer.headers["www-authenticate"]), /error="insufficient_scope"/);
+    const response = await call("POST", "/v1/operations", { headers, body });
+    assert.deepEqual([response.status, titleOf(response)], [403, "Insufficient Scope"]);
+    assert.match(String(response.headers["www-authenticate"]), /error="insufficient_scope"/);
     assert.equal((await list({ Authorization })).json.meta.total, 0);
   });
 
@@ -124,8 +124,8 @@ describe("request credentials", async () => {
       ["PATCH", "/v1/me"],
       ["DELETE", "/v1/me"],
     ] as const) {
-      const answer = await call(method, path, { headers: { Authorization } });
-      assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign In Needed"], `${method} ${path}`);
+      const response = await call(method, path, { headers: { Authorization } });
+      assert.deepEqual([response.status, titleOf(response)], [403, "Sign In Needed"], `${method} ${path}`);
     }
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
   });
@@ -142,8 +142,8 @@ describe("request credentials", async () => {
       `${planted(3)}${Cookie}`,
       `${planted(1).repeat(9)}${Cookie}`,
     ]) {
-      const answer = await list({ Cookie: header }, "/v1/me");
-      assert.equal(answer.json.data?.attributes.name, name, header);
+      const response = await list({ Cookie: header }, "/v1/me");
+      assert.equal(response.json.data?.attributes.name, name, header);
     }
     assert.equal((await list({ Cookie: [Cookie, "earmark=planted"] })).status, 200);
     assert.equal((await list({ Cookie: `${planted(4)}${Cookie}` })).status, 401, "at most four are tried");

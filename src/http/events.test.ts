@@ -12,8 +12,8 @@ const feed = () => `https://feeds.example/${newId()}`;
 async function addFeeds({ call }: Pick<TestServer, "call">, count = 1, headers = {}): Promise<string> {
   const operations = Array.from({ length: count }, () => add(newId(), feed()));
   const body = JSON.stringify({ "atomic:operations": operations });
-  const answer = await call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC, ...headers }, body });
-  return answer.json.meta.state;
+  const response = await call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC, ...headers }, body });
+  return response.json.meta.state;
 }
 
 const stateOf = async ({ call }: TestServer, headers = {}): Promise<string> =>
@@ -47,8 +47,8 @@ describe("events", () => {
     const stream = await openEvents(server.port);
     const id = newId();
     const send = async (method: string, path: string, type: string, body: string) => {
-      const answer = await server.call(method, path, { headers: { "Content-Type": type }, body });
-      assert.ok(answer.status < 300, answer.text);
+      const response = await server.call(method, path, { headers: { "Content-Type": type }, body });
+      assert.ok(response.status < 300, response.text);
     };
     const document = (attributes: object) => JSON.stringify({ data: { type: "subscription", id, attributes } });
     const app = () => JSON.stringify({ add: [feed()], remove: [] });

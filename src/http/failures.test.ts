@@ -57,13 +57,13 @@ async function startBroken(failure: Error) {
 
 test("failures: an unexpected error → 500 without details, with an id that is also in the log", async () => {
   const { all, log } = await startBroken(new TypeError("secret driver text"));
-  for (const answer of await all()) {
-    assert.equal(answer.status, 500);
-    const [error] = answer.json.errors;
+  for (const response of await all()) {
+    assert.equal(response.status, 500);
+    const [error] = response.json.errors;
     assert.deepEqual(Object.keys(error), ["id", "status", "code", "title", "detail"]);
     assert.equal(error.status, "500");
-    assert.match(answer.headers["content-type"] as string, /^application\/vnd\.api\+json(;ext="[^"]+")?$/);
-    assert.doesNotMatch(answer.text, /secret|TypeError|\.ts/);
+    assert.match(response.headers["content-type"] as string, /^application\/vnd\.api\+json(;ext="[^"]+")?$/);
+    assert.doesNotMatch(response.text, /secret|TypeError|\.ts/);
     const line = log()
       .split("\n")
       .find((text) => text.includes(`"reqId":"${error.id}"`));
@@ -78,12 +78,12 @@ test("failures: the database is unavailable → 503 with Retry-After, without de
     [{ unknown: true, cause: new Error("secret driver text") }, "outcome-unknown"],
   ] as const) {
     const { all } = await startBroken(new StoreUnavailable("secret", options));
-    for (const answer of await all()) {
-      assert.equal(answer.status, 503);
-      assert.equal(answer.headers["retry-after"], "1");
-      assert.deepEqual(Object.keys(answer.json), ["jsonapi", "errors"]);
-      assert.equal(answer.json.errors[0].code, code);
-      assert.doesNotMatch(answer.text, /secret/);
+    for (const response of await all()) {
+      assert.equal(response.status, 503);
+      assert.equal(response.headers["retry-after"], "1");
+      assert.deepEqual(Object.keys(response.json), ["jsonapi", "errors"]);
+      assert.equal(response.json.errors[0].code, code);
+      assert.doesNotMatch(response.text, /secret/);
     }
   }
 });

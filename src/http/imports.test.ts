@@ -27,22 +27,22 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
 test("import: a file → each feed is added, already subscribed, or refused with a reason", async () => {
   const { send, list } = await start();
   const urls = ["https://podnews.net/rss/", "nonsense", "http://Podnews.net/rss", "feed://a.example/1", "file:///x"];
-  const answer = await send(file(urls));
-  assert.equal(answer.status, 200);
-  assert.equal(answer.headers["content-type"], PLAIN);
-  assert.equal(answer.json.meta.dry_run, false);
-  assert.deepEqual(answer.json.meta.counts, {
+  const response = await send(file(urls));
+  assert.equal(response.status, 200);
+  assert.equal(response.headers["content-type"], PLAIN);
+  assert.equal(response.json.meta.dry_run, false);
+  assert.deepEqual(response.json.meta.counts, {
     found: 5,
     added: 2,
     already_subscribed: 0,
     skipped: 1,
     refused: 2,
   });
-  assert.deepEqual(answer.json.meta.reasons, [
+  assert.deepEqual(response.json.meta.reasons, [
     { code: "feed-url-not-http", count: 2 },
     { code: "duplicate-in-file", count: 1 },
   ]);
-  assert.deepEqual(answer.json.data[0], {
+  assert.deepEqual(response.json.data[0], {
     type: "import-entry",
     id: "1",
     attributes: {
@@ -56,10 +56,10 @@ test("import: a file → each feed is added, already subscribed, or refused with
       subscription_id: "9b024349-ccf0-5f69-a609-6b82873eab3c",
     },
   });
-  const outcomes = answer.json.data.map(({ attributes }: { attributes: { outcome: string } }) => attributes.outcome);
+  const outcomes = response.json.data.map(({ attributes }: { attributes: { outcome: string } }) => attributes.outcome);
   assert.deepEqual(outcomes, ["added", "refused", "skipped", "added", "refused"]);
-  assert.equal(answer.json.data[1].attributes.code, "feed-url-not-http");
-  assert.equal(answer.json.data[1].attributes.detail, ERRORS["feed-url-not-http"].detail);
+  assert.equal(response.json.data[1].attributes.code, "feed-url-not-http");
+  assert.equal(response.json.data[1].attributes.detail, ERRORS["feed-url-not-http"].detail);
   assert.deepEqual(
     (await list()).map(([, url]: [string, string]) => url),
     ["https://podnews.net/rss/", "http://a.example/1"],
@@ -189,8 +189,8 @@ test("import: repeated → adds nothing twice and removes nothing", async () => 
 test("import: two feeds with the same GUID → both are added", async () => {
   const { send, list } = await start();
   const urls = ["https://a.example/x?u=b/", "https://a.example/x?u=b"];
-  const answer = await send(file(urls));
-  assert.equal(answer.json.meta.counts.added, 2);
+  const response = await send(file(urls));
+  assert.equal(response.json.meta.counts.added, 2);
   assert.equal(new Set((await list()).map(([id]: [string, string]) => id)).size, 2);
   assert.equal((await send(file(urls))).json.meta.counts.already_subscribed, 2);
 });
@@ -204,12 +204,12 @@ test("import: an export into an empty list → the same list", async () => {
     'https://a.example/"q"',
   ];
   await first.operate(urls.map((url) => add(newId(), url)));
-  const answer = await first.call("GET", "/v1/subscriptions.opml");
-  assert.equal(answer.status, 200);
-  assert.equal(answer.headers["content-type"], "text/x-opml; charset=utf-8");
-  assert.equal(answer.headers["content-disposition"], 'attachment; filename="earmark.opml"');
+  const response = await first.call("GET", "/v1/subscriptions.opml");
+  assert.equal(response.status, 200);
+  assert.equal(response.headers["content-type"], "text/x-opml; charset=utf-8");
+  assert.equal(response.headers["content-disposition"], 'attachment; filename="earmark.opml"');
   const second = await start();
-  await second.send(answer.text);
+  await second.send(response.text);
   assert.deepEqual(
     (await second.list()).map(([, url]: [string, string]) => url),
     urls,
@@ -219,10 +219,10 @@ test("import: an export into an empty list → the same list", async () => {
 test("import: twenty thousand feeds in one file → all imported and exported again", async () => {
   const { send, call } = await start();
   const urls = Array.from({ length: 20_000 }, (_, index) => `https://a.example/${index}`);
-  const answer = await send(file(urls));
-  assert.equal(answer.json.meta.counts.added, 20_000);
-  assert.equal(answer.json.data.length, 20_000);
-  assert.equal(answer.json.data.at(-1).id, "20000");
+  const response = await send(file(urls));
+  assert.equal(response.json.meta.counts.added, 20_000);
+  assert.equal(response.json.data.length, 20_000);
+  assert.equal(response.json.data.at(-1).id, "20000");
   const text = (await call("GET", "/v1/subscriptions.opml")).text;
   assert.deepEqual(
     [...text.matchAll(/xmlUrl="([^"]*)"/g)].map(([, url]) => url),
@@ -233,8 +233,8 @@ test("import: twenty thousand feeds in one file → all imported and exported ag
 test("import: not an OPML file → refused, nothing is imported", async () => {
   const { send, list } = await start();
   for (const body of ["", "{}", "<html></html>"]) {
-    const answer = await send(body);
-    assert.deepEqual([answer.status, answer.json.errors[0].title], [422, "Not An OPML File"], body);
+    const response = await send(body);
+    assert.deepEqual([response.status, response.json.errors[0].title], [422, "Not An OPML File"], body);
   }
   assert.equal((await list()).length, 0);
 });
@@ -244,8 +244,8 @@ test("import: too long → 413, wrong type → 415, unknown query → 400", asyn
   const long = await send(file(Array.from({ length: 100 }, (_, index) => `https://a.example/${index}`)));
   assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_000 }]);
   for (const type of ["application/json", PLAIN, ATOMIC, "multipart/form-data; boundary=x", ""]) {
-    const answer = await send(file([]), "", { "Content-Type": type });
-    assert.deepEqual([answer.status, answer.json.errors[0].source], [415, { header: "Content-Type" }], type);
+    const response = await send(file([]), "", { "Content-Type": type });
+    assert.deepEqual([response.status, response.json.errors[0].source], [415, { header: "Content-Type" }], type);
   }
   for (const type of ["text/x-opml", "application/xml", "text/xml; charset=utf-8", "text/x-opml+xml", "text/plain"])
     assert.equal((await send(file([]), "", { "Content-Type": type })).status, 200, type);

@@ -73,16 +73,16 @@ test("connections: a trusted proxy → may have all of them", async () => {
 test("write queue: full → the whole request is refused and can be retried", async () => {
   const { call } = await startServer({ EARMARK_MAX_QUEUED_OPERATIONS: "100" });
   const bodies = Array.from({ length: 20 }, () => bodyOf(60));
-  const answers = await Promise.all(bodies.map((body) => call("POST", "/v1/operations", { headers, body })));
-  const refused = answers.filter(({ status }) => status === 503);
+  const responses = await Promise.all(bodies.map((body) => call("POST", "/v1/operations", { headers, body })));
+  const refused = responses.filter(({ status }) => status === 503);
   assert.ok(refused.length > 0, "nothing was refused");
-  for (const answer of refused) {
-    assert.equal(answer.headers["retry-after"], "1");
-    assert.deepEqual(Object.keys(answer.json), ["jsonapi", "errors"]);
+  for (const response of refused) {
+    assert.equal(response.headers["retry-after"], "1");
+    assert.deepEqual(Object.keys(response.json), ["jsonapi", "errors"]);
   }
-  const added = answers.filter(({ status }) => status === 200).length;
+  const added = responses.filter(({ status }) => status === 200).length;
   assert.equal((await call("GET", "/v1/subscriptions")).json.meta.total, 60 * added);
-  for (const [index, { status }] of answers.entries()) {
+  for (const [index, { status }] of responses.entries()) {
     if (status !== 503) continue;
     const again = await call("POST", "/v1/operations", { headers, body: bodies[index] ?? "" });
     assert.ok(again.json["atomic:results"].every((result: unknown) => statusOf(result) === "added"));
@@ -148,12 +148,12 @@ test("memory: bodies beyond the budget → refused, and released when they end",
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
   const part = Buffer.alloc(7 * 1024 * 1024, " ");
   const sockets = Array.from({ length: 16 }, () => connect(port, "127.0.0.1").on("error", () => undefined));
-  const answer = Promise.race(sockets.map((socket) => once(socket, "data")));
+  const response = Promise.race(sockets.map((socket) => once(socket, "data")));
   for (const socket of sockets) {
     socket.write(head);
     socket.write(part);
   }
-  const [text] = await answer;
+  const [text] = await response;
   assert.match(String(text), /^HTTP\/1\.1 503 [\s\S]*\r\nretry-after: 1\r\n[\s\S]*"code":"server-overloaded"/i);
   for (let times = 0; times < 20; times += 1) {
     const { status } = await call("POST", "/v1/operations", { headers, body: bodyOf(1) });
@@ -187,9 +187,9 @@ test("memory: too many pipelined requests on all connections → those connectio
   assert.equal(await isClosed, "closed");
   for (const socket of sockets) socket.destroy();
   assert.equal((await call("GET", "/healthz")).status, 200);
-  let answers = "";
+  let responses = "";
   for await (const chunk of polite) {
-    answers += chunk;
-    if (answers.split("HTTP/1.1 200 ").length === 11) break;
+    responses += chunk;
+    if (responses.split("HTTP/1.1 200 ").length === 11) break;
   }
 });

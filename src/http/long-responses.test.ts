@@ -88,9 +88,9 @@ test("export: a client that does not read → no more is read from the list than
 test("export: clients that disconnect at once → their slots are free again", async () => {
   for (let round = 0; round < 20; round += 1) (await askWithoutReading(server.port, EXPORT)).destroy();
   await giveTime();
-  const answers = await Promise.all([1, 2, 3, 4].map(() => server.call("HEAD", EXPORT)));
+  const responses = await Promise.all([1, 2, 3, 4].map(() => server.call("HEAD", EXPORT)));
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [200, 200, 200, 200],
   );
 });

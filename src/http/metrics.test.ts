@@ -33,26 +33,26 @@ test("metrics: build → version of Earmark and Node", async () => {
 test("metrics: size of the database → read once a minute, in the background after the first time", async () => {
   let time = 0;
   let reads = 0;
-  let answer: () => Promise<{ accounts: number; subscriptions: number }> = async () => {
+  let readSize: () => Promise<{ accounts: number; subscriptions: number }> = async () => {
     throw new Error("unavailable");
   };
   const metrics = createMetrics("1.2.3", () => time);
   metrics.watchSize(() => {
     reads += 1;
-    return answer();
+    return readSize();
   });
   const accounts = async () => /^earmark_accounts (.+)$/m.exec(await metrics.collect())?.[1];
   assert.equal(await accounts(), undefined, "not 0 while it is unknown");
   assert.equal(await accounts(), undefined);
   assert.equal(reads, 1);
-  answer = async () => ({ accounts: 3, subscriptions: 40 });
+  readSize = async () => ({ accounts: 3, subscriptions: 40 });
   time = 60_000;
   assert.equal(await accounts(), "3", "the first value is waited for");
   assert.match(await metrics.collect(), /^earmark_subscriptions 40$/m);
   assert.equal(reads, 2);
 
   let finish: (size: { accounts: number; subscriptions: number }) => void = () => undefined;
-  answer = () => new Promise((resolve) => (finish = resolve));
+  readSize = () => new Promise((resolve) => (finish = resolve));
   time = 120_000;
   assert.equal(await accounts(), "3", "later ones are not");
   assert.equal(await accounts(), "3");
@@ -60,7 +60,7 @@ test("metrics: size of the database → read once a minute, in the background af
   finish({ accounts: 4, subscriptions: 41 });
   await new Promise(setImmediate);
   assert.equal(await accounts(), "4");
-  answer = async () => assert.fail("unavailable");
+  readSize = async () => assert.fail("unavailable");
   time = 180_000;
   assert.equal(await accounts(), "4", "the last value stays");
 });

@@ -13,9 +13,9 @@ describe("Nextcloud login flow", async () => {
   const startLogin = async () => {
     const type = { "Content-Type": "application/x-www-form-urlencoded" };
     const headers = { "User-Agent": "AntennaPod/3.9", "X-Forwarded-For": "192.0.2.7", ...type };
-    const answer = await server.call("POST", "/index.php/login/v2", { headers });
-    assert.equal(answer.status, 200);
-    const { poll, login } = answer.json;
+    const response = await server.call("POST", "/index.php/login/v2", { headers });
+    assert.equal(response.status, 200);
+    const { poll, login } = response.json;
     assert.equal(poll.endpoint, `${server.url}/index.php/login/v2/poll`);
     const fragment = new URLSearchParams(new URL(login).hash.slice(1));
     return { token: String(poll.token), id: fragment.get("app-login") ?? "" };
@@ -39,9 +39,9 @@ describe("Nextcloud login flow", async () => {
   test("login flow: not approved → 404 after a while, in JSON", async () => {
     const { token } = await startLogin();
     const started = performance.now();
-    const answer = await poll(token);
-    assert.equal(answer.status, 404);
-    assert.equal(answer.headers["content-type"], "application/json");
+    const response = await poll(token);
+    assert.equal(response.status, 404);
+    assert.equal(response.headers["content-type"], "application/json");
     assert.ok(performance.now() - started > 900);
   });
 
@@ -50,13 +50,13 @@ describe("Nextcloud login flow", async () => {
     const approved = await approve(id);
     assert.equal(approved.status, 201, approved.text);
     assert.equal(approved.json.data.attributes.label, "AntennaPod");
-    const answer = await poll(token);
-    assert.equal(answer.status, 200);
-    const { server: url, loginName, appPassword } = answer.json;
+    const response = await poll(token);
+    assert.equal(response.status, 200);
+    const { server: url, loginName, appPassword } = response.json;
     assert.deepEqual([url, loginName], [server.url, ann.name]);
     assert.ok(!approved.text.includes(appPassword));
     const json = await server.call("POST", "/index.php/login/v2/poll", { body: JSON.stringify({ token }) });
-    assert.deepEqual(json.json, answer.json);
+    assert.deepEqual(json.json, response.json);
     const path = "/ocs/v2.php/core/getapppassword";
     for (const headers of [basic(loginName, appPassword), { Authorization: `Bearer ${appPassword}` }])
       assert.equal((await server.call("GET", path, { headers })).status, 403, "it is an app password already");
@@ -106,9 +106,9 @@ describe("Nextcloud login flow", async () => {
     const { token, id } = await startLogin();
     assert.equal((await deny(id)).status, 204);
     assert.equal((await deny(id)).status, 204, "again");
-    const answer = await poll(token);
-    assert.equal(answer.status, 403);
-    assert.deepEqual(answer.json, { message: "Access was denied." });
+    const response = await poll(token);
+    assert.equal(response.status, 403);
+    assert.deepEqual(response.json, { message: "Access was denied." });
     assert.equal((await approve(id)).status, 404);
     assert.equal((await show(id)).json.data.attributes.status, "denied");
   });
@@ -133,9 +133,9 @@ describe("Nextcloud login flow", async () => {
   test("app password: requested with the account's password, then revoked → no longer accepted", async () => {
     const { name } = await newUser(server);
     const headers = { ...basic(name, PASSWORD), ...elsewhere(), "OCS-APIRequest": "true" };
-    const answer = await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers });
-    assert.equal(answer.status, 200);
-    const [, password = ""] = /<apppassword>(.+)<\/apppassword>/.exec(answer.text) ?? [];
+    const response = await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers });
+    assert.equal(response.status, 200);
+    const [, password = ""] = /<apppassword>(.+)<\/apppassword>/.exec(response.text) ?? [];
     const own = basic(name, password);
     assert.equal((await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers: own })).status, 403);
     assert.equal((await server.call("DELETE", "/ocs/v2.php/core/apppassword", { headers: own })).status, 200);
@@ -148,8 +148,8 @@ describe("Nextcloud login flow", async () => {
     const headers = { ...basic(name, PASSWORD), ...elsewhere() };
     const tokens = async () => (await server.call("GET", "/v1/tokens", { headers: { Cookie } })).json.data.length;
     const before = await tokens();
-    const answer = await server.call("HEAD", "/ocs/v2.php/core/getapppassword", { headers });
-    assert.deepEqual([answer.status, answer.headers["allow"]], [405, "GET"]);
+    const response = await server.call("HEAD", "/ocs/v2.php/core/getapppassword", { headers });
+    assert.deepEqual([response.status, response.headers["allow"]], [405, "GET"]);
     assert.equal(await tokens(), before);
     assert.equal((await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers })).status, 200);
     assert.equal(await tokens(), before + 1);

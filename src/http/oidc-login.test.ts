@@ -255,7 +255,7 @@ suite("attacks on a login", () => {
     const response = await browser.send(`${open.url}/v1/oidc-logins`, { method: "POST", headers: elsewhere() });
     const { meta } = (await response.json()) as { meta: { authorization_url: string } };
     const state = new URL(meta.authorization_url).searchParams.get("state");
-    const answer = (error: string, given: string | null) =>
+    const callbackWith = (error: string, given: string | null) =>
       `${callbackOf(open)}?${new URLSearchParams({ error, state: given ?? "", iss: provider.url })}`;
     const host = new URL(open.url).host;
     const cookie = browser.cookies.get(`${host} earmark-oidc`) ?? "";
@@ -266,7 +266,7 @@ suite("attacks on a login", () => {
       ["<script>", state, "oidc-failed"],
     ] as const) {
       browser.cookies.set(`${host} earmark-oidc`, cookie);
-      assert.equal(await resultOf(browser, answer(error, given)), code, error);
+      assert.equal(await resultOf(browser, callbackWith(error, given)), code, error);
     }
   });
 
@@ -289,11 +289,11 @@ suite("attacks on a login", () => {
   test("login: behind a proxy with a base path → https redirect URI and a cookie for that path", async () => {
     const proxied = await start({ ...SETTINGS, EARMARK_BASE_PATH: "/pods" });
     const headers = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "pods.example", ...elsewhere() };
-    const answer = await proxied.call("POST", "/pods/v1/oidc-logins", { headers });
-    const url = new URL(answer.json.meta.authorization_url);
+    const response = await proxied.call("POST", "/pods/v1/oidc-logins", { headers });
+    const url = new URL(response.json.meta.authorization_url);
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/pods/oidc/callback");
     assert.equal(url.searchParams.get("code_challenge_method"), "S256");
-    assert.match(String(answer.headers["set-cookie"]), /^__Secure-earmark-oidc=[^;]+; Path=\/pods\/; .*; Secure$/);
+    assert.match(String(response.headers["set-cookie"]), /^__Secure-earmark-oidc=[^;]+; Path=\/pods\/; .*; Secure$/);
     const failed = await proxied.call("GET", "/pods/oidc/callback?code=x&state=x", { headers });
     assert.equal(failed.headers["location"], "/pods/#sign-in-failed=oidc-failed");
   });
@@ -301,8 +301,8 @@ suite("attacks on a login", () => {
   test("login: EARMARK_PUBLIC_URL → the redirect URI, whatever the request says", async () => {
     const named = await start({ ...SETTINGS, EARMARK_PUBLIC_URL: "https://pods.example/p", EARMARK_BASE_PATH: "/p" });
     const headers = { Host: "localhost", "X-Forwarded-Host": "other.example", ...elsewhere() };
-    const answer = await named.call("POST", "/p/v1/oidc-logins", { headers });
-    const url = new URL(answer.json.meta.authorization_url);
+    const response = await named.call("POST", "/p/v1/oidc-logins", { headers });
+    const url = new URL(response.json.meta.authorization_url);
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/p/oidc/callback");
   });
 

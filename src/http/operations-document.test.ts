@@ -56,12 +56,12 @@ for (const [what, bodies] of Object.entries(BODIES)) {
   test(`operations: ${what} → the whole request is refused`, async () => {
     const before = await total();
     for (const body of bodies) {
-      const answer = await post(body);
-      assert.equal(answer.status, 400, String(body).slice(0, 80));
-      assert.equal(answer.headers["content-type"], ATOMIC);
-      assert.deepEqual(Object.keys(answer.json), ["jsonapi", "errors"]);
-      assert.equal(answer.json.errors[0].status, "400");
-      assert.equal(answer.json.errors[0].title, "Malformed Document");
+      const response = await post(body);
+      assert.equal(response.status, 400, String(body).slice(0, 80));
+      assert.equal(response.headers["content-type"], ATOMIC);
+      assert.deepEqual(Object.keys(response.json), ["jsonapi", "errors"]);
+      assert.equal(response.json.errors[0].status, "400");
+      assert.equal(response.json.errors[0].title, "Malformed Document");
     }
     assert.equal(({} as { x?: unknown }).x, undefined);
     assert.equal(await total(), before);
@@ -91,10 +91,10 @@ test("operations document: a duplicate member → the last one counts", async ()
 test("operations document: huge numbers → 400 in place of text, ignored elsewhere", async () => {
   const operation = (id: string, note: string) =>
     `{"op":"add","note":${note},"data":{"type":"subscription","id":${id},"attributes":{"feed_url":"${newFeed()}"}}}`;
-  const answer = await post(
+  const response = await post(
     `{"atomic:operations":[${operation("1e999", "0")},${operation("-0", "0")},${operation(`"${newId()}"`, "9".repeat(400))},${operation(`"${newId()}"`, "1E400")}]}`,
   );
-  assert.deepEqual(answer.json["atomic:results"].map(statusOf), ["400", "400", "added", "added"]);
+  assert.deepEqual(response.json["atomic:results"].map(statusOf), ["400", "400", "added", "added"]);
 });
 
 test("operations document: 200,000 unknown members → ignored", async () => {
@@ -103,11 +103,11 @@ test("operations document: 200,000 unknown members → ignored", async () => {
 });
 
 test("operations document: 10,000 operations → 200; one more → 413 with the limit", async () => {
-  const answer = await post(
+  const response = await post(
     JSON.stringify({ "atomic:operations": Array.from({ length: 10_000 }, () => add(newId(), newFeed())) }),
   );
-  assert.equal(answer.json["atomic:results"].length, 10_000);
-  assert.ok(answer.json["atomic:results"].every((result: object) => "data" in result));
+  assert.equal(response.json["atomic:results"].length, 10_000);
+  assert.ok(response.json["atomic:results"].every((result: object) => "data" in result));
   const before = await total();
   const over = await post(
     JSON.stringify({ "atomic:operations": Array.from({ length: 10_001 }, () => add(newId(), newFeed())) }),
@@ -121,29 +121,29 @@ test("operations document: 10,000 operations → 200; one more → 413 with the 
 test("operations document: 8 MiB → 200; more → 413 with the limit", async () => {
   const document = '{"atomic:operations":[]}';
   assert.equal((await post(document + " ".repeat(8_388_608 - document.length))).status, 200);
-  const answer = await post(document + " ".repeat(8_388_609 - document.length));
-  assert.equal(answer.status, 413);
-  assert.deepEqual(answer.json.errors[0].meta, { max: 8_388_608 });
-  assert.match(answer.json.errors[0].detail, /8388608/);
-  assert.equal(answer.headers["content-type"], ATOMIC);
+  const response = await post(document + " ".repeat(8_388_609 - document.length));
+  assert.equal(response.status, 413);
+  assert.deepEqual(response.json.errors[0].meta, { max: 8_388_608 });
+  assert.match(response.json.errors[0].detail, /8388608/);
+  assert.equal(response.headers["content-type"], ATOMIC);
 });
 
 test("operations request: invalid headers → rejected before the body is read", async () => {
-  const answers = {
+  const responses = {
     contentType: await post("x", { "Content-Type": "application/json" }),
     accept: await post("x", { Accept: "application/json" }),
     query: await post("x", {}, "/v1/operations?page[number]=1"),
     encoding: await post("x", { "Content-Encoding": "gzip" }),
   };
   assert.deepEqual(
-    Object.values(answers).map(({ status }) => status),
+    Object.values(responses).map(({ status }) => status),
     [415, 406, 400, 415],
   );
   assert.deepEqual(
-    Object.values(answers).map(({ json }) => json.errors[0].source),
+    Object.values(responses).map(({ json }) => json.errors[0].source),
     [{ header: "Content-Type" }, { header: "Accept" }, { parameter: "page[number]" }, { header: "Content-Encoding" }],
   );
-  for (const { headers, json } of Object.values(answers)) {
+  for (const { headers, json } of Object.values(responses)) {
     assert.equal(headers["content-type"], ATOMIC);
     assert.equal(headers["vary"], "Accept");
     assert.deepEqual(json.jsonapi, { version: "1.1", ext: ["https://jsonapi.org/ext/atomic"] });
@@ -158,23 +158,23 @@ test("operations request: two Content-Type headers → 415", async () => {
 test("operations request: Accept absent or without the extension → the same response", async () => {
   for (const accept of [[], "*/*", "application/*", PLAIN, ATOMIC]) {
     const headers = { "Content-Type": ATOMIC, ...(accept.length === 0 ? {} : { Accept: accept }) };
-    const answer = await server.call("POST", "/v1/operations", { headers, body: '{"atomic:operations":[]}' });
-    assert.deepEqual([answer.status, answer.headers["content-type"]], [200, ATOMIC]);
+    const response = await server.call("POST", "/v1/operations", { headers, body: '{"atomic:operations":[]}' });
+    assert.deepEqual([response.status, response.headers["content-type"]], [200, ATOMIC]);
   }
 });
 
 test("operations request: another method → 405 with Allow", async () => {
   for (const method of ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]) {
-    const answer = await server.call(method, "/v1/operations");
-    assert.equal(answer.status, 405, method);
-    assert.equal(answer.headers["allow"], "POST");
-    assert.equal(answer.headers["content-type"], ATOMIC);
-    assert.equal(answer.headers["access-control-allow-origin"], undefined);
-    if (method !== "HEAD") assert.equal(answer.json.errors[0].status, "405");
+    const response = await server.call(method, "/v1/operations");
+    assert.equal(response.status, 405, method);
+    assert.equal(response.headers["allow"], "POST");
+    assert.equal(response.headers["content-type"], ATOMIC);
+    assert.equal(response.headers["access-control-allow-origin"], undefined);
+    if (method !== "HEAD") assert.equal(response.json.errors[0].status, "405");
   }
 });
 
 test("operations request: any response → no header that names the software", async () => {
-  const answers = [await post("x"), await post('{"atomic:operations":[null]}'), await server.call("GET", "/nowhere")];
-  for (const { text } of answers) assert.doesNotMatch(text, /at \w+ \(|node_modules|sqlite|\.ts|select /i);
+  const responses = [await post("x"), await post('{"atomic:operations":[null]}'), await server.call("GET", "/nowhere")];
+  for (const { text } of responses) assert.doesNotMatch(text, /at \w+ \(|node_modules|sqlite|\.ts|select /i);
 });

@@ -22,16 +22,16 @@ async function errorOf(operation: unknown) {
 
 test("operations: add → the subscription with the server's timestamp", async () => {
   const before = new Date().toISOString();
-  const answer = await post(JSON.stringify({ "atomic:operations": [add(ID, FEED)] }));
+  const response = await post(JSON.stringify({ "atomic:operations": [add(ID, FEED)] }));
   const after = new Date().toISOString();
-  assert.equal(answer.status, 200);
-  assert.equal(answer.headers["content-type"], ATOMIC);
-  assert.equal(answer.headers["vary"], "Accept");
-  assert.equal(answer.headers["cache-control"], "no-store");
-  const at = answer.json["atomic:results"][0].data.attributes.user_subscribed_at;
+  assert.equal(response.status, 200);
+  assert.equal(response.headers["content-type"], ATOMIC);
+  assert.equal(response.headers["vary"], "Accept");
+  assert.equal(response.headers["cache-control"], "no-store");
+  const at = response.json["atomic:results"][0].data.attributes.user_subscribed_at;
   assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.ok(before <= at && at <= after);
-  assert.deepEqual(answer.json, {
+  assert.deepEqual(response.json, {
     jsonapi: { version: "1.1", ext: ["https://jsonapi.org/ext/atomic"] },
     "atomic:results": [
       {
@@ -43,7 +43,7 @@ test("operations: add → the subscription with the server's timestamp", async (
         },
       },
     ],
-    meta: answer.json.meta,
+    meta: response.json.meta,
   });
 });
 
@@ -107,9 +107,9 @@ test("operations: two that collide in one request → the first wins", async () 
 });
 
 test("operations: none → no results", async () => {
-  const answer = await post('{"atomic:operations":[]}');
-  assert.equal(answer.status, 200);
-  assert.deepEqual(answer.json["atomic:results"], []);
+  const response = await post('{"atomic:operations":[]}');
+  assert.equal(response.status, 200);
+  assert.deepEqual(response.json["atomic:results"], []);
 });
 
 test("operations: all invalid → 200", async () => {

@@ -13,8 +13,8 @@ describe("page", async () => {
 
   /** The raw bytes of a response. */
   const load = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "Accept-Encoding": "", ...headers } });
-    return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "Accept-Encoding": "", ...headers } });
+    return { response, bytes: Buffer.from(await response.arrayBuffer()) };
   };
 
   test("page: / → one document that links its files", async () => {
@@ -54,12 +54,12 @@ describe("page", async () => {
       ["", null],
     ] as const) {
       // fetch decompresses the body, so Content-Length is the number of bytes sent.
-      const { answer, bytes } = await load(path, { "Accept-Encoding": accept });
-      assert.equal(answer.headers.get("content-encoding"), coding, accept);
-      assert.equal(answer.headers.get("vary"), "Accept-Encoding");
+      const { response, bytes } = await load(path, { "Accept-Encoding": accept });
+      assert.equal(response.headers.get("content-encoding"), coding, accept);
+      assert.equal(response.headers.get("vary"), "Accept-Encoding");
       assert.ok(bytes.equals(whole), accept);
       const file = coding === null ? script : `${script}.${coding === "br" ? "br" : "gz"}`;
-      assert.equal(Number(answer.headers.get("content-length")), statSync(new URL(file, ASSETS)).size);
+      assert.equal(Number(response.headers.get("content-length")), statSync(new URL(file, ASSETS)).size);
     }
     for (const name of names) {
       const plain = readFileSync(new URL(name, ASSETS));

@@ -20,9 +20,9 @@ const HOST = { Host: "localhost" };
 const SITE = { host: "localhost", origin: "http://localhost" };
 
 async function optionsOf({ call }: TestServer, purpose: "sign-in" | "registration", headers = {}) {
-  const answer = await call("GET", `/v1/passkey-options/${purpose}`, { headers: { ...HOST, ...headers } });
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json.meta.options;
+  const reply = await call("GET", `/v1/passkey-options/${purpose}`, { headers: { ...HOST, ...headers } });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.json.meta.options;
 }
 
 function addWith({ call }: TestServer, Cookie: string, passkey: unknown, label = "phone") {
@@ -42,9 +42,9 @@ async function newPasskey(at: TestServer, Cookie: string) {
   const authenticator = new Authenticator();
   const { challenge, user } = await optionsOf(at, "registration", { Cookie });
   authenticator.userHandle = user.id;
-  const answer = await addWith(at, Cookie, authenticator.create({ challenge, ...SITE }));
-  assert.equal(answer.status, 201, answer.text);
-  return { authenticator, id: String(answer.json.data.id) };
+  const reply = await addWith(at, Cookie, authenticator.create({ challenge, ...SITE }));
+  assert.equal(reply.status, 201, reply.text);
+  return { authenticator, id: String(reply.json.data.id) };
 }
 
 const challengeOf = async (at: TestServer) => String((await optionsOf(at, "sign-in")).challenge);
@@ -56,9 +56,9 @@ suite("passkeys", () => {
     const { name, Cookie } = await newUser(server);
     for (let count = 0; count < 2; count += 1) {
       const { authenticator } = await newPasskey(server, Cookie);
-      const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
-      assert.equal(answer.status, 201, answer.text);
-      const me = await server.call("GET", "/v1/me", { headers: { Cookie: cookieOf(answer) } });
+      const reply = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+      assert.equal(reply.status, 201, reply.text);
+      const me = await server.call("GET", "/v1/me", { headers: { Cookie: cookieOf(reply) } });
       assert.equal(me.json.data.attributes.name, name);
     }
     const list = await server.call("GET", "/v1/passkeys", { headers: { Cookie } });
@@ -94,8 +94,8 @@ suite("passkeys", () => {
     assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie: other } })).status, 401);
     assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
     const before = failures(server);
-    const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
-    assert.deepEqual([answer.status, codeOf(answer), failures(server)], [401, "passkey-failed", before + 1]);
+    const reply = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+    assert.deepEqual([reply.status, codeOf(reply), failures(server)], [401, "passkey-failed", before + 1]);
   });
 
   test("passkeys: response used twice → refused the second time, also to create one", async () => {
@@ -116,8 +116,8 @@ suite("passkeys", () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
-    const answers = await Promise.all([signInWith(server, response), signInWith(server, response)]);
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 401]);
+    const replies = await Promise.all([signInWith(server, response), signInWith(server, response)]);
+    assert.deepEqual(replies.map(({ status }) => status).toSorted(), [201, 401]);
   });
 
   test("passkeys: counter that does not rise → refused, because it may be a copy", async () => {
@@ -131,8 +131,8 @@ suite("passkeys", () => {
       [6, 201],
     ] as const) {
       authenticator.counter = counter;
-      const answer = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
-      assert.equal(answer.status, status, `counter ${counter}`);
+      const reply = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
+      assert.equal(reply.status, status, `counter ${counter}`);
     }
   });
 
@@ -206,8 +206,8 @@ suite("passkeys", () => {
       codeOf(await late.call("GET", "/v1/passkey-options/registration", { headers })),
       "recent-sign-in-required",
     );
-    const answer = await addWith(late, Cookie, new Authenticator().create({ challenge, ...SITE }));
-    assert.equal(codeOf(answer), "recent-sign-in-required");
+    const reply = await addWith(late, Cookie, new Authenticator().create({ challenge, ...SITE }));
+    assert.equal(codeOf(reply), "recent-sign-in-required");
   });
 
   test("passkeys: attestation with certificates → refused, without a request to the hosts they name", async () => {
@@ -247,8 +247,8 @@ suite("passkeys", () => {
     const { Cookie } = await newUser(server);
     for (let count = 0; count < 20; count += 1) await newPasskey(server, Cookie);
     const { challenge } = await optionsOf(server, "registration", { Cookie });
-    const answer = await addWith(server, Cookie, new Authenticator().create({ challenge, ...SITE }));
-    assert.deepEqual([codeOf(answer), answer.json.errors[0].meta.max], ["too-many-passkeys", 20]);
+    const reply = await addWith(server, Cookie, new Authenticator().create({ challenge, ...SITE }));
+    assert.deepEqual([codeOf(reply), reply.json.errors[0].meta.max], ["too-many-passkeys", 20]);
   });
 
   test("passkeys: too many attempts from one network → 429", async () => {
@@ -308,8 +308,8 @@ suite("passkeys", () => {
     const created = authenticator.create({ challenge, host: "pods.example", origin: "https://pods.example" });
     const body = documentOf("passkey", { label: "phone", passkey: created });
     const headers = { ...JSONAPI, ...HOST, ...proxied };
-    const answer = await server.call("POST", "/v1/passkeys", { headers: { ...headers, ...secure }, body });
-    assert.equal(answer.status, 201, answer.text);
+    const reply = await server.call("POST", "/v1/passkeys", { headers: { ...headers, ...secure }, body });
+    assert.equal(reply.status, 201, reply.text);
     for (const [scheme, status] of [
       ["http", 401],
       ["https", 201],

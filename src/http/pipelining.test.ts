@@ -84,20 +84,20 @@ test("pipelining: one client sends 10,000 requests → others are served in betw
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(COUNT));
-  let answers = 0;
+  let responses = 0;
   const counted = (async () => {
     let rest = "";
     for await (const chunk of socket.setEncoding("latin1")) {
       const text = rest + chunk;
-      answers += text.split("HTTP/1.1 200 OK").length - 1;
+      responses += text.split("HTTP/1.1 200 OK").length - 1;
       rest = text.slice(-14);
-      if (answers >= COUNT) break;
+      if (responses >= COUNT) break;
     }
   })();
   for (let count = 0; count < 20; count += 1) assert.equal((await call("GET", "/healthz")).status, 200);
-  assert.ok(answers < COUNT, "another client was served after all of them");
+  assert.ok(responses < COUNT, "another client was served after all of them");
   await counted;
-  assert.equal(answers, COUNT);
+  assert.equal(responses, COUNT);
 });
 
 test("shutdown: request in progress → answered with Connection: close", async () => {
@@ -110,9 +110,9 @@ test("shutdown: request in progress → answered with Connection: close", async 
   await sleep(50);
   const drained = server.drain();
   socket.write('"atomic:operations":[]  }');
-  let answer = "";
-  for await (const chunk of socket) answer += chunk;
-  assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
-  assert.match(answer, /\r\nconnection: close\r\n/i);
+  let response = "";
+  for await (const chunk of socket) response += chunk;
+  assert.match(response, /^HTTP\/1\.1 200 OK\r\n/);
+  assert.match(response, /\r\nconnection: close\r\n/i);
   await drained;
 });

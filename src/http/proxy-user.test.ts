@@ -48,8 +48,8 @@ suite("header of a proxy", () => {
   });
 
   test("header: concurrent first requests of a new user → one account", async () => {
-    const answers = await Promise.all(Array.from({ length: 8 }, () => open.call("GET", "/v1/me", as("dora"))));
-    assert.equal(new Set(answers.map(({ json }) => json.data.id)).size, 1);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => open.call("GET", "/v1/me", as("dora"))));
+    assert.equal(new Set(responses.map(({ json }) => json.data.id)).size, 1);
   });
 
   test("header: from anyone but a trusted proxy → refused on every route, even if empty", async () => {
@@ -101,8 +101,8 @@ suite("header of a proxy", () => {
     for (const from of site) {
       for (const credentials of [{}, basic]) {
         const headers = { ...as("ann").headers, "Content-Type": PLAIN, ...from, ...credentials };
-        const answer = await server.call("POST", "/v1/subscriptions", { headers, body });
-        assert.deepEqual([answer.status, codeOf(answer)], [403, "forbidden-origin"], JSON.stringify(headers));
+        const response = await server.call("POST", "/v1/subscriptions", { headers, body });
+        assert.deepEqual([response.status, codeOf(response)], [403, "forbidden-origin"], JSON.stringify(headers));
       }
     }
     const read = as("ann", { "Sec-Fetch-Site": "cross-site" });

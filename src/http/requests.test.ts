@@ -8,9 +8,9 @@ async function serverWith(count: number) {
   const ids = Array.from({ length: count }, newId);
   if (count > 0) await server.operate(ids.map((id, index) => add(id, `https://feeds.example/${index}`)));
   const list = async (query = "") => {
-    const answer = await server.call("GET", `/v1/subscriptions${query}`);
-    assert.equal(answer.status, 200, answer.text);
-    return answer.json;
+    const response = await server.call("GET", `/v1/subscriptions${query}`);
+    assert.equal(response.status, 200, response.text);
+    return response.json;
   };
   return { ...server, ids, list };
 }
@@ -57,11 +57,11 @@ test("http: Accept with only the extension or another type → 406", async () =>
     ["*/*", 200],
     [`${ATOMIC}, ${PLAIN}`, 200],
   ] as const) {
-    const answer = await call("GET", "/v1/subscriptions", { headers: { Accept: accept } });
-    assert.equal(answer.status, status, accept);
-    assert.equal(answer.headers["content-type"], PLAIN);
-    assert.equal(answer.headers["vary"], "Accept");
-    if (status === 406) assert.deepEqual(answer.json.errors[0].source, { header: "Accept" });
+    const response = await call("GET", "/v1/subscriptions", { headers: { Accept: accept } });
+    assert.equal(response.status, status, accept);
+    assert.equal(response.headers["content-type"], PLAIN);
+    assert.equal(response.headers["vary"], "Accept");
+    if (status === 406) assert.deepEqual(response.json.errors[0].source, { header: "Accept" });
   }
 });
 
@@ -73,8 +73,8 @@ test("http: a method that a path does not have → 405 with Allow", async () => 
     ["/healthz", "GET, HEAD"],
   ] as const) {
     for (const method of ["PUT", "OPTIONS", "TRACE", "QUERY", "PROPFIND"]) {
-      const answer = await call(method, path);
-      assert.deepEqual([answer.status, answer.headers["allow"]], [405, allow], `${method} ${path}`);
+      const response = await call(method, path);
+      assert.deepEqual([response.status, response.headers["allow"]], [405, allow], `${method} ${path}`);
     }
   }
 });
@@ -94,10 +94,10 @@ test("http: an unknown path → 404 as JSON:API", async () => {
     "/metrics",
     "/v2/subscriptions",
   ]) {
-    const answer = await call("GET", path);
-    assert.equal(answer.status, 404, path);
-    assert.equal(answer.headers["content-type"], PLAIN);
-    assert.deepEqual(answer.json.errors[0].status, "404");
+    const response = await call("GET", path);
+    assert.equal(response.status, 404, path);
+    assert.equal(response.headers["content-type"], PLAIN);
+    assert.deepEqual(response.json.errors[0].status, "404");
   }
 });
 
@@ -120,9 +120,9 @@ test("http: override, forwarding and conditional headers → ignored", async () 
     "If-Match": "*",
     "If-None-Match": '"of another list"',
   };
-  const answer = await call("GET", "/v1/subscriptions", { headers: tricks });
-  assert.equal(answer.status, 200);
-  assert.deepEqual(answer.json, expected);
+  const response = await call("GET", "/v1/subscriptions", { headers: tricks });
+  assert.equal(response.status, 200);
+  assert.deepEqual(response.json, expected);
   assert.equal((await call("GET", `/v1/subscriptions/${ids[0]}`, { headers: tricks })).status, 200);
 });
 
@@ -166,7 +166,7 @@ test("http: a web page on another site → 403", async () => {
   for (const origin of [`http://127.0.0.1:${port}`, "https://pods.example"])
     assert.equal(await status({ Origin: origin }), 200, origin);
   for (const site of ["same-origin", "none"]) assert.equal(await status({ "Sec-Fetch-Site": site }), 200, site);
-  const answer = await call("GET", "/v1/subscriptions", { headers: { Origin: "https://evil.example" } });
-  assert.equal(answer.headers["access-control-allow-origin"], undefined);
-  assert.equal(answer.json.errors[0].status, "403");
+  const response = await call("GET", "/v1/subscriptions", { headers: { Origin: "https://evil.example" } });
+  assert.equal(response.headers["access-control-allow-origin"], undefined);
+  assert.equal(response.json.errors[0].status, "403");
 });

@@ -27,13 +27,13 @@ describe("sessions", async () => {
   test("sessions: sign-in with a given session id → a new id", async () => {
     const { name } = await newUser(server);
     const preset = `earmark=${"A".repeat(43)}`;
-    const answer = await call("POST", "/v1/sessions", {
+    const response = await call("POST", "/v1/sessions", {
       headers: { ...JSONAPI, ...elsewhere(), Cookie: preset },
       body: documentOf("session", { name, password: PASSWORD }),
     });
-    assert.notEqual(cookieOf(answer), preset);
+    assert.notEqual(cookieOf(response), preset);
     assert.equal((await me(preset)).status, 401);
-    assert.notEqual(cookieOf(await signIn(server, name)), cookieOf(answer));
+    assert.notEqual(cookieOf(await signIn(server, name)), cookieOf(response));
   });
 
   test("sessions: list and end → with user agent, and ended at once", async () => {
@@ -65,9 +65,9 @@ describe("sessions", async () => {
   test("sessions: end the current one → signed out, cookie cleared", async () => {
     const { Cookie } = await newUser(server);
     const [{ links }] = await sessions(Cookie);
-    const answer = await call("DELETE", links.self, { headers: { Cookie } });
-    assert.equal(answer.status, 204);
-    assert.match(String(answer.headers["set-cookie"]), /^earmark=; Path=\/; Max-Age=0;/);
+    const response = await call("DELETE", links.self, { headers: { Cookie } });
+    assert.equal(response.status, 204);
+    assert.match(String(response.headers["set-cookie"]), /^earmark=; Path=\/; Max-Age=0;/);
     assert.equal((await me(Cookie)).status, 401);
   });
 
@@ -76,9 +76,9 @@ describe("sessions", async () => {
     const use = async () => {
       // The last use is written after the response; the next lookup of the credential shows it.
       const isWritten = async () => {
-        const answer = await me(Cookie);
-        assert.equal(answer.status, 200, "as long as it is used");
-        const [session] = await server.store.accounts.listCredentials(Number(answer.json.data.id), "session");
+        const response = await me(Cookie);
+        assert.equal(response.status, 200, "as long as it is used");
+        const [session] = await server.store.accounts.listCredentials(Number(response.json.data.id), "session");
         return session?.usedAt?.getTime() === server.now().getTime();
       };
       for (let tries = 0; tries < 500 && !(await isWritten()); tries += 1)
@@ -159,10 +159,10 @@ describe("tokens", async () => {
 
   test("tokens: created → shown once, with 256 bits", async () => {
     const { Cookie } = await newUser(server);
-    const answer = await create(Cookie, { label: "Küche 🎧", scope: "write" });
-    assert.equal(answer.status, 201);
-    assert.equal(answer.headers["location"], answer.json.data.links.self);
-    const { token, ...rest } = answer.json.data.attributes;
+    const response = await create(Cookie, { label: "Küche 🎧", scope: "write" });
+    assert.equal(response.status, 201);
+    assert.equal(response.headers["location"], response.json.data.links.self);
+    const { token, ...rest } = response.json.data.attributes;
     assert.match(token, /^emk_[\w-]{43}$/);
     assert.equal(Buffer.from(token.slice(4), "base64url").length, 32);
     assert.deepEqual(rest, {
@@ -172,7 +172,7 @@ describe("tokens", async () => {
       last_used_at: null,
       expires_at: null,
     });
-    const again = await call("GET", answer.json.data.links.self, { headers: { Cookie } });
+    const again = await call("GET", response.json.data.links.self, { headers: { Cookie } });
     assert.deepEqual(again.json.data.attributes, rest);
     const all = await call("GET", "/v1/tokens", { headers: { Cookie } });
     assert.equal(all.json.meta.total, 2);
@@ -223,9 +223,9 @@ describe("tokens", async () => {
       [{ label: "x", scope: "read", expires_at: "2999-02-31" }, "/expires_at"],
       [{ label: "x", scope: "read", expires_at: 1e15 }, "/expires_at"],
     ] as const) {
-      const answer = await create(Cookie, attributes);
+      const response = await create(Cookie, attributes);
       assert.deepEqual(
-        [answer.status, pointerOf(answer)],
+        [response.status, pointerOf(response)],
         [422, `/data/attributes${member}`],
         JSON.stringify(attributes),
       );
@@ -237,9 +237,9 @@ describe("tokens", async () => {
     const { Cookie } = await newUser(server);
     for (let count = 1; count < 100; count += 1)
       assert.equal((await create(Cookie, { label: `${count}`, scope: "read" })).status, 201);
-    const answer = await create(Cookie, { label: "one more", scope: "read" });
+    const response = await create(Cookie, { label: "one more", scope: "read" });
     assert.deepEqual(
-      [answer.status, titleOf(answer), answer.json.errors[0].meta],
+      [response.status, titleOf(response), response.json.errors[0].meta],
       [409, "Too Many Tokens", { max: 100 }],
     );
     const page = await call("GET", "/v1/tokens?page[number]=4&page[size]=30", { headers: { Cookie } });

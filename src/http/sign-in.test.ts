@@ -21,13 +21,13 @@ describe("sign-up and sign-in", async () => {
   const server = await start();
 
   test("sign-up: valid → an account and a session", async () => {
-    const answer = await signUp(server, "Ann.Smith");
-    assert.equal(answer.status, 201);
-    assert.equal(answer.headers["location"], "/v1/me");
-    assert.equal(answer.json.data.type, "account");
-    assert.equal(answer.json.data.attributes.name, "ann.smith");
-    const me = await server.call("GET", "/v1/me", { headers: { Cookie: cookieOf(answer) } });
-    assert.deepEqual(me.json.data, answer.json.data);
+    const response = await signUp(server, "Ann.Smith");
+    assert.equal(response.status, 201);
+    assert.equal(response.headers["location"], "/v1/me");
+    assert.equal(response.json.data.type, "account");
+    assert.equal(response.json.data.attributes.name, "ann.smith");
+    const me = await server.call("GET", "/v1/me", { headers: { Cookie: cookieOf(response) } });
+    assert.deepEqual(me.json.data, response.json.data);
   });
 
   test("sign-in: valid → an HttpOnly, SameSite cookie", async () => {
@@ -65,8 +65,8 @@ describe("sign-up and sign-in", async () => {
       "a".repeat(65),
       "zoe\0",
     ]) {
-      const answer = await signUp(server, other);
-      assert.deepEqual([answer.status, pointerOf(answer)], [422, "/data/attributes/name"], JSON.stringify(other));
+      const response = await signUp(server, other);
+      assert.deepEqual([response.status, pointerOf(response)], [422, "/data/attributes/name"], JSON.stringify(other));
       assert.equal((await signIn(server, other)).status, 401);
     }
   });
@@ -99,8 +99,8 @@ describe("sign-up and sign-in", async () => {
       "common-name",
       "a\ud800bcdefgh",
     ]) {
-      const answer = await signUp(server, "common-name", password);
-      assert.deepEqual([answer.status, pointerOf(answer)], [422, "/data/attributes/password"], password);
+      const response = await signUp(server, "common-name", password);
+      assert.deepEqual([response.status, pointerOf(response)], [422, "/data/attributes/password"], password);
     }
     assert.equal((await signUp(server, "common-name")).status, 201);
   });
@@ -187,8 +187,8 @@ describe("sign-up and sign-in", async () => {
       ['{"data":{"type":"session","attributes":{"name":"x"}}}', 422, "/data/attributes"],
       ['{"data":{"type":"session","attributes":{"name":1,"password":"x"}}}', 422, "/data/attributes/name"],
     ] as const) {
-      const answer = await post(body);
-      assert.deepEqual([answer.status, pointerOf(answer)], [status, pointer], body);
+      const response = await post(body);
+      assert.deepEqual([response.status, pointerOf(response)], [status, pointer], body);
     }
     assert.equal((await post("{}", { "Content-Type": "application/json" })).status, 415);
     assert.equal((await post("{}", { Accept: "text/html" })).status, 406);
@@ -198,8 +198,8 @@ describe("sign-up and sign-in", async () => {
 describe("sign-up policy", () => {
   test("sign-up: by default → closed", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
-    const answer = await signUp(server, "stranger");
-    assert.deepEqual([answer.status, titleOf(answer)], [403, "Sign-Up Closed"]);
+    const response = await signUp(server, "stranger");
+    assert.deepEqual([response.status, titleOf(response)], [403, "Sign-Up Closed"]);
     assert.equal((await signIn(server, "stranger")).status, 401);
   });
 
@@ -215,8 +215,8 @@ describe("sign-up policy", () => {
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: used })).status, 201);
     server.wait(8 * 24 * 60 * MINUTE);
     for (const invitation of [used, late, "emi_x", "", `${late}x`]) {
-      const answer = await signUp(server, "bob", PASSWORD, { invitation });
-      assert.deepEqual([answer.status, titleOf(answer)], [403, "Invitation Not Valid"], invitation);
+      const response = await signUp(server, "bob", PASSWORD, { invitation });
+      assert.deepEqual([response.status, titleOf(response)], [403, "Invitation Not Valid"], invitation);
     }
   });
 

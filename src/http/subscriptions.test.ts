@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer, ATOMIC, add, newId, PLAIN, startServer } from "../../test/support/server.ts";
+import { ATOMIC, add, type HttpResponse, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 const PAGE = "/v1/subscriptions?page[number]=1&page[size]=25";
 
@@ -10,9 +10,9 @@ async function serverWith(count: number) {
   const ids = Array.from({ length: count }, newId);
   if (count > 0) await server.operate(ids.map((id, index) => add(id, `https://feeds.example/${index}`)));
   const list = async (query = "") => {
-    const answer = await server.call("GET", `/v1/subscriptions${query}`);
-    assert.equal(answer.status, 200, answer.text);
-    return answer.json;
+    const response = await server.call("GET", `/v1/subscriptions${query}`);
+    assert.equal(response.status, 200, response.text);
+    return response.json;
   };
   return { ...server, ids, list };
 }
@@ -66,7 +66,7 @@ test("list: following next → every item once, at any page size", async () => {
     const found: string[] = [];
     let next: string | null = `/v1/subscriptions?page[size]=${size}`;
     while (next !== null) {
-      const page: Answer["json"] = (await call("GET", next)).json;
+      const page: HttpResponse["json"] = (await call("GET", next)).json;
       found.push(...idsOf(page));
       next = page.links.next;
     }
@@ -114,10 +114,10 @@ test("list: fields → only these, and in every link", async () => {
 test("list: an invalid query → 400 with the parameter", async () => {
   const { call, ids } = await serverWith(1);
   const refused = async (path: string) => {
-    const answer = await call("GET", path);
-    assert.equal(answer.status, 400, path);
-    assert.equal(answer.headers["content-type"], PLAIN);
-    return answer.json.errors[0];
+    const response = await call("GET", path);
+    assert.equal(response.status, 400, path);
+    assert.equal(response.headers["content-type"], PLAIN);
+    return response.json.errors[0];
   };
   assert.deepEqual((await refused("/v1/subscriptions?page[size]=101")).source, { parameter: "page[size]" });
   assert.deepEqual((await refused("/v1/subscriptions?page[size]=101")).meta, { page: { maxSize: 100 } });
@@ -133,9 +133,9 @@ test("list: an invalid query → 400 with the parameter", async () => {
 
 test("list: a token in the query → 400, and not logged", async () => {
   const server = await startServer({ EARMARK_LOG_LEVEL: "debug" });
-  const answer = await server.call("GET", "/v1/subscriptions?access_token=canary-secret");
-  assert.equal(answer.status, 400);
-  assert.doesNotMatch(answer.text + server.log(), /canary-secret/);
+  const response = await server.call("GET", "/v1/subscriptions?access_token=canary-secret");
+  assert.equal(response.status, 400);
+  assert.doesNotMatch(response.text + server.log(), /canary-secret/);
   assert.match(server.log(), /"route":"\/v1\/subscriptions"/);
 });
 
@@ -144,18 +144,18 @@ test("subscription: GET by id in either case → 200", async () => {
   const id = "abcdefab-0000-4000-8000-00000000000a";
   await operate([add(id, "https://feeds.example/x")]);
   for (const path of [id, id.toUpperCase()]) {
-    const answer = await call("GET", `/v1/subscriptions/${path}`);
-    assert.equal(answer.status, 200);
-    assert.equal(answer.json.data.links.self, `/v1/subscriptions/${id}`);
+    const response = await call("GET", `/v1/subscriptions/${path}`);
+    assert.equal(response.status, 200);
+    assert.equal(response.json.data.links.self, `/v1/subscriptions/${id}`);
   }
 });
 
 test("subscription: an unknown id → 404; an invalid id → 400", async () => {
   const { call } = await serverWith(1);
   for (const method of ["GET", "DELETE"]) {
-    const answer = await call(method, `/v1/subscriptions/${newId()}`);
-    assert.equal(answer.status, 404);
-    assert.equal(answer.json.errors[0].title, "Subscription not found");
+    const response = await call(method, `/v1/subscriptions/${newId()}`);
+    assert.equal(response.status, 404);
+    assert.equal(response.json.errors[0].title, "Subscription not found");
     for (const id of ["x", "1", "%20", "..%2f..", newId().replaceAll("-", ""), `${newId()}%00`, "x".repeat(10_000)]) {
       const refused = await call(method, `/v1/subscriptions/${id}`);
       assert.equal(refused.status, 400, id);
@@ -167,9 +167,9 @@ test("subscription: an unknown id → 404; an invalid id → 400", async () => {
 test("subscription: removed → 404, can be added again", async () => {
   const { call, ids, list, operate } = await serverWith(3);
   const [first = ""] = ids;
-  const answer = await call("DELETE", `/v1/subscriptions/${first.toUpperCase()}`);
-  assert.equal(answer.status, 204);
-  assert.equal(answer.headers["content-type"], undefined);
+  const response = await call("DELETE", `/v1/subscriptions/${first.toUpperCase()}`);
+  assert.equal(response.status, 204);
+  assert.equal(response.headers["content-type"], undefined);
   assert.equal((await call("GET", `/v1/subscriptions/${first}`)).status, 404);
   assert.equal((await call("DELETE", `/v1/subscriptions/${first}`)).status, 404);
   assert.deepEqual(idsOf(await list()), ids.slice(1));
@@ -216,10 +216,10 @@ test("subscription: POST → 201 with Location; errors with pointers", async () 
     [undefined, 422, "Validation Failed", ""],
   ];
   for (const [data, status, title, pointer] of cases) {
-    const answer = await post(data);
-    const [error] = answer.json.errors;
+    const response = await post(data);
+    const [error] = response.json.errors;
     assert.deepEqual(
-      [answer.status, error.status, error.title, error.source],
+      [response.status, error.status, error.title, error.source],
       [status, String(status), title, { pointer }],
     );
   }
@@ -246,7 +246,7 @@ test("subscription: a document with contradicting members → 400", async () => 
       data: { type: "subscription", id: newId(), attributes: { feed_url: "https://feeds.example/x" } },
       [member]: [],
     });
-    const answer = await call("POST", "/v1/subscriptions", { headers: { "Content-Type": PLAIN }, body });
-    assert.deepEqual([answer.status, answer.json.errors[0].source], [400, { pointer: `/${member}` }]);
+    const response = await call("POST", "/v1/subscriptions", { headers: { "Content-Type": PLAIN }, body });
+    assert.deepEqual([response.status, response.json.errors[0].source], [400, { pointer: `/${member}` }]);
   }
 });

@@ -118,9 +118,9 @@ export function describeChanges(context: AccountsContext): void {
         const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), password });
         const earlier = Promise.all(times(10, open));
         const changed = accounts.setPassword(asUser(user), { password: "new" }, NOW);
-        const answers = [...(await Promise.all(times(10, open))), ...(await earlier)];
+        const outcomes = [...(await Promise.all(times(10, open))), ...(await earlier)];
         assert.equal(await changed, true);
-        assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
+        assert.equal(countOf(outcomes, "added") + countOf(outcomes, "gone"), 20);
         assert.deepEqual(await accounts.listCredentials(user, "session"), []);
       }
     });
@@ -152,8 +152,8 @@ export function describeChanges(context: AccountsContext): void {
 
     test("deletion: a second time → gone", async () => {
       const { user } = await newAccount();
-      const answers = await Promise.all(times(10, () => accounts.delete(asUser(user), NOW)));
-      assert.equal(countOf(answers, "deleted"), 1);
+      const outcomes = await Promise.all(times(10, () => accounts.delete(asUser(user), NOW)));
+      assert.equal(countOf(outcomes, "deleted"), 1);
       assert.equal(await accounts.delete(asUser(user), NOW), "gone");
       assert.equal(await accounts.delete(asUser(newUser()), NOW), "gone");
       assert.equal(await accounts.delete(asUser(NOBODY), NOW), "gone");
@@ -261,8 +261,8 @@ export function describeChanges(context: AccountsContext): void {
         const deleted = accounts.delete(asUser(user), NOW);
         const meanwhile = Promise.all(added.slice(10).map((one) => accounts.addCredential(SERVER, one)));
         assert.equal(await deleted, "deleted");
-        const answers = [...(await earlier), ...(await meanwhile)];
-        assert.equal(countOf(answers, "added") + countOf(answers, "gone"), 20);
+        const outcomes = [...(await earlier), ...(await meanwhile)];
+        assert.equal(countOf(outcomes, "added") + countOf(outcomes, "gone"), 20);
         assert.deepEqual(await idsOf(user, "token"), []);
         for (const { hash } of added) assert.equal(await accounts.findCredential(hash), undefined);
       }

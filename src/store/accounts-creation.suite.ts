@@ -221,10 +221,10 @@ export function describeCreation(context: AccountsContext): void {
     test("names: many at once → one gets it", async () => {
       const name = `name-${newUser()}`;
       const wanting = times(20, newUser);
-      const answers = await Promise.all(wanting.map((user) => accounts.create(user, newAccountNamed(name), NOW)));
-      assert.equal(countOf(answers, "name-taken"), 19);
-      const winner = answers.find((answer) => typeof answer === "number");
-      assert.equal(winner, wanting[answers.indexOf(winner ?? "name-taken")]);
+      const outcomes = await Promise.all(wanting.map((user) => accounts.create(user, newAccountNamed(name), NOW)));
+      assert.equal(countOf(outcomes, "name-taken"), 19);
+      const winner = outcomes.find((outcome) => typeof outcome === "number");
+      assert.equal(winner, wanting[outcomes.indexOf(winner ?? "name-taken")]);
       assert.equal((await accounts.find(name, ""))?.account.user, winner);
       for (const user of wanting) assert.equal((await accounts.get(user))?.account.user === user, user === winner);
     });
@@ -276,8 +276,8 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await accounts.addCredential(SERVER, first), "added");
       for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
         const invited = newUser();
-        const answer = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitation }), NOW);
-        assert.equal(answer, "not-invited");
+        const outcome = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitation }), NOW);
+        assert.equal(outcome, "not-invited");
         assert.equal(await accounts.get(invited), undefined);
         assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
       }
@@ -297,26 +297,26 @@ export function describeCreation(context: AccountsContext): void {
     test("invitations: many use one at once → one account", async () => {
       const { hash } = await invite();
       const invited = times(20, newUser);
-      const answers = await Promise.all(
+      const outcomes = await Promise.all(
         invited.map((user) => accounts.create(user, newAccountNamed(`name-${user}`, { invitation: hash }), NOW)),
       );
-      assert.equal(countOf(answers, "not-invited"), 19);
+      assert.equal(countOf(outcomes, "not-invited"), 19);
       const found = await Promise.all(invited.map((user) => accounts.get(user)));
       assert.deepEqual(
         found.map((account) => account !== undefined),
-        answers.map((answer) => answer !== "not-invited"),
+        outcomes.map((outcome) => outcome !== "not-invited"),
       );
     });
 
     test("invitations: many want one name at once → one is used up", async () => {
       const name = `name-${newUser()}`;
       const invitations = await Promise.all(times(10, () => invite()));
-      const answers = await Promise.all(
+      const outcomes = await Promise.all(
         invitations.map(({ hash }) => accounts.create(newUser(), newAccountNamed(name, { invitation: hash }), NOW)),
       );
-      assert.equal(countOf(answers, "name-taken"), 9);
+      assert.equal(countOf(outcomes, "name-taken"), 9);
       for (const [index, { hash, credential }] of invitations.entries())
-        assert.deepEqual(await accounts.findCredential(hash), answers[index] === "name-taken" ? credential : undefined);
+        assert.deepEqual(await accounts.findCredential(hash), outcomes[index] === "name-taken" ? credential : undefined);
     });
   });
 }

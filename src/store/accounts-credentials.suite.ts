@@ -136,11 +136,11 @@ export function describeCredentials(context: AccountsContext): void {
 
     test("credentials: many added at once → no more than allowed", async () => {
       const { user } = await newAccount();
-      const answers = await Promise.all(
+      const outcomes = await Promise.all(
         times(30, () => accounts.addCredential(SERVER, { ...credential(user), atMost: 10 })),
       );
-      assert.equal(countOf(answers, "added"), 10);
-      assert.equal(countOf(answers, "full"), 20);
+      assert.equal(countOf(outcomes, "added"), 10);
+      assert.equal(countOf(outcomes, "full"), 20);
       assert.equal((await idsOf(user, "token")).length, 10);
     });
 

@@ -243,12 +243,12 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
               const expected = commands.map((one) =>
                 typeof one === "number" ? removeFromModel(draft(one, 0).id) : one.map(addToModel),
               );
-              const answers = commands.map(async (one) =>
+              const results = commands.map(async (one) =>
                 typeof one === "number"
                   ? removeFrom(store, asUser(user), draft(one, 0).id, NOW)
                   : (await addTo(store, asUser(user), one, NOW)).map(wordOf),
               );
-              assert.deepEqual(await Promise.all(answers), expected);
+              assert.deepEqual(await Promise.all(results), expected);
             }
             const expected = model.map(({ id, feedUrl }) => ({ id, feedUrl, subscribedAt: NOW }));
             const { items, total: length } = await store.page(user, { offset: 0, size: 100 });
@@ -336,22 +336,22 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("page: concurrent writes → one snapshot that has all confirmed changes", async () => {
       const user = newUser();
-      let answered = 0;
+      let confirmed = 0;
       let writing = true;
       const writer = (async () => {
         for (let batch = 0; batch < 100; batch += 1) {
           const drafts = Array.from({ length: 10 }, (_, index) => draft(batch * 10 + index, batch * 10 + index));
           await addTo(store, asUser(user), drafts, NOW);
-          answered += 10;
+          confirmed += 10;
           if (batch % 10 === 9) {
             await removeFrom(store, asUser(user), draft(batch, 0).id, NOW);
-            answered -= 1;
+            confirmed -= 1;
           }
         }
         writing = false;
       })();
       while (writing) {
-        const before = answered;
+        const before = confirmed;
         const page = await store.page(user, { offset: 0, size: 2_000 });
         assert.equal(page.items.length, page.total);
         assert.ok(page.total >= before - 1);

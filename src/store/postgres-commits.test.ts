@@ -157,9 +157,9 @@ test("accounts: reply lost → done once", async () => {
   const { accounts } = store;
   const lose = async <T>(work: () => Promise<T>) => {
     const cut = proxy.cutAtCommit("after");
-    const answer = await work();
+    const result = await work();
     await cut;
-    return answer;
+    return result;
   };
   const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
   assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);

@@ -44,14 +44,14 @@ test("change: requests at the same time → one transaction, in order", async ()
   const { store, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   const statements = await statementsOf(proxy, async () => {
-    const answers = await Promise.all([
+    const outcomes = await Promise.all([
       addTo(store, asUser(USER), drafts(11), NOW),
       addTo(store, asUser(USER), drafts(12), NOW),
       removeFrom(store, asUser(USER), idOf(12), NOW),
       addTo(store, asUser(USER), drafts(12), NOW),
     ]);
     assert.deepEqual(
-      answers.flat().map((answer) => (typeof answer === "boolean" ? answer : wordOf(answer))),
+      outcomes.flat().map((outcome) => (typeof outcome === "boolean" ? outcome : wordOf(outcome))),
       ["added", "added", true, "added"],
     );
   });

@@ -75,8 +75,8 @@ test("open: fsync off → refused; synchronous_commit off → a warning", async 
 test("inspect: any schema version → findings, and nothing is changed", async () => {
   const url = await server.database();
   const states = async () => (await inspectDatabase(url)).map(({ state, what }) => `${state}: ${what}`);
-  const [answers, schema, clock, free] = await states();
-  assert.match(answers ?? "", /^ok: PostgreSQL \d+\.\d+ is reachable and writable$/);
+  const [reachable, schema, clock, free] = await states();
+  assert.match(reachable ?? "", /^ok: PostgreSQL \d+\.\d+ is reachable and writable$/);
   assert.equal(schema, `ok: The next start migrates the database schema from version 0 to ${NEWEST_VERSION}`);
   assert.equal(clock, "ok: The clocks of PostgreSQL and Earmark agree");
   assert.match(free ?? "", /^ok: \d+ connections are available$/);

@@ -168,8 +168,8 @@ export class SqlitePeople implements PeopleStore {
     at: Date,
   ): Promise<"done" | "gone" | "last-admin"> {
     const { actor = COMMAND_LINE } = caller;
-    const answer = await this.#write({ kind: "person", user, change: kind, actor, at: at.getTime() }, caller, at);
-    return answer === DONE ? "done" : answer === LAST_ADMIN ? "last-admin" : "gone";
+    const result = await this.#write({ kind: "person", user, change: kind, actor, at: at.getTime() }, caller, at);
+    return result === DONE ? "done" : result === LAST_ADMIN ? "last-admin" : "gone";
   }
 
   async auditLog({ offset, size }: PageWindow): Promise<{ entries: AuditEntry[]; total: number }> {

@@ -56,13 +56,13 @@ class AntennaPod {
     const before = await this.#http.ok("GET", `/api/2/devices/${this.#user}.json`);
     assert.ok(Array.isArray(before));
     const device = { caption: "Pixel 8", type: "mobile" };
-    const answer = await this.#http.send(
+    const response = await this.#http.send(
       "POST",
       `/api/2/devices/${this.#user}/${this.#device}.json`,
       device,
       JSON_TYPE,
     );
-    assert.deepEqual([answer.status, answer.text], [200, ""]);
+    assert.deepEqual([response.status, response.text], [200, ""]);
     for (const each of await this.#http.ok("GET", `/api/2/devices/${this.#user}.json`)) {
       assert.deepEqual(
         ["id", "caption", "type", "subscriptions"].map((member) => typeof each[member]),
@@ -168,8 +168,8 @@ describe("AntennaPod, gPodder provider", async () => {
   test("AntennaPod: local feeds and plays without a position → ignored, the rest is stored", async () => {
     const http = new AppHttp(world.port, basic(world.name, PASSWORD));
     const path = `/api/2/subscriptions/${world.name}/pixel_8.json`;
-    const answer = await http.ok("POST", path, { add: ["antennapod_local:content://x", feedUrl("ok")], remove: [] });
-    assert.deepEqual(answer.update_urls, [["antennapod_local:content://x", ""]]);
+    const response = await http.ok("POST", path, { add: ["antennapod_local:content://x", feedUrl("ok")], remove: [] });
+    assert.deepEqual(response.update_urls, [["antennapod_local:content://x", ""]]);
     assert.ok((await world.list()).includes(feedUrl("ok")));
     const episodes = `/api/2/episodes/${world.name}.json`;
     readPosted(await http.ok("POST", episodes, [play("kept", 50)]));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { documentOf, JSONAPI, newUser, start } from "../support/http-accounts.ts";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN } from "../support/server.ts";
+import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN } from "../support/server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: readers check the shape of a response
 export type Json = any;
@@ -27,11 +27,11 @@ export async function startWorld(settings: Headers = {}) {
     wait: (seconds: number) => server.wait(seconds * 1_000),
     async subscribe(...urls: string[]): Promise<void> {
       const body = JSON.stringify({ "atomic:operations": urls.map((url) => add(newId(), url)) });
-      const answer = await server.call("POST", "/v1/operations", {
+      const response = await server.call("POST", "/v1/operations", {
         headers: { ...headers, "Content-Type": ATOMIC },
         body,
       });
-      assert.equal(answer.status, 200, answer.text);
+      assert.equal(response.status, 200, response.text);
     },
     async unsubscribe(url: string): Promise<void> {
       const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
@@ -69,28 +69,28 @@ export class AppHttp {
     this.#cookies = keepsCookies ? new Map() : undefined;
   }
 
-  async send(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Answer> {
+  async send(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<HttpResponse> {
     const cookie = [...(this.#cookies ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-    const answer = await callServer(this.#port, method, path, {
+    const response = await callServer(this.#port, method, path, {
       headers: { ...this.#headers, ...(cookie === "" ? {} : { Cookie: cookie }), ...headers },
       ...(text === undefined ? {} : { body: text }),
     });
-    for (const each of [answer.headers["set-cookie"] ?? []].flat()) {
+    for (const each of [response.headers["set-cookie"] ?? []].flat()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
       if (/max-age=0\b/i.test(each)) this.#cookies?.delete(name);
       else this.#cookies?.set(name, value);
     }
-    return answer;
+    return response;
   }
 
   /** Fails unless the status is exactly 200, and returns the document. */
   async ok(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Json> {
-    const answer = await this.send(method, path, body, headers);
-    assert.equal(answer.status, 200, `${method} ${path}: ${answer.status} ${answer.text}`);
-    assert.match(String(answer.headers["content-type"]), /^application\/json\b/);
-    assert.match(String(answer.headers["cache-control"]), /no-store/);
-    return answer.json;
+    const response = await this.send(method, path, body, headers);
+    assert.equal(response.status, 200, `${method} ${path}: ${response.status} ${response.text}`);
+    assert.match(String(response.headers["content-type"]), /^application\/json\b/);
+    assert.match(String(response.headers["cache-control"]), /no-store/);
+    return response.json;
   }
 }
 

@@ -71,8 +71,8 @@ test("GNOME Podcasts: login flow without pauses → approved", async () => {
     http.send("POST", "/index.php/login/v2/poll", `token=${encodeURIComponent(poll.token)}`, { "Content-Type": FORM });
   const started = performance.now();
   let polls = 0;
-  for (let answer = await ask(); answer.status !== 200; answer = await ask()) {
-    assert.equal(answer.status, 404);
+  for (let response = await ask(); response.status !== 200; response = await ask()) {
+    assert.equal(response.status, 404);
     polls += 1;
     if (polls === 2) await world.approve(login);
   }

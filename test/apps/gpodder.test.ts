@@ -32,15 +32,15 @@ class Mygpoclient {
 
   async #request(method: string, path: string, body?: unknown): Promise<string> {
     const type = body === undefined ? {} : { "Content-Type": FORM };
-    let answer = await this.#http.send(method, path, body, type);
-    if (answer.status === 401) {
-      assert.match(String(answer.headers["www-authenticate"]), /^Basic realm="[^"]*"/);
+    let response = await this.#http.send(method, path, body, type);
+    if (response.status === 401) {
+      assert.match(String(response.headers["www-authenticate"]), /^Basic realm="[^"]*"/);
       this.challenges += 1;
       assert.ok(this.challenges <= 3, "it stops and switches synchronization off");
-      answer = await this.#http.send(method, path, body, { ...type, ...this.#credentials });
+      response = await this.#http.send(method, path, body, { ...type, ...this.#credentials });
     }
-    assert.equal(answer.status, 200, `${method} ${path}: ${answer.status} ${answer.text}`);
-    return answer.text;
+    assert.equal(response.status, 200, `${method} ${path}: ${response.status} ${response.text}`);
+    return response.text;
   }
 
   async json(method: string, path: string, body?: unknown): Promise<Json> {

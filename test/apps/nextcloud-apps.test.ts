@@ -78,9 +78,9 @@ test("YourPods: gPodder API in Swift → the text before the first semicolon is 
   const world = await startWorld();
   const guest = new AppHttp(world.port, {}, false);
   const body = { username: world.name, password: PASSWORD };
-  const answer = await guest.send("POST", `/api/2/auth/${world.name}/login.json`, body, basic(world.name, PASSWORD));
-  assert.equal(answer.status, 200);
-  const [Cookie = ""] = String(answer.headers["set-cookie"]).split(";");
+  const response = await guest.send("POST", `/api/2/auth/${world.name}/login.json`, body, basic(world.name, PASSWORD));
+  assert.equal(response.status, 200);
+  const [Cookie = ""] = String(response.headers["set-cookie"]).split(";");
   const http = new AppHttp(world.port, { Cookie }, false);
   readFeeds(await http.ok("GET", `/api/2/subscriptions/${world.name}/ios.json?since=0`));
   assert.deepEqual(
@@ -93,23 +93,23 @@ test("Kodi, gPodder: URL-safe Basic, a cookie named sessionid → the OPML file"
   const world = await startWorld();
   await world.subscribe(feedUrl("a"));
   const guest = new AppHttp(world.port, basic(world.name, PASSWORD, "base64url"), false);
-  const answer = await guest.send("POST", `/api/2/auth/${world.name}/login.json`);
-  const [, session = ""] = /^sessionid=([^;]+)/.exec(String(answer.headers["set-cookie"])) ?? [];
+  const response = await guest.send("POST", `/api/2/auth/${world.name}/login.json`);
+  const [, session = ""] = /^sessionid=([^;]+)/.exec(String(response.headers["set-cookie"])) ?? [];
   const http = new AppHttp(world.port, { Cookie: `sessionid=${session}` }, false);
   const { status, text } = await http.send("GET", `/subscriptions/${world.name}.opml`);
   assert.equal(status, 200);
   assert.match(text, /<outline type="rss" [^>]*xmlUrl="https:\/\/feeds\.example\/a"/);
 });
 
-test("Kodi, Nextcloud: its own clock, an extra member, a JSON answer → synchronized", async () => {
+test("Kodi, Nextcloud: its own clock, an extra member, a JSON response → synchronized", async () => {
   const world = await startWorld();
   const http = new AppHttp(world.port, basic(world.name, world.token, "base64url"), false);
   await world.subscribe(feedUrl("a"));
   assert.deepEqual(readFeeds(await http.ok("GET", `${FEEDS}?since=0`)).add, [feedUrl("a")]);
   const since = world.now();
   await world.subscribe(feedUrl("same-second"));
-  const answer = await http.ok("POST", CHANGE_FEEDS, { add: [feedUrl("kodi")], remove: [], timestamp: since });
-  readTimestamp(answer);
+  const response = await http.ok("POST", CHANGE_FEEDS, { add: [feedUrl("kodi")], remove: [], timestamp: since });
+  readTimestamp(response);
   assert.ok(readFeeds(await http.ok("GET", `${FEEDS}?since=${since}`)).add.includes(feedUrl("same-second")));
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../support/properties.ts";
 import { oddBodies } from "../support/properties-documents.ts";
-import { type Answer, startServer } from "../support/server.ts";
+import { type HttpResponse, startServer } from "../support/server.ts";
 import { ACTIONS, ADD_ACTIONS, CHANGE_FEEDS, FEEDS, feedUrl, type Json, mediaUrl } from "./app.ts";
 
 /** Without accounts any name is the one user. */
@@ -31,7 +31,7 @@ const JUNK = [
   "?since=%ff",
 ];
 
-function checkRefusal({ status, headers, json, text }: Answer): void {
+function checkRefusal({ status, headers, json, text }: HttpResponse): void {
   assert.ok([400, 413, 422].includes(status), `${status} ${text}`);
   assert.equal(headers["content-type"], "application/json");
   assert.equal(typeof json.message, "string");
@@ -41,8 +41,8 @@ test("properties: any body on any upload of apps → 200 or a JSON error", async
   const { call } = await startServer();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...UPLOADS), oddBodies(FAMILIAR), async ([method, path], body) => {
-      const answer = await call(method, path, { body });
-      if (answer.status !== 200) checkRefusal(answer);
+      const response = await call(method, path, { body });
+      if (response.status !== 200) checkRefusal(response);
     }),
     { numRuns: runs(500) },
   );
@@ -58,8 +58,8 @@ test("properties: any query of apps → 200 or a JSON error", async () => {
   const path = fc.constantFrom(GPODDER_FEEDS, FEEDS, GPODDER_ACTIONS, ACTIONS, "/subscriptions/any.json");
   await fc.assert(
     fc.asyncProperty(path, query, async (start, text) => {
-      const answer = await call("GET", `${start}?${encodeURI(text.replace(/^\?/, "").toWellFormed())}`);
-      if (answer.status !== 200) checkRefusal(answer);
+      const response = await call("GET", `${start}?${encodeURI(text.replace(/^\?/, "").toWellFormed())}`);
+      if (response.status !== 200) checkRefusal(response);
     }),
     { numRuns: runs(150) },
   );
@@ -119,8 +119,8 @@ test("properties: invalid actions among others → all others are stored", async
       const timestamp = new Date(Date.UTC(2026, 0, 1) + position * 1_000).toISOString();
       const good = ["1", "2", "3"].map((name) => ({ ...base, episode: mediaUrl(name), position, timestamp }));
       const body = JSON.stringify(good.flatMap((action) => [action, ...bad.take(2)]));
-      const answer = await call("POST", path, { body });
-      assert.equal(answer.status, 200, answer.text);
+      const response = await call("POST", path, { body });
+      assert.equal(response.status, 200, response.text);
       const { actions } = (await call("GET", `${GPODDER_ACTIONS}?since=0`)).json;
       assert.deepEqual(
         actions.map((action: Json) => [action.episode, action.position]),

@@ -7,7 +7,6 @@ import { linkIdentity } from "../../src/identities.ts";
 import type { PodcastStore } from "../../src/podcast-store.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import {
-  type Answer,
   ARTWORK,
   bearer,
   bodyOf,
@@ -32,6 +31,7 @@ import {
   PASSKEY,
   type Person,
   PODCASTS,
+  type RawResponse,
   SESSION,
   sendTo,
   TOKEN,
@@ -98,7 +98,7 @@ export class AccessMatrix {
     this.#gone = gone;
   }
 
-  send(method: string, path: string, headers: Headers, body?: string): Promise<Answer> {
+  send(method: string, path: string, headers: Headers, body?: string): Promise<RawResponse> {
     return sendTo(this.#port, method, path, headers, body);
   }
 
@@ -214,9 +214,9 @@ export class AccessMatrix {
   /** All data of a person. */
   async #everythingOf(name: string): Promise<string> {
     const headers = { Cookie: this.personOf(name).cookie };
-    const answers = [await this.send("GET", "/v1/me", headers), await this.send("GET", "/v1/me/export", headers)];
-    for (const { status } of answers) assert.equal(status, 200);
-    return answers.map(bodyOf).join("\n");
+    const responses = [await this.send("GET", "/v1/me", headers), await this.send("GET", "/v1/me/export", headers)];
+    for (const { status } of responses) assert.equal(status, 200);
+    return responses.map(bodyOf).join("\n");
   }
 
   #validCredentials(name: string, whose: string): Credential[] {
@@ -298,8 +298,8 @@ export class AccessMatrix {
 
   /** The id of an account, which others could guess. */
   async #accountOf(name: string): Promise<string> {
-    const answer = await this.send("GET", "/v1/me", { Cookie: this.personOf(name).cookie });
-    return String(JSON.parse(bodyOf(answer)).data.id);
+    const response = await this.send("GET", "/v1/me", { Cookie: this.personOf(name).cookie });
+    return String(JSON.parse(bodyOf(response)).data.id);
   }
 
   #othersThan(actor: string): string[] {
@@ -313,27 +313,27 @@ export class AccessMatrix {
     actor: string,
     credential: Credential,
     { path, owner }: Place,
-  ): Promise<Answer> {
+  ): Promise<RawResponse> {
     const way = wayOf(url, method);
     const who = this.personOf(credential.holder ?? actor);
     const headers = { ...headersFor(url, way, who), ...credential.headers };
-    const answer = await this.send(method, path, headers, await way.body?.(who, path));
-    const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${answer.bytes}`;
+    const response = await this.send(method, path, headers, await way.body?.(who, path));
+    const what = `${actor} with ${credential.name}: ${method} ${path} (${owner ?? "no id"})\n${response.bytes}`;
     this.requests += 1;
-    assert.equal(answer.status, expectedStatus(way, credential, owner), what);
-    if (method === "HEAD") assert.equal(bodyOf(answer), "", what);
+    assert.equal(response.status, expectedStatus(way, credential, owner), what);
+    if (method === "HEAD") assert.equal(bodyOf(response), "", what);
     for (const name of ["carol", ...this.names])
-      if (name !== who.name) assert.ok(!answer.bytes.includes(markOf(name)), `${markOf(name)} is in ${what}`);
-    if (answer.status === 401) {
+      if (name !== who.name) assert.ok(!response.bytes.includes(markOf(name)), `${markOf(name)} is in ${what}`);
+    if (response.status === 401) {
       const kind = `${mediaOf(url)}, ${method === "HEAD" ? "without" : "with"} body, ${isWithout(way, credential) ? "no" : "wrong"} credentials`;
-      this.refusals.set(kind, (this.refusals.get(kind) ?? new Set()).add(answer.bytes));
+      this.refusals.set(kind, (this.refusals.get(kind) ?? new Set()).add(response.bytes));
     }
-    if (answer.status === way.status) {
+    if (response.status === way.status) {
       const key = `${actor} ${method} ${url}`;
       this.successes.set(key, (this.successes.get(key) ?? 0) + 1);
       if (method !== "HEAD") await way.restore?.(this, who);
     }
-    return answer;
+    return response;
   }
 
   /** Tries all ids with one credential. Items of others must look like items that do not exist, in every byte. */

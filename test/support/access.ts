@@ -33,7 +33,7 @@ export async function startWithAccounts(settings: Headers = {}, later?: Later): 
   return { server: await startServer(environment, () => clock.now, later), clock };
 }
 
-export interface Answer {
+export interface RawResponse {
   readonly status: number;
   /** The whole response except the Date header. */
   readonly bytes: string;
@@ -45,13 +45,13 @@ export async function sendTo(
   path: string,
   headers: Headers,
   body?: string,
-): Promise<Answer> {
+): Promise<RawResponse> {
   const text = await exchange(port, writeRequest(method, path, headers, body));
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(text)?.[1]);
   return { status, bytes: text.replace(/^Date: .*\r\n/im, "") };
 }
 
-export const bodyOf = ({ bytes }: Answer) => bytes.slice(bytes.indexOf("\r\n\r\n") + 4);
+export const bodyOf = ({ bytes }: RawResponse) => bytes.slice(bytes.indexOf("\r\n\r\n") + 4);
 export const bearer = (token: string): Headers => ({ Authorization: `Bearer ${token}` });
 export const cookie = (secret: string): Headers => ({ Cookie: `earmark=${secret}` });
 

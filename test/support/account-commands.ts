@@ -10,7 +10,7 @@ import { asUser } from "../../src/subscriptions.ts";
 import { runHere } from "./commands.ts";
 import { sharedPostgres } from "./postgres.ts";
 import { type Ended, type RunningServer, run, SERVE, start } from "./process.ts";
-import { type Answer, ATOMIC, add, callServer, newId, PLAIN, temporaryFolder } from "./server.ts";
+import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN, temporaryFolder } from "./server.ts";
 
 export type Settings = Readonly<Record<string, string>>;
 
@@ -139,12 +139,12 @@ export const signIn = (server: RunningServer, name: string, password: string) =>
 export const signUp = (server: RunningServer, invitation: string, name: string) =>
   post(server, "/v1/accounts", "account", { name, password: PASSWORD, invitation });
 
-export function cookieOf(answer: Answer): Settings {
-  const [cookie = ""] = answer.headers["set-cookie"] ?? [];
+export function cookieOf(response: HttpResponse): Settings {
+  const [cookie = ""] = response.headers["set-cookie"] ?? [];
   return { Cookie: cookie.split(";")[0] ?? "" };
 }
 
-export function subscribe({ port }: RunningServer, count: number, headers: Settings = {}): Promise<Answer> {
+export function subscribe({ port }: RunningServer, count: number, headers: Settings = {}): Promise<HttpResponse> {
   const operations = Array.from({ length: count }, () => {
     const id = newId();
     return add(id, `https://feeds.example/${id}`);
@@ -216,14 +216,17 @@ export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
 
 /** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
-export async function countPassed(requests: readonly (() => Promise<Answer>)[], passing: number): Promise<number> {
-  const answers = await Promise.all(requests.map((request) => request()));
-  const refused = answers.filter(({ status }) => status !== passing);
+export async function countPassed(
+  requests: readonly (() => Promise<HttpResponse>)[],
+  passing: number,
+): Promise<number> {
+  const responses = await Promise.all(requests.map((request) => request()));
+  const refused = responses.filter(({ status }) => status !== passing);
   for (const { status, headers } of refused) {
     assert.equal(status, 429);
     const seconds = Number(headers["retry-after"]);
     // A minute, and more if this request was received before the ones that used up the limit.
     assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 120, String(headers["retry-after"]));
   }
-  return answers.length - refused.length;
+  return responses.length - refused.length;
 }

@@ -36,10 +36,10 @@ export function document(type: string, attributes: object): string {
 /** Posts a document and returns what was created; fails if nothing was. */
 async function make(port: number, path: string, headers: Headers, body: string) {
   const options: CallOptions = { headers: { "Content-Type": PLAIN, ...headers }, body };
-  const answer = await callServer(port, "POST", path, options);
-  if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.text}`);
-  const session = /^[^=]*earmark=([\w-]{43});/.exec(String(answer.headers["set-cookie"] ?? ""))?.[1] ?? "";
-  return { id: String(answer.json.data.id), token: String(answer.json.data.attributes.token), session };
+  const response = await callServer(port, "POST", path, options);
+  if (response.status !== 201) throw new Error(`POST ${path}: ${response.status} ${response.text}`);
+  const session = /^[^=]*earmark=([\w-]{43});/.exec(String(response.headers["set-cookie"] ?? ""))?.[1] ?? "";
+  return { id: String(response.json.data.id), token: String(response.json.data.attributes.token), session };
 }
 
 /** Creates an account on a server with open sign-up, and signs in. */
@@ -80,7 +80,7 @@ export function exchange(port: number, bytes: string | Uint8Array): Promise<stri
     const chunks: Buffer[] = [];
     const socket = connect(port, "127.0.0.1");
     // Longer than the server waits for anything.
-    socket.setTimeout(20_000, () => socket.destroy(new Error(`no end of the answer to ${bytes}`)));
+    socket.setTimeout(20_000, () => socket.destroy(new Error(`no end of the response to ${bytes}`)));
     socket.on("data", (chunk) => {
       chunks.push(chunk);
       if (isStream(chunk.toString("latin1"))) socket.destroy();

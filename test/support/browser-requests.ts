@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { StoreUnavailable } from "../../src/subscriptions.ts";
-import { type Answer, add, newId, PLAIN, type TestServer } from "./server.ts";
+import { add, type HttpResponse, newId, PLAIN, type TestServer } from "./server.ts";
 
 /** Helpers for tests of what is between the server and its clients: proxies, base paths and browsers. */
 export const ACCOUNTS = { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" };
@@ -16,14 +16,14 @@ export const subscription = (id = newId()) =>
   JSON.stringify({ data: { type: "subscription", id, attributes: { feed_url: `https://feeds.example/${id}` } } });
 
 /** The whole Set-Cookie header of a response. */
-export function setCookie({ headers }: Answer): string {
+export function setCookie({ headers }: HttpResponse): string {
   const [cookie = "", ...more] = headers["set-cookie"] ?? [];
   assert.equal(more.length, 0, "more than one cookie");
   return cookie;
 }
 
 /** The Cookie header that a browser would send back. */
-export const cookieOf = (answer: Answer) => setCookie(answer).replace(/;.*/, "");
+export const cookieOf = (response: HttpResponse) => setCookie(response).replace(/;.*/, "");
 
 export const signIn = ({ call }: TestServer, name: string, password: string, headers: Headers = {}) =>
   call("POST", "/v1/sessions", {
@@ -33,21 +33,21 @@ export const signIn = ({ call }: TestServer, name: string, password: string, hea
 
 /** Creates an account and returns the cookie of its session. */
 export async function signUp({ call }: TestServer, name: string, headers: Headers = {}): Promise<string> {
-  const answer = await call("POST", "/v1/accounts", {
+  const response = await call("POST", "/v1/accounts", {
     headers: { "Content-Type": PLAIN, ...headers },
     body: json("account", { name, password: PASSWORD }),
   });
-  assert.equal(answer.status, 201, answer.text);
-  return cookieOf(answer);
+  assert.equal(response.status, 201, response.text);
+  return cookieOf(response);
 }
 
 export async function createToken({ call }: TestServer, cookie: string): Promise<string> {
-  const answer = await call("POST", "/v1/tokens", {
+  const response = await call("POST", "/v1/tokens", {
     headers: { "Content-Type": PLAIN, Cookie: cookie },
     body: json("token", { label: "app", scope: "write" }),
   });
-  assert.equal(answer.status, 201, answer.text);
-  return answer.json.data.attributes.token;
+  assert.equal(response.status, 201, response.text);
+  return response.json.data.attributes.token;
 }
 
 /** Makes the readiness check fail, which a real database does not do on demand. */

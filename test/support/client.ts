@@ -84,13 +84,13 @@ export async function startProxy(fateOf: (recorded: Recorded) => Fate | Promise<
     }
     const onward = request({ host: "127.0.0.1", port, method, path, headers, agent: false });
     onward.end(body);
-    const [answer] = (await once(onward, "response")) as [IncomingMessage];
-    const text = await bodyOf(answer);
+    const [response] = (await once(onward, "response")) as [IncomingMessage];
+    const text = await bodyOf(response);
     if (fate === "cut after") {
       socket.destroy();
       return;
     }
-    outgoing.writeHead(answer.statusCode ?? 0, answer.headers);
+    outgoing.writeHead(response.statusCode ?? 0, response.headers);
     if (fate === "pass") outgoing.end(text);
     else outgoing.write(text.subarray(0, text.length / 2), () => socket.destroy());
   });

@@ -117,7 +117,7 @@ export class ClusterLoad {
     const violations: string[] = [];
     for (const { name, headers, ledger } of this.#users) {
       const list = await readList(this.#port, headers);
-      violations.push(...[...ledger.compare(list), ...ledger.wrongAnswers].map((what) => `${name}: ${what}`));
+      violations.push(...[...ledger.compare(list), ...ledger.wrongResponses].map((what) => `${name}: ${what}`));
     }
     const sum = (count: (ledger: Ledger) => number) => this.#users.reduce((all, { ledger }) => all + count(ledger), 0);
     return {

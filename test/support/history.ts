@@ -1,10 +1,10 @@
-/** What a client saw of one request: when it was sent and when its whole answer had come, by one clock. */
+/** What a client saw of one request: when it was sent and when its complete response had arrived, by one clock. */
 export interface Event {
   readonly feed: string;
   readonly kind: "add" | "remove" | "read";
   readonly start: number;
   readonly end: number;
-  /** `added` or `conflict`; `removed` or `absent`; `present` or `absent`; `unknown` when no answer came. */
+  /** `added` or `conflict`; `removed` or `absent`; `present` or `absent`; `unknown` if no response arrived. */
   readonly outcome: "added" | "conflict" | "removed" | "present" | "absent" | "unknown";
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
-import { type Answer, PLAIN, startServer, type TestServer } from "./server.ts";
+import { type HttpResponse, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;
@@ -47,16 +47,16 @@ export const signIn = ({ call }: TestServer, name: unknown, password: unknown = 
     body: documentOf("session", { name, password }),
   });
 
-export const cookieOf = (answer: Answer) => String(answer.headers["set-cookie"]).split(";")[0] ?? "";
+export const cookieOf = (response: HttpResponse) => String(response.headers["set-cookie"]).split(";")[0] ?? "";
 
 let names = 0;
 /** A new user who is signed in, with a token for an app. */
 export async function newUser(server: TestServer, scope: "read" | "write" = "write") {
   names += 1;
   const name = `user-${names}`;
-  const answer = await signUp(server, name);
-  assert.equal(answer.status, 201, answer.text);
-  const Cookie = cookieOf(answer);
+  const response = await signUp(server, name);
+  assert.equal(response.status, 201, response.text);
+  const Cookie = cookieOf(response);
   const made = await server.call("POST", "/v1/tokens", {
     headers: { ...JSONAPI, Cookie },
     body: documentOf("token", { label: "phone", scope }),
@@ -66,5 +66,5 @@ export async function newUser(server: TestServer, scope: "read" | "write" = "wri
   return { name, Cookie, Authorization, tokenId: made.json.data.id as string };
 }
 
-export const titleOf = ({ json }: Answer) => json.errors[0].title;
-export const pointerOf = ({ json }: Answer) => json.errors[0].source?.pointer;
+export const titleOf = ({ json }: HttpResponse) => json.errors[0].title;
+export const pointerOf = ({ json }: HttpResponse) => json.errors[0].source?.pointer;

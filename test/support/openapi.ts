@@ -35,7 +35,7 @@ export interface OpenApi {
 export const DOCUMENT: OpenApi = JSON.parse(readFileSync(new URL("../../docs/openapi.json", import.meta.url), "utf8"));
 
 /** What came back, as the harness has it. */
-export interface Answered {
+export interface ActualResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -64,20 +64,20 @@ const operations = Object.entries(DOCUMENT.paths).map(([path, item]) => ({
 }));
 
 /** Throws unless the document allows this response to this request. */
-export function checkAnswer(method: string, target: string, basePath: string, answered: Answered): void {
+export function checkResponse(method: string, target: string, basePath: string, actual: ActualResponse): void {
   const path = pathOf(target, basePath);
-  const isPreflight = method === "OPTIONS" && answered.status === 204;
+  const isPreflight = method === "OPTIONS" && actual.status === 204;
   if (PAGES.test(path) || APPS.test(path) || isPreflight) return;
-  const response = responseTo(method, path, answered.status);
+  const response = responseTo(method, path, actual.status);
   const problems = [
-    ...problemsOfHeaders(response, answered),
-    ...(answered.status < 400
-      ? problemsOfBody(method, response, answered)
-      : problemsOfError(method, path, response, answered)),
+    ...problemsOfHeaders(response, actual),
+    ...(actual.status < 400
+      ? problemsOfBody(method, response, actual)
+      : problemsOfError(method, path, response, actual)),
   ];
   if (problems.length > 0)
     throw new Error(
-      `${method} ${target}: ${answered.status} is not as in docs/openapi.json:\n  ${problems.join("\n  ")}\n${answered.text.slice(0, 2_000)}`,
+      `${method} ${target}: ${actual.status} is not as in docs/openapi.json:\n  ${problems.join("\n  ")}\n${actual.text.slice(0, 2_000)}`,
     );
 }
 
@@ -126,7 +126,7 @@ export function codesIn({ description }: Response): readonly string[] {
   return [...description.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code).filter((code) => code in ERRORS);
 }
 
-function problemsOfHeaders(response: Response | undefined, { headers }: Answered): readonly string[] {
+function problemsOfHeaders(response: Response | undefined, { headers }: ActualResponse): readonly string[] {
   const problems: string[] = [];
   for (const [name, pattern] of Object.entries(COMMON_HEADERS))
     if (!pattern.test(String(headers[name]))) problems.push(`header ${name}: ${headers[name]}`);
@@ -145,7 +145,7 @@ function problemsOfHeaders(response: Response | undefined, { headers }: Answered
   return problems;
 }
 
-function problemsOfBody(method: string, response: Response | undefined, { headers, text }: Answered) {
+function problemsOfBody(method: string, response: Response | undefined, { headers, text }: ActualResponse) {
   if (response === undefined) return ["the status is undocumented"];
   const { content = {} } = response;
   const type = headers["content-type"];
@@ -162,10 +162,10 @@ function problemsOfBody(method: string, response: Response | undefined, { header
   ];
 }
 
-function problemsOfError(method: string, path: string, response: Response | undefined, answered: Answered) {
-  const type = String(answered.headers["content-type"]);
-  if (method === "HEAD") return answered.text === "" ? [] : ["the body must be empty"];
-  const body = parse(answered.text);
+function problemsOfError(method: string, path: string, response: Response | undefined, actual: ActualResponse) {
+  const type = String(actual.headers["content-type"]);
+  if (method === "HEAD") return actual.text === "" ? [] : ["the body must be empty"];
+  const body = parse(actual.text);
   const [error] = errorsOf(body);
   const validate = compile({ $ref: `#/components/schemas/${type === ATOMIC ? "Atomic" : ""}ErrorDocument` });
   if (!validate(body)) return explain(validate);
@@ -174,7 +174,7 @@ function problemsOfError(method: string, path: string, response: Response | unde
   const types = path === "/v1/operations" ? [ATOMIC, ...(isAnywhere ? [PLAIN] : [])] : [PLAIN];
   return [
     ...(types.includes(type) ? [] : [`the Content-Type is ${type}`]),
-    ...(error?.status === String(answered.status) ? [] : [`the status in the document is ${error?.status}`]),
+    ...(error?.status === String(actual.status) ? [] : [`the status in the document is ${error?.status}`]),
     ...problemsOfCode(error, [...anywhere, ...(response === undefined ? [] : codesIn(response))]),
   ];
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { en } from "../../web/src/words/en.ts";
 import { server } from "./page-accounts.ts";
-import type { Answer, TestServer } from "./server.ts";
+import type { HttpResponse, TestServer } from "./server.ts";
 
 export interface App {
   readonly user: string;
@@ -17,7 +17,7 @@ export function callAs(
   path: string,
   body?: object,
   { call }: Pick<TestServer, "call"> = server,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const Authorization = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
   const headers = { Authorization, "User-Agent": userAgent };
   return call(method, path, body === undefined ? { headers } : { headers, body: JSON.stringify(body) });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { cookieOf, PASSWORD, setCookie } from "./browser-requests.ts";
 import type { Options } from "./proxy-examples.ts";
-import type { Answer } from "./server.ts";
+import type { HttpResponse } from "./server.ts";
 
 /** Acts as a podcast app behind a proxy. */
 export async function syncAsApp(
-  ask: (method: string, path: string, options?: Options) => Promise<Answer>,
+  ask: (method: string, path: string, options?: Options) => Promise<HttpResponse>,
   base: string,
   origin: string,
 ): Promise<void> {

@@ -10,7 +10,7 @@ import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type RunningServer, start } from "./process.ts";
-import { type Answer, PLAIN, temporaryFolder } from "./server.ts";
+import { type HttpResponse, PLAIN, temporaryFolder } from "./server.ts";
 
 /** nginx and Caddy, configured by the examples in deploy/. */
 export const PATH = [process.env["PATH"], "/usr/sbin", "/usr/bin"].join(delimiter);
@@ -199,7 +199,7 @@ export interface Options {
 }
 
 /** Sends one request to the proxy over https. */
-export function call(port: number, method: string, path: string, options: Options = {}): Promise<Answer> {
+export function call(port: number, method: string, path: string, options: Options = {}): Promise<HttpResponse> {
   const { headers, body, from = "127.0.0.1", agent = false, isChunked = false } = options;
   return new Promise((resolve, reject) => {
     const outgoing = request(

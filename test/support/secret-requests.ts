@@ -10,7 +10,7 @@ export interface Ask {
   readonly bytes: string | Uint8Array;
   /** How it is answered while everything works; undefined where nothing need be. */
   readonly status: number | undefined;
-  /** What the answer says of all this to the one who sent it, and nothing else. */
+  /** The parts of this that the response may repeat to the client, and nothing else. */
   readonly echoes: readonly string[];
   /** What it may say of earlier requests, which were the same person's. */
   readonly remembers?: RegExp;
@@ -348,21 +348,21 @@ export async function abandon(port: number, cookie: string): Promise<void> {
   }
 }
 
-/** Sends it, and looks for what the answer should not say. */
+/** Sends it, and checks that the response repeats nothing else. */
 export async function carryOut(port: number, asked: Ask, isHealthy: boolean): Promise<number> {
   const { what, bytes, status, echoes, remembers = NOTHING } = asked;
-  const answer = await exchange(port, bytes);
-  const found = Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1] ?? 0);
-  if (isHealthy && status !== undefined) assert.equal(found, status, `${what}:\n${bytes}\n\n${answer}`);
-  const about = `the answer to "${what}" holds`;
-  for (const text of answer.match(CANARY) ?? []) {
+  const response = await exchange(port, bytes);
+  const found = Number(/^HTTP\/1\.1 (\d{3}) /.exec(response)?.[1] ?? 0);
+  if (isHealthy && status !== undefined) assert.equal(found, status, `${what}:\n${bytes}\n\n${response}`);
+  const about = `the response to "${what}" contains`;
+  for (const text of response.match(CANARY) ?? []) {
     const sentAs = canaries.get(text.toLowerCase()) ?? "";
-    assert.ok(echoes.includes(text) || remembers.test(sentAs), `${about} ${sentAs}: ${answer}`);
+    assert.ok(echoes.includes(text) || remembers.test(sentAs), `${about} ${sentAs}: ${response}`);
   }
-  assertWithout(answer.replaceAll(CANARY, "…"), `the answer to "${what}"`);
+  assertWithout(response.replaceAll(CANARY, "…"), `the response to "${what}"`);
   // Otherwise the exception would not be one.
   if (isHealthy)
-    for (const text of echoes) assert.ok(answer.includes(text), `${what}, ${canaries.get(text)}: ${answer}`);
+    for (const text of echoes) assert.ok(response.includes(text), `${what}, ${canaries.get(text)}: ${response}`);
   return found;
 }
 

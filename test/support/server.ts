@@ -9,7 +9,7 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createServer, type Server } from "../../src/http/server.ts";
 import { openStore } from "../../src/store/engines.ts";
-import { checkAnswer } from "./openapi.ts";
+import { checkResponse } from "./openapi.ts";
 import { type Later, sharedPostgres } from "./postgres.ts";
 
 export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
@@ -18,7 +18,7 @@ export const PLAIN = "application/vnd.api+json";
 // biome-ignore lint/suspicious/noExplicitAny: assertions check the shape of a response
 type Json = any;
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -34,7 +34,7 @@ export interface TestServer {
   readonly server: Server;
   /** The log so far. */
   readonly log: () => string;
-  readonly call: (method: string, path: string, options?: CallOptions) => Promise<Answer>;
+  readonly call: (method: string, path: string, options?: CallOptions) => Promise<HttpResponse>;
   /** Posts operations and returns their results. */
   readonly operate: (operations: readonly unknown[]) => Promise<Json[]>;
   readonly close: () => Promise<void>;
@@ -101,12 +101,12 @@ export async function startServer(
     call,
     async operate(operations) {
       const body = JSON.stringify({ "atomic:operations": operations });
-      const answer = await call("POST", "/v1/operations", {
+      const response = await call("POST", "/v1/operations", {
         headers: { "Content-Type": ATOMIC, Accept: ATOMIC },
         body,
       });
-      if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
-      return answer.json["atomic:results"];
+      if (response.status !== 200) throw new Error(`${response.status}: ${response.text}`);
+      return response.json["atomic:results"];
     },
     close,
   };
@@ -115,7 +115,12 @@ export async function startServer(
 /** Base paths of the running servers by port. Their responses are validated against docs/openapi.json. */
 const basePaths = new Map<number, string>();
 
-export function callServer(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+export function callServer(
+  port: number,
+  method: string,
+  path: string,
+  options: CallOptions = {},
+): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
       { host: "127.0.0.1", port, method, path, headers: options.headers, agent: false },
@@ -134,11 +139,11 @@ export function callServer(port: number, method: string, path: string, options: 
           } catch {
             json = undefined;
           }
-          const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json };
+          const response = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json };
           try {
             const basePath = basePaths.get(port);
-            if (basePath !== undefined) checkAnswer(method, path, basePath, answer);
-            resolve(answer);
+            if (basePath !== undefined) checkResponse(method, path, basePath, response);
+            resolve(response);
           } catch (error) {
             reject(error);
           }

@@ -11,17 +11,17 @@ const ADDITION = {
 };
 
 /** Throws unless all servers return the same bytes, except for timestamps and the state of the list. */
-export async function requireSameAnswers(ports: readonly number[]): Promise<void> {
+export async function requireSameResponses(ports: readonly number[]): Promise<void> {
   const body = JSON.stringify({ "atomic:operations": [ADDITION] });
   const page = "/v1/subscriptions?page[number]=1&page[size]=25";
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     ports.map(async (port) => [
       await ask(port, "POST", "/v1/operations", { "content-type": ATOMIC, accept: ATOMIC }, body),
       await ask(port, "GET", page, { accept: PLAIN }),
     ]),
   );
-  const texts = answers.map((answer) =>
-    answer
+  const texts = responses.map((response) =>
+    response
       .join("\n")
       .replaceAll(/\d\d:\d\d:\d\d(\.\d+Z)?/g, "(time)")
       .replaceAll(/^(etag|content-length): .*\n/gm, "")
