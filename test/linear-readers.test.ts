@@ -13,8 +13,8 @@ import { createClientReader, networksOf } from "../src/http/client-address.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
 import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
-import { createVerifier } from "../src/http/oidc.ts";
-import { idOf, pathOf, Router, relativeTo, route, routeOf } from "../src/http/router.ts";
+import { createJwtVerifier } from "../src/http/oidc.ts";
+import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
 import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
 import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
@@ -78,7 +78,7 @@ const config = readConfig({ EARMARK_ACCOUNTS: "true" }, "/");
 const readClient = createClientReader(["127.0.0.1"]);
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
-const verify = createVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
+const verify = createJwtVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
 const accounts = new Accounts(store.accounts, { signUp: false });
 const authenticate = createAuthentication({
   accounts,
@@ -224,7 +224,7 @@ const READERS: readonly Reader[] = [
   plain("readFieldsQuery", HEADERS, readFieldsQuery, QUERIES),
   plain("readImportQuery", HEADERS, readImportQuery, QUERIES),
   plain("requireNoQuery", HEADERS, requireNoQuery),
-  plain("relativeTo", HEADERS, relativeTo, TARGETS),
+  plain("toOriginForm", HEADERS, toOriginForm, TARGETS),
   plain("pathOf", HEADERS, pathOf, TARGETS),
   plain("idOf", HEADERS, (id) => idOf({ id }), TARGETS),
   targeted("routeOf", ({ raw }) => routeOf(router.find(pathOf(raw.url ?? "")), raw)),

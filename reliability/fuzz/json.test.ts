@@ -111,8 +111,8 @@ async function receive(body: Buffer): Promise<unknown> {
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));
   raw.emit("end");
   return reading.finally(() => {
-    request.handled();
-    request.closed();
+    request.markHandled();
+    request.markClosed();
   });
 }
 

@@ -10,7 +10,7 @@ import {
   writeFeedChanges,
   writeFeedLines,
   writeFeedList,
-  writeUploaded,
+  writeUploadResult,
 } from "./feeds.ts";
 
 const hasStatus = (status: number) => (error: RequestFailure) => error.error.status === status;
@@ -52,7 +52,7 @@ test("feeds: responses → every member is there", async () => {
   const write = (...pages: string[][]) => textOf(writeFeedChanges(pages, [B], 5));
   assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
   assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
-  assert.equal([...writeUploaded(5, [["bad", ""]])].join(""), '{"timestamp":5,"update_urls":[["bad",""]]}');
+  assert.equal([...writeUploadResult(5, [["bad", ""]])].join(""), '{"timestamp":5,"update_urls":[["bad",""]]}');
 });
 
 test("feeds: whole lists in every format → read and written", async () => {

@@ -52,7 +52,7 @@ export async function* writeFeedChanges(
 }
 
 /** The pieces of a response to an upload. `rewritten` has pairs of a URL as sent and as stored; the latter is empty if it was rejected. */
-export function* writeUploaded(
+export function* writeUploadResult(
   timestamp: number,
   rewritten: readonly (readonly [string, string])[],
 ): Generator<string> {

@@ -139,12 +139,15 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     },
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
-      const typed = readSignIn(await readJson(request, response, maxBytes));
-      const isPasskey = "passkey" in typed;
+      const credentials = readSignIn(await readJson(request, response, maxBytes));
+      const isPasskey = "passkey" in credentials;
       const { address, ...client } = clientOf(request);
       const issued: IssuedCredential | AccountRefusal = isPasskey
-        ? await passkeys.signIn({ response: typed.passkey, site: siteOf(request.raw, services), ...client }, clock())
-        : await accounts.signIn({ ...typed, ...client }, clock());
+        ? await passkeys.signIn(
+            { response: credentials.passkey, site: siteOf(request.raw, services), ...client },
+            clock(),
+          )
+        : await accounts.signIn({ ...credentials, ...client }, clock());
       if (isRefused(issued)) {
         if (issued.refused === "too-often" || issued.refused === "disabled") throw toFailure(issued, "password");
         logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
@@ -173,7 +176,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     listCredentials: (kind: OwnKind) => async (call: Call<PageQuery>) => {
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
-      const resources = all.map((credential) => show(credential, caller, basePath));
+      const resources = all.map((credential) => toResource(credential, caller, basePath));
       respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${PATHS[kind]}`, query));
     },
 
@@ -183,7 +186,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const found = all.find((credential) => credential.id === id);
       if (found === undefined) throw notFound(kind);
-      respond(response, 200, JSON_API, writeOne(show(found, caller, basePath)));
+      respond(response, 200, JSON_API, writeOne(toResource(found, caller, basePath)));
     },
 
     revokeCredential: (kind: OwnKind) => async (call: Call) => {
@@ -221,7 +224,7 @@ export async function accountOf(accounts: Accounts | undefined, user: UserId) {
   return account ?? { user, name: "local", issuer: "", createdAt: undefined, isAdmin: undefined };
 }
 
-function show(credential: Credential, caller: Principal, basePath: string) {
+function toResource(credential: Credential, caller: Principal, basePath: string) {
   const isSession = credential.kind === "session";
   return credentialResource(
     credential,
@@ -240,10 +243,10 @@ const MAXIMA = {
   identity: ["too-many-identities", MAX_IDENTITIES],
 } as const;
 
-/** `secret` is the attribute with the password, `added` the kind of credential that the request adds. */
+/** `passwordAttribute` has the password in the request; `added` is the kind of credential that the request adds. */
 export function toFailure(
   refusal: AccountRefusal,
-  secret: "password" | "current_password",
+  passwordAttribute: "password" | "current_password",
   added: keyof typeof MAXIMA = "token",
 ): RequestFailure {
   switch (refusal.refused) {
@@ -252,8 +255,8 @@ export function toFailure(
     case "invalid":
       return invalidAttribute(refusal.member, refusal.detail);
     case "wrong-password":
-      if (secret === "password") return failure("sign-in-failed");
-      return failure("wrong-password", { source: { pointer: `/data/attributes/${secret}` } });
+      if (passwordAttribute === "password") return failure("sign-in-failed");
+      return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
     case "name-taken":
       return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
     case "not-invited":

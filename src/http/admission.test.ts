@@ -22,13 +22,13 @@ test("admission: handler is done → its operations are released, the rest when 
     admitTransfer(one);
     assert.equal(one.charge("memory", 1_000), true);
     if (order === "handled first") {
-      one.handled();
+      one.markHandled();
       assert.deepEqual([admission.operations.taken, admission.memory.taken, admission.transfers.taken], [0, 1_000, 1]);
-      one.closed();
+      one.markClosed();
     } else {
-      one.closed();
+      one.markClosed();
       assert.deepEqual([admission.operations.taken, admission.memory.taken, admission.transfers.taken], [50, 1_000, 1]);
-      one.handled();
+      one.markHandled();
     }
     assert.deepEqual([admission.operations.taken, admission.memory.taken, admission.transfers.taken], [0, 0, 0]);
   }
@@ -49,7 +49,7 @@ test("admission: queue is full → rejected before and after the body, admitted 
   admitOperations(second, 40);
   assert.throws(() => admitOperations(third, 1), isRejected);
   assert.throws(() => assertCapacity(third, 160), isRejected);
-  second.handled();
+  second.markHandled();
   assertCapacity(third, 160 * 40);
   admitOperations(third, operationsIn(160 * 40));
 });

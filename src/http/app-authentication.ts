@@ -61,12 +61,12 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
   const authenticateLocal = async (
     request: Request,
     response: Response,
-    named: string | undefined,
+    requestedDevice: string | undefined,
     dialect: Dialect,
   ) => {
     const [session] = sessionsOf(request.raw);
     const remembered = session?.slice("local.".length);
-    const device = named ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
+    const device = requestedDevice ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
     if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
     return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device, dialect) };
   };
@@ -74,9 +74,9 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
   return async (request, response, { access, dialect }, params) => {
     const { raw } = request;
     if (access === "open") return authenticate(raw, access);
-    const { user: userName, device: named } = params;
-    if (named !== undefined && !isDeviceId(named)) throw badRequest(INVALID_DEVICE_ID);
-    if (signIn === undefined) return authenticateLocal(request, response, named, dialect);
+    const { user: userName, device: requestedDevice } = params;
+    if (requestedDevice !== undefined && !isDeviceId(requestedDevice)) throw badRequest(INVALID_DEVICE_ID);
+    if (signIn === undefined) return authenticateLocal(request, response, requestedDevice, dialect);
 
     let found: AppSession | undefined;
     const principal = await authenticate(raw, access, async (at) => {
@@ -89,7 +89,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     if (found === undefined) throw failure("invalid-credentials");
     const { user, isStale } = found;
     if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
-    const device = named ?? found.device;
+    const device = requestedDevice ?? found.device;
     if (isStale || device !== found.device)
       setCookie(request, response, await signIn.writeSession(user, device, clock()));
     return { ...principal, app: clientOf(raw, user, device, dialect) };
@@ -124,9 +124,9 @@ async function readUser(
     return undefined;
   }
   const { networks } = readClient(request.raw);
-  const typed = readBasic(authorization);
-  if (typed !== undefined) {
-    const user = await signIn.withPassword({ ...typed, networks }, at);
+  const credentials = readBasic(authorization);
+  if (credentials !== undefined) {
+    const user = await signIn.withPassword({ ...credentials, networks }, at);
     if (!isRefused(user)) return user;
     if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
     if (user.refused !== "disabled") logFailedSignIn(request, readClient, "app");

@@ -23,7 +23,7 @@ export function createAppLoginHandlers(
     if (login === undefined) throw notFound();
     return { id, login };
   };
-  const decided = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
+  const throwIfRefused = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
     if (!isRefused(decision)) return decision;
     if (decision.refused !== "gone") throw toFailure(decision, "password");
     // A revoked session must not learn what others decided.
@@ -45,7 +45,7 @@ export function createAppLoginHandlers(
       const { request, response, caller, maxBytes } = call;
       const label = readAppLogin(await readJson(request, response, maxBytes));
       const { login } = await find(call);
-      const token = await decided(caller, await allowAppLogin(accounts, caller, login, label, clock()));
+      const token = await throwIfRefused(caller, await allowAppLogin(accounts, caller, login, label, clock()));
       const data = credentialResource(token, basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
@@ -53,7 +53,7 @@ export function createAppLoginHandlers(
     async deny(call: Call): Promise<void> {
       const { response, caller } = call;
       const { login } = await find(call);
-      await decided(caller, await denyAppLogin(accounts, caller, login, clock()));
+      await throwIfRefused(caller, await denyAppLogin(accounts, caller, login, clock()));
       respondEmpty(response);
     },
   };

@@ -12,7 +12,7 @@ import { isActiveAdmin } from "../people-store.ts";
 import { type Actor, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
-import type { Verify } from "./oidc.ts";
+import type { VerifyJwt } from "./oidc.ts";
 import type { ReadProxyUser } from "./proxy-user.ts";
 
 /**
@@ -57,7 +57,7 @@ export function readBearer(header: string): string | undefined {
 /** Without accounts every request belongs to the local user. */
 export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
-  const everyone: Principal = {
+  const localPrincipal: Principal = {
     ...asUser(LOCAL_USER),
     credential: undefined,
     get authenticatedAt() {
@@ -68,7 +68,7 @@ export function createLocalAuthentication(clock: () => Date, metricsToken: strin
   };
   return (request, access) => {
     if (access === "metrics" && metricsToken !== undefined) requireMetricsToken(request);
-    return everyone;
+    return localPrincipal;
   };
 }
 
@@ -86,7 +86,7 @@ export interface AuthenticationOptions {
   readonly people: People;
   readonly config: AccountsConfig;
   readonly metricsToken: string | undefined;
-  readonly verify: Verify | undefined;
+  readonly verify: VerifyJwt | undefined;
   readonly readProxyUser: ReadProxyUser;
   readonly readClient: ReadClient;
   readonly basePath: string;
@@ -168,7 +168,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const address = config.signUp ? readClient(request).address : undefined;
     const found = name === undefined ? undefined : await accounts.findOrCreate(name, "", address, now);
     if (found === undefined) throw failure("no-account");
-    return { kind: "proxy", ...authenticated(found, now) } as const;
+    return { kind: "proxy", ...toAuthenticatedUser(found, now) } as const;
   };
 
   const verifyJwt = async (request: IncomingMessage, text: string, now: Date): Promise<VerifiedUser | undefined> => {
@@ -177,7 +177,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { issuer, signUp } = config.oidc;
     const address = signUp ? readClient(request).address : undefined;
     const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, address, now);
-    return found && { kind: "jwt", ...authenticated(found, identity.issuedAt), linkHash: found.linkHash };
+    return found && { kind: "jwt", ...toAuthenticatedUser(found, identity.issuedAt), linkHash: found.linkHash };
   };
 
   /** Throws unless the user is an administrator. */
@@ -225,7 +225,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
 }
 
 /** Throws if the account is disabled. */
-function authenticated({ account, password: passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
+function toAuthenticatedUser({ account, password: passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
   if (account.disabledAt !== undefined) throw failure("account-disabled");
   return { user: account.user, createdAt, passwordHash };
 }

@@ -5,7 +5,7 @@ import type { Request, Response } from "./exchange.ts";
 import { free, pauseUntilNextTurn } from "./receiving.ts";
 
 /** A body and its parsed content together take about three times its length. */
-const CHARGE = 3;
+const MEMORY_PER_BYTE = 3;
 
 /** Longer bodies are received in pieces of this size, so that other requests are handled in between. */
 const PIECE_BYTES = 64 * 1024;
@@ -19,7 +19,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     const { raw } = request;
     requireReadable(raw.headers, maxBytes);
     const declared = Number(raw.headers["content-length"] ?? 0);
-    if (!request.fits("memory", CHARGE * declared)) throw failure("server-overloaded");
+    if (!request.fits("memory", MEMORY_PER_BYTE * declared)) throw failure("server-overloaded");
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
     let isSettled = false;
@@ -39,7 +39,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
           pauseAt = body.length + PIECE_BYTES;
           pauseUntilNextTurn(raw);
         }
-        if (!request.charge("memory", CHARGE * body.capacity)) fail(failure("server-overloaded"));
+        if (!request.charge("memory", MEMORY_PER_BYTE * body.capacity)) fail(failure("server-overloaded"));
       })
       .on("end", () => {
         if (isSettled) return;

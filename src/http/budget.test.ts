@@ -4,26 +4,26 @@ import { requestMemory } from "./admission.ts";
 import { Budget } from "./budget.ts";
 
 const KIB = 1024;
-const of = (owner: string) => ({ owner });
+const holder = (owner: string) => ({ owner });
 const budgetOf = (max: number, share = max / 2) => new Budget({ max, share, short: 64 * KIB });
 
 test("budget: an owner holds more than its share → only while it holds nothing else", () => {
   const budget = budgetOf(1_000);
-  const first = budget.reserve(of("ann"));
+  const first = budget.reserve(holder("ann"));
   assert.equal(first.resize(900), true, "nothing is ahead");
-  const second = budget.reserve(of("ann"));
+  const second = budget.reserve(holder("ann"));
   assert.equal(second.resize(1), false);
   first.release();
   assert.equal(second.resize(500), true);
-  assert.equal(budget.reserve(of("ann")).resize(1), false, "half of it is a share");
-  assert.equal(budget.reserve(of("bob")).resize(500), true);
-  assert.equal(budget.reserve(of("cid")).resize(1), false, "the budget is used up");
+  assert.equal(budget.reserve(holder("ann")).resize(1), false, "half of it is a share");
+  assert.equal(budget.reserve(holder("bob")).resize(500), true);
+  assert.equal(budget.reserve(holder("cid")).resize(1), false, "the budget is used up");
   assert.equal(budget.taken, 1_000);
 });
 
 test("budget: long requests fill three quarters → short ones still fit, and the other way round", () => {
   const budget = budgetOf(1_000 * KIB, 1_000 * KIB);
-  const [first, second] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
+  const [first, second] = [budget.reserve(holder("ann")), budget.reserve(holder("bob"))];
   assert.equal(first.resize(700 * KIB), true);
   assert.equal(second.resize(100 * KIB), false);
   assert.equal(second.resize(64 * KIB), true);
@@ -33,12 +33,12 @@ test("budget: long requests fill three quarters → short ones still fit, and th
 
 test("budget: a long reservation larger than the budget → accepted if no other long one is held, and short ones still fit", () => {
   const budget = budgetOf(1_000 * KIB);
-  const short = budget.reserve(of("bob"));
+  const short = budget.reserve(holder("bob"));
   assert.equal(short.resize(KIB), true);
-  const long = budget.reserve(of("ann"));
+  const long = budget.reserve(holder("ann"));
   assert.equal(long.resize(5_000 * KIB), true);
   assert.equal(budget.taken, 751 * KIB);
-  assert.equal(budget.reserve(of("cid")).resize(65 * KIB), false);
+  assert.equal(budget.reserve(holder("cid")).resize(65 * KIB), false);
   assert.equal(short.resize(64 * KIB), true);
   long.release();
   short.release();
@@ -47,16 +47,16 @@ test("budget: a long reservation larger than the budget → accepted if no other
 
 test("budget: a reservation larger than the budget, short or long → accepted when nothing else is held", () => {
   const budget = budgetOf(100);
-  const first = budget.reserve(of("ann"));
+  const first = budget.reserve(holder("ann"));
   assert.equal(first.resize(101), true);
-  assert.equal(budget.reserve(of("bob")).resize(1), false);
+  assert.equal(budget.reserve(holder("bob")).resize(1), false);
   first.release();
   assert.equal(budget.taken, 0);
 });
 
 test("budget: a reservation that cannot grow → keeps what it held", () => {
   const budget = budgetOf(100);
-  const [ann, bob] = [budget.reserve(of("ann")), budget.reserve(of("bob"))];
+  const [ann, bob] = [budget.reserve(holder("ann")), budget.reserve(holder("bob"))];
   assert.equal(ann.resize(50), true);
   assert.equal(bob.resize(40), true);
   assert.equal(bob.fits(50), true);

@@ -54,8 +54,8 @@ export class Budget {
   }
 
   /** An empty reservation. Its owner is read when it is first resized. */
-  reserve(of: { readonly owner: Owner }): Reservation {
-    return new Reservation(this, of);
+  reserve(holder: { readonly owner: Owner }): Reservation {
+    return new Reservation(this, holder);
   }
 
   /** How much a reservation of this size takes. Capped, so that one huge request leaves room for short ones. */
@@ -88,13 +88,13 @@ export class Budget {
 /** The part of a budget that one request holds. */
 export class Reservation {
   readonly #budget: Budget;
-  readonly #of: { readonly owner: Owner };
+  readonly #holder: { readonly owner: Owner };
   #owner: Owner | undefined;
   #held = 0;
 
-  constructor(budget: Budget, of: { readonly owner: Owner }) {
+  constructor(budget: Budget, holder: { readonly owner: Owner }) {
     this.#budget = budget;
-    this.#of = of;
+    this.#holder = holder;
   }
 
   get held(): number {
@@ -112,7 +112,7 @@ export class Reservation {
 
   /** Whether it could be resized to `amount` now. */
   fits(amount: number): boolean {
-    this.#owner ??= this.#of.owner;
+    this.#owner ??= this.#holder.owner;
     return this.#budget.fits(this.#owner, this.#held, this.#budget.cost(amount));
   }
 

@@ -38,13 +38,13 @@ const PIPELINED_BYTES = 4 * 1024;
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** The allowed methods and the dialect of a path; undefined if there is no such path. */
-export type Allowed = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
+export type FindMethods = (path: string) => { readonly allow: string; readonly dialect: Dialect } | undefined;
 
 /** The HTTP server underneath the router: timeouts, connection limits, pipelining and malformed requests. */
 export function createHttpServer(
   handler: Handler,
   limits: Limits,
-  allowed: Allowed,
+  findMethods: FindMethods,
   isTrustedProxy: (address: string) => boolean,
   memory: Budget,
   ownerOf: (request: IncomingMessage) => Owner,
@@ -63,7 +63,7 @@ export function createHttpServer(
   });
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
-  limitNetworks(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
+  limitConnectionsPerNetwork(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
   // The guard rejects a request with this many; more are not kept.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.on("request", (request, response) => pipelines.add(request, response));
@@ -74,7 +74,7 @@ export function createHttpServer(
   server.on("clientError", (error: ParserError, socket: Socket) => {
     pipelines.fail(
       socket,
-      () => respondToParserError(error, socket, allowed),
+      () => respondToParserError(error, socket, findMethods),
       () => closeAfterResponse(socket),
     );
   });
@@ -85,7 +85,7 @@ export function createHttpServer(
  * Closes new connections of a network that has `max` open, so that no single client can take all of them. A network is
  * an IPv4 address or an IPv6 /56. Trusted proxies are exempt: all clients share them.
  */
-function limitNetworks(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
+function limitConnectionsPerNetwork(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
   const open = new Map<string, number>();
   server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
@@ -178,7 +178,7 @@ class RequestPipelines {
   }
 
   /** Announces in the last pending response of each connection that it will be closed. */
-  end(): void {
+  announceClose(): void {
     for (const { waiting } of this.#pipelines.values()) {
       const last = waiting.at(-1)?.response;
       if (last?.headersSent === false) last.setHeader("Connection", "close");
@@ -224,13 +224,13 @@ const MALFORMED_REQUEST = createError("malformed-request");
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer; readonly bytesParsed?: number };
 
 /** Responds to bytes that never became a request: there is no response object, only the socket. */
-function respondToParserError(thrown: ParserError, socket: Socket, allowed: Allowed): void {
+function respondToParserError(thrown: ParserError, socket: Socket, findMethods: FindMethods): void {
   // A client that has sent nothing may be a browser that preconnects: it would take this response for the one to its next
   // request.
   if (thrown.code === "ECONNRESET" || socket.bytesRead === 0) socket.destroy();
   // Bytes after the last request of a connection are ignored, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;
-  const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, allowed) : undefined;
+  const unknown = thrown.code === "HPE_INVALID_METHOD" ? unknownMethod(thrown, findMethods) : undefined;
   const { error, dialect } = unknown ?? {
     error: PARSER_ERRORS[thrown.code ?? ""] ?? MALFORMED_REQUEST,
     dialect: JSON_API,
@@ -256,14 +256,14 @@ function closeAfterResponse(socket: Socket, response = ""): void {
 /** Node fails to parse methods it does not know; the response is the same as for known methods that are not allowed. */
 function unknownMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
-  allowed: Allowed,
+  findMethods: FindMethods,
 ): { error: ErrorObject; dialect: Dialect; headers: Record<string, string> } | undefined {
   const line = rawPacket?.toString("latin1", 0, MAX_HEADER_BYTES) ?? "";
   // Bytes after another request in the packet may be anything, such as the rest of its body.
   if (bytesParsed > line.indexOf(" ")) return undefined;
   const path = /^[\w!#$%&'*+.^`|~-]+ (\/[!-~]*) HTTP\/1\.[01]\r\n/.exec(line)?.[1]?.replace(/\?.*/, "");
   if (path === undefined) return undefined;
-  const found = allowed(path);
+  const found = findMethods(path);
   if (found === undefined) return { error: createError("unknown-path"), dialect: JSON_API, headers: {} };
   const { error, headers } = failure("method-not-allowed", { methods: found.allow, headers: { allow: found.allow } });
   return { error, dialect: found.dialect, headers: { ...headers } };
@@ -271,7 +271,7 @@ function unknownMethod(
 
 /** Serves running requests and those that still arrive on open connections, then closes the connections. */
 async function drainConnections(server: Server, pipelines: RequestPipelines): Promise<void> {
-  pipelines.end();
+  pipelines.announceClose();
   server.prependListener("request", (_request, response) => response.setHeader("Connection", "close"));
   const connections = await promisify(server.getConnections.bind(server))();
   if (connections > 0) await sleep(DRAIN_MS);

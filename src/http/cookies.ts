@@ -46,7 +46,10 @@ function sliceTrimmed(text: string, from: number, to: number): string {
   return text.slice(start, end);
 }
 
-/** The `Set-Cookie` header that stores a secret, or deletes the cookie if there is none: the session unless `suffix`. */
+/**
+ * The `Set-Cookie` header that stores a secret, or deletes the cookie if there is none. Without `suffix` it is the session
+ * cookie.
+ */
 export function writeCookie(
   secret: string | undefined,
   maxAgeMs: number,

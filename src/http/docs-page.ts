@@ -16,10 +16,10 @@ export function docsRoutes(serverUrlOf: ServerUrlOf): Route[] {
     let loaded: Promise<string> | undefined;
     const run = async ({ request, response }: Call) => {
       loaded ??= load();
-      const text = (await loaded).replaceAll(EXAMPLE_URL, () => safely(serverUrlOf(request.raw)));
+      const text = (await loaded).replaceAll(EXAMPLE_URL, () => safeUrl(serverUrlOf(request.raw)));
       respondContent(response, type, text, headers);
     };
-    return route("GET", path, { access: "open", response: "file", query: anyQuery, run });
+    return route("GET", path, { access: "open", ignoresAccept: true, query: anyQuery, run });
   };
   return [
     // Browsers display application/json; they would download application/openapi+json.
@@ -43,6 +43,6 @@ function read(path: string): Promise<string> {
 }
 
 /** A URL with unusual characters, which only a `Host` header can have, is not repeated, so nothing needs escaping. */
-function safely(url: string): string {
+function safeUrl(url: string): string {
   return /^https?:\/\/[\w.:[\]/~-]+$/.test(url) ? url : EXAMPLE_URL;
 }

@@ -68,7 +68,8 @@ export class EventHub {
   readonly #channels = new Map<UserId, Channel>();
   /** The streams that get their comment in each second of the interval. */
   readonly #groups = Array.from({ length: COMMENT_INTERVAL_S }, () => new Set<Stream>());
-  readonly #unchecked = new Set<Stream>();
+  /** Streams whose access is to be checked. */
+  readonly #toCheck = new Set<Stream>();
   #opened = 0;
   #size = 0;
   #second = 0;
@@ -107,7 +108,7 @@ export class EventHub {
     const remove = () => {
       if (!channel.streams.delete(stream)) return;
       group?.delete(stream);
-      this.#unchecked.delete(stream);
+      this.#toCheck.delete(stream);
       this.#size -= 1;
       if (channel.streams.size > 0) return;
       clearTimeout(channel.pause);
@@ -190,7 +191,7 @@ export class EventHub {
 
   /** Checks the access of a user's streams now instead of with their next comment, and ends those without access. */
   recheck(user: UserId): void {
-    for (const stream of this.#channels.get(user)?.streams ?? []) if (stream.isStarted) this.#unchecked.add(stream);
+    for (const stream of this.#channels.get(user)?.streams ?? []) if (stream.isStarted) this.#toCheck.add(stream);
     void this.#checkAccess();
   }
 
@@ -198,8 +199,8 @@ export class EventHub {
   async #checkAccess(): Promise<void> {
     if (this.#isChecking) return;
     this.#isChecking = true;
-    for (const stream of this.#unchecked) {
-      this.#unchecked.delete(stream);
+    for (const stream of this.#toCheck) {
+      this.#toCheck.delete(stream);
       try {
         await stream.requireAccess();
       } catch (error) {
@@ -230,7 +231,7 @@ export class EventHub {
       if (now >= stream.endsAt) this.#end(stream);
       else {
         this.#send(stream, ":\n\n");
-        this.#unchecked.add(stream);
+        this.#toCheck.add(stream);
       }
     }
     void this.#checkAccess();

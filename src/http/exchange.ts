@@ -6,7 +6,7 @@ import type { Admission, Owner, Reservation } from "./budget.ts";
 export type { Logger };
 export type Response = ServerResponse;
 
-/** A request as its handler sees it. */
+/** A request, and what it is charged for while it is handled. */
 export class Request {
   readonly raw: IncomingMessage;
   readonly log: Logger;
@@ -51,14 +51,14 @@ export class Request {
   }
 
   /** To be called when the handler is done: its operations are written. */
-  handled(): void {
+  markHandled(): void {
     this.#isHandled = true;
     this.#charges.operations?.release();
     this.#releaseIfFinished();
   }
 
   /** To be called when the response is sent or the client has disconnected. */
-  closed(): void {
+  markClosed(): void {
     this.#isClosed = true;
     this.#releaseIfFinished();
   }
@@ -90,10 +90,10 @@ export class Request {
   }
 }
 
-/** Short and unique among processes: a 500 response and its log line both have it. */
-const PROCESS = randomBytes(6).toString("hex");
+/** Makes ids unique among processes. A 500 response and its log line both have the id. */
+const PROCESS_PREFIX = randomBytes(6).toString("hex");
 let count = 0;
 
 function nextId(): string {
-  return `${PROCESS}-${(count++).toString(36)}`;
+  return `${PROCESS_PREFIX}-${(count++).toString(36)}`;
 }

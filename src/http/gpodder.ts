@@ -8,7 +8,7 @@ import {
   writeFeedChanges,
   writeFeedLines,
   writeFeedList,
-  writeUploaded,
+  writeUploadResult,
 } from "../gpodder/feeds.ts";
 import { readSince } from "../gpodder/values.ts";
 import { listOf, writeOpml } from "../opml/write.ts";
@@ -19,7 +19,7 @@ import { MAX_ACTIONS_BYTES, readAppDocument } from "./app-body.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { type Dialect, GPODDER } from "./dialect.ts";
-import { OPML_TYPE, readFile } from "./imports.ts";
+import { OPML_TYPE, readEntries } from "./imports.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
@@ -123,8 +123,8 @@ function emptyRoutes(): Route[] {
 /** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   /** Apps that send thousands of URLs with white space get all of them back. */
-  const sendUploaded = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
-    const pieces = writeUploaded(timestamp, rewritten);
+  const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
+    const pieces = writeUploadResult(timestamp, rewritten);
     if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));
     else await respondInPieces(request, response, pieces, JSON_TYPE);
   };
@@ -150,7 +150,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
         await caller.spend(changes.add.length + changes.remove.length);
         return apps.changeFeeds(caller, appOf(caller), changes, clock());
       });
-      await sendUploaded(call, uploaded);
+      await sendUploadResult(call, uploaded);
     },
 
     async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
@@ -168,7 +168,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const uploaded = await readAppDocument(call, parser, "actions", (actions) =>
         apps.addActions(caller, appOf(caller), actions, clock()),
       );
-      await sendUploaded(call, uploaded);
+      await sendUploadResult(call, uploaded);
     },
   };
 }
@@ -208,7 +208,7 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
 function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
   const send = async (
     { request, response, caller, params }: Call,
-    write: (lists: ReturnType<typeof everySubscription>) => AsyncGenerator<string>,
+    write: (pages: ReturnType<typeof everySubscription>) => AsyncGenerator<string>,
     headers: Readonly<Record<string, string>>,
   ) => {
     admitTransfer(request);
@@ -228,8 +228,8 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     respondEmptyOk(response, GPODDER);
   };
   return {
-    sendUrls: (call: Call) => send(call, (lists) => writeFeedList(lists, ({ feedUrl }) => feedUrl), JSON_TYPE),
-    sendPodcasts: (call: Call) => send(call, (lists) => writeFeedList(lists, toPodcast), JSON_TYPE),
+    sendUrls: (call: Call) => send(call, (pages) => writeFeedList(pages, ({ feedUrl }) => feedUrl), JSON_TYPE),
+    sendPodcasts: (call: Call) => send(call, (pages) => writeFeedList(pages, toPodcast), JSON_TYPE),
     sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
     sendOpml: (call: Call) => {
       const { user, requireAccess } = call.caller;
@@ -238,7 +238,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
     async replaceWithOpml(call: Call): Promise<void> {
-      const entries = await readFile(call, parser, "opml");
+      const entries = await readEntries(call, parser, "opml");
       await replaceWith(
         call,
         entries.map(({ feedUrl }) => feedUrl),

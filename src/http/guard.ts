@@ -30,7 +30,7 @@ export function createGuard(
     isServed: false,
   };
   /** The host name of a Host header, and whether this server serves it. Cached, because nearly every request has the same. */
-  const read = (host: string) => {
+  const readHost = (host: string) => {
     if (last.host !== host) {
       const name = parseOrigin(`http://${host}`)?.hostname;
       const isServed =
@@ -65,35 +65,37 @@ export function createGuard(
       throw crossSite("Origin");
   };
 
-  const isListed = ({ headers: { origin } }: IncomingMessage) =>
+  const isCorsOrigin = ({ headers: { origin } }: IncomingMessage) =>
     origin !== undefined && config.corsOrigins.includes(origin);
 
-  const refuseOtherSites = (raw: IncomingMessage, isApi: boolean) => {
-    if (isListed(raw)) return;
+  /** Without accounts: other sites may link to pages, but not use the API. */
+  const protectOpenServer = (raw: IncomingMessage, isApi: boolean) => {
+    if (isCorsOrigin(raw)) return;
     const isLink = raw.headers.origin === undefined && isNavigation(raw) && !isApi;
     if (!isLink) requireOwnPage(raw);
   };
 
   /**
-   * A web page cannot make a browser send an Authorization header, so requests with one are not forged, unless they are
-   * authenticated by a proxy, with a password that the browser knows. CORS origins need a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a download
-   * starts), so it is rejected before the cookie is read.
+   * With accounts. A web page cannot make a browser send an Authorization header, so requests with one are not forged,
+   * unless they are authenticated by a proxy, with a password that the browser knows. CORS origins need a token to write.
+   * A cross-site read could reveal whether the user is signed in (for example by whether a download starts), so it is
+   * rejected before the cookie is read.
    */
-  const refuseForgery = (raw: IncomingMessage, isApi: boolean) => {
+  const protectSessions = (raw: IncomingMessage, isApi: boolean) => {
     const { authorization, "sec-fetch-site": site } = raw.headers;
     if (authorization !== undefined && (readBearer(authorization) !== undefined || readProxyUser(raw) === undefined))
       return;
     if (raw.method !== "GET" && raw.method !== "HEAD") requireOwnPage(raw);
-    else if (isOtherSite(site) && isApi && !isListed(raw)) throw crossSite("Sec-Fetch-Site");
+    else if (isOtherSite(site) && isApi && !isCorsOrigin(raw)) throw crossSite("Sec-Fetch-Site");
   };
 
   /**
    * Browsers attach remembered Basic credentials to cross-site requests, and app routes accept any Content-Type, so neither
    * protects these routes. Some apps have their own origin.
    */
-  const refuseOtherPages = (raw: IncomingMessage) => {
+  const protectAppRoutes = (raw: IncomingMessage) => {
     const { origin = "", "sec-fetch-site": site } = raw.headers;
-    if (isListed(raw) || (isAppOrigin(origin) && !isOtherSite(site))) return;
+    if (isCorsOrigin(raw) || (isAppOrigin(origin) && !isOtherSite(site))) return;
     requireOwnPage(raw);
   };
 
@@ -117,17 +119,17 @@ export function createGuard(
     }
     // Throws if the header that names the user is not from a trusted proxy.
     readProxyUser(raw);
-    const refuse = family === "app" ? refuseOtherPages : hasAccounts ? refuseForgery : refuseOtherSites;
+    const protect = family === "app" ? protectAppRoutes : hasAccounts ? protectSessions : protectOpenServer;
     if (host === undefined && raw.httpVersion === "1.0") {
-      refuse(raw, isApi);
+      protect(raw, isApi);
       return;
     }
-    const { name, isServed } = read(host ?? "");
+    const { name, isServed } = readHost(host ?? "");
     if (host === undefined || host === "" || name === undefined) {
       throw failure("invalid-host", { source: { header: "Host" } });
     }
     if (!isServed) throw failure("unknown-host", { source: { header: "Host" } });
-    refuse(raw, isApi);
+    protect(raw, isApi);
   };
 }
 

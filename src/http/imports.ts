@@ -1,12 +1,12 @@
 import { failure, type RequestFailure } from "../errors.ts";
 import { BATCH_SIZE, importFeeds } from "../imports.ts";
-import { writeImported } from "../jsonapi/imports.ts";
+import { writeImportResult } from "../jsonapi/imports.ts";
 import { type Entry, NotOpml } from "../opml/entry.ts";
 import { listOf, writeOpml } from "../opml/write.ts";
 import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
-import { metaOfWrite } from "./changes.ts";
+import { resolveWriteMeta } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
@@ -40,7 +40,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       const { dryRun } = call.query;
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
-      const feeds = await readFile(call, parser, "feed-file");
+      const feeds = await readEntries(call, parser, "feed-file");
       const isWanted = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
@@ -60,13 +60,13 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       });
       if (!isWanted()) return;
       const headers = { "content-type": JSON_API.contentType };
-      const states = dryRun ? undefined : await metaOfWrite(store, caller.user, written);
-      await respondInPieces(request, response, writeImported(imported, dryRun, states), headers);
+      const states = dryRun ? undefined : await resolveWriteMeta(store, caller.user, written);
+      await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
     },
   };
 }
 
-export async function readFile(call: Call<unknown>, parser: Parser, kind: "opml" | "feed-file"): Promise<Entry[]> {
+export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "feed-file"): Promise<Entry[]> {
   const { request, response, caller, maxBytes } = call;
   const bytes = await readBody(request, response, maxBytes);
   const isWanted = () => !response.destroyed;

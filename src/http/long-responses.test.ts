@@ -123,10 +123,10 @@ test("response: more unread bytes than the budget has → the connection is clos
     const admission = { memory, operations: memory, transfers: memory, searches: memory };
     const http = createServer((raw, response) => {
       const request = new Request(raw, log, admission, () => "one network");
-      response.on("close", () => request.closed());
+      response.on("close", () => request.markClosed());
       respondContent(response, "text/plain", LONG);
       chargeUnsent(request, response);
-      request.handled();
+      request.markHandled();
     });
     await once(http.listen(0, "127.0.0.1"), "listening");
     return http;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { appNamed, createMetrics } from "./metrics.ts";
+import { appNameOf, createMetrics } from "./metrics.ts";
 
 test("metrics: user agents of apps → their names; any other → other", () => {
   for (const [agent, name] of [
@@ -10,7 +10,7 @@ test("metrics: user agents of apps → their names; any other → other", () => 
     ["curl/8", "other"],
     [undefined, "other"],
   ])
-    assert.equal(appNamed(agent), name);
+    assert.equal(appNameOf(agent), name);
 });
 
 test("metrics: requests of apps → counted by app and result", async () => {

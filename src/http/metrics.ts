@@ -31,13 +31,13 @@ export interface Metrics {
   ): (outcome: FeedOutcome, seconds: number) => void;
 }
 
-/** Apps that are counted by name: anyone can send any User-Agent, and a metric must not have any number of labels. */
+/** Apps that are counted by name: anyone can send any User-Agent, and the number of labels of a metric must stay small. */
 const APPS = [
   ...["AntennaPod", "Kasts", "gPodder", "Cardo", "Podcini", "Music Assistant", "PinePods", "YourPods", "Kodi"],
   "GNOME Podcasts",
 ];
 
-export function appNamed(userAgent: string | undefined): string {
+export function appNameOf(userAgent: string | undefined): string {
   const compact = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, "");
   const agent = compact((userAgent ?? "").slice(0, 200));
   return APPS.find((name) => agent.includes(compact(name))) ?? "other";
@@ -45,13 +45,13 @@ export function appNamed(userAgent: string | undefined): string {
 
 const SUCCESSES = { add: "added", update: "updated", remove: "removed" } as const;
 
-/** Counting reads the whole table. */
-const COUNT_MS = 60_000;
+/** How often podcasts are counted, which reads the whole table. */
+const COUNT_INTERVAL_MS = 60_000;
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** How long the size of the database is shown before it is read again. */
-const SIZE_MS = 60_000;
+const SIZE_MAX_AGE_MS = 60_000;
 
 export function createMetrics(version: string, now: () => number = () => performance.now()): Metrics {
   const registry = new Registry();
@@ -69,7 +69,7 @@ export function createMetrics(version: string, now: () => number = () => perform
     name: "earmark_http_request_duration_seconds",
     help: "Time from the request headers to the end of the response, in seconds.",
     labelNames: ["method", "route", "status"],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const appRequests = new Counter({
@@ -87,7 +87,7 @@ export function createMetrics(version: string, now: () => number = () => perform
   const commits = new Histogram({
     name: "earmark_store_commit_duration_seconds",
     help: "Duration of one database transaction including fsync, in seconds.",
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const committed = new Counter({
@@ -108,7 +108,7 @@ export function createMetrics(version: string, now: () => number = () => perform
     observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
     countAppRequest(userAgent, status) {
       const result = status < 400 ? "ok" : status < 500 ? "refused" : "failed";
-      appRequests.labels(appNamed(userAgent), result).inc();
+      appRequests.labels(appNameOf(userAgent), result).inc();
     },
     countOutcomes(requested, outcomes) {
       for (const [index, outcome] of outcomes.entries()) {
@@ -165,7 +165,7 @@ export function createMetrics(version: string, now: () => number = () => perform
       };
       /** Only the first one waits. */
       const refresh = () => {
-        if (now() - readAt >= SIZE_MS) reading ??= readAgain();
+        if (now() - readAt >= SIZE_MAX_AGE_MS) reading ??= readAgain();
         return isKnown ? undefined : reading;
       };
     },
@@ -201,7 +201,7 @@ export function createMetrics(version: string, now: () => number = () => perform
         registers,
         async collect() {
           const now = performance.now();
-          if (now - counted.at >= COUNT_MS) {
+          if (now - counted.at >= COUNT_INTERVAL_MS) {
             // The other metrics are still wanted while the database is unavailable.
             const counts = await count(clock()).catch(() => counted.counts);
             counted = { at: now, counts };
@@ -218,7 +218,7 @@ export function createMetrics(version: string, now: () => number = () => perform
       const durations = new Histogram({
         name: "earmark_feed_fetch_duration_seconds",
         help: "Duration of the fetch of a feed, in seconds.",
-        buckets: [...SECONDS, 5, 10, 30],
+        buckets: [...DURATION_BUCKETS, 5, 10, 30],
         registers,
       });
       return (outcome, seconds) => {

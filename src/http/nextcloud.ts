@@ -22,7 +22,7 @@ const APP = "/index.php/apps/gpoddersync";
 const OCS_TYPE = "application/xml; charset=utf-8";
 const MAX_POLL_BYTES = 4 * 1024;
 /** Some apps poll again at once, so the response "not yet" is delayed by this much. */
-const POLL_MS = 1_000;
+const POLL_DELAY_MS = 1_000;
 /** Without accounts, any password is accepted, but some apps require one. */
 const LOCAL = { name: "earmark", password: "earmark" };
 const DENIED = JSON.stringify({ message: "Access was denied." });
@@ -80,7 +80,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
       const token = readPollRequest((await readBody(request, response, maxBytes)).toString());
       const decision = await findDecision(token);
       if (decision === undefined) {
-        await sleep(POLL_MS);
+        await sleep(POLL_DELAY_MS);
         throw failure("not-found", { resource: "Login" });
       }
       // Apps that stop polling on an error status stop on 403.
@@ -96,7 +96,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
   };
 }
 
-/** How an app exchanges the password of the account for a token, and gives the token back. */
+/** How an app exchanges the password of the account for a token, and later revokes the token. */
 function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[] {
   const ocs = (method: Method, path: string, run: (call: Call) => Promise<string>) =>
     route(method, path, {

@@ -226,8 +226,8 @@ test("OIDC keys: first JWT → loads jose, not earlier", async () => {
   const script = `
     import { registerHooks } from "node:module";
     registerHooks({ resolve(name, context, next) { if (name === "jose") console.log("jose"); return next(name, context); } });
-    const { createVerifier } = await import(${JSON.stringify(import.meta.resolve("./oidc.ts"))});
-    const verify = createVerifier({ issuer: "http://127.0.0.1:9", audience: "x" });
+    const { createJwtVerifier } = await import(${JSON.stringify(import.meta.resolve("./oidc.ts"))});
+    const verify = createJwtVerifier({ issuer: "http://127.0.0.1:9", audience: "x" });
     await verify("no JWT", new Date());
     console.log("started");
     await verify("e30.e30.AA", new Date());`;

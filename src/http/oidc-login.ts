@@ -20,7 +20,7 @@ export const CALLBACK = "/oidc/callback";
 const LOGIN_MS = 10 * 60 * 1_000;
 /** The subject of a ticket that signs in; a ticket that links an identity has the user instead. */
 const SIGN_IN = "sign-in";
-const COOKIE = "-oidc";
+const COOKIE_SUFFIX = "-oidc";
 const MAX_LOGIN_COOKIES = 4;
 
 /**
@@ -37,7 +37,7 @@ export function createOidcLoginHandlers(
   const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
   const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;
   const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
-    writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE);
+    writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE_SUFFIX);
 
   const start = async ({ request, response }: Call, subject: string): Promise<void> => {
     const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
@@ -49,7 +49,10 @@ export function createOidcLoginHandlers(
   /** The login that this browser has started, if the response belongs to it. */
   const findLogin = async ({ raw, headers: { cookie = "" } }: Request, state: string | null) => {
     if (cookie.length > MAX_COOKIE_BYTES) return undefined;
-    const texts = readCookies(cookie, cookieName(readClient(raw), basePath) + COOKIE).slice(0, MAX_LOGIN_COOKIES);
+    const texts = readCookies(cookie, cookieName(readClient(raw), basePath) + COOKIE_SUFFIX).slice(
+      0,
+      MAX_LOGIN_COOKIES,
+    );
     for (const text of texts) {
       const ticket = await readTicket(signatures, "oidc login", text, clock());
       if (ticket === undefined) continue;
@@ -102,16 +105,16 @@ export function createOidcLoginHandlers(
 
     /** The browser comes back from the provider. The page shows the result, success or failure. */
     async finish({ request, response, query }: Call<string>): Promise<void> {
-      const forget = loginCookie(request, undefined);
+      const clearCookie = loginCookie(request, undefined);
       try {
         if (request.method === "HEAD") throw failure("oidc-failed");
-        respondSeeOther(response, `${basePath}/`, [forget, ...(await finish(request, query))]);
+        respondSeeOther(response, `${basePath}/`, [clearCookie, ...(await finish(request, query))]);
       } catch (error) {
         if (!(error instanceof RequestFailure)) throw error;
         const { code } = error.error;
         if (code !== "identity-provider-unavailable" && code !== "account-disabled")
           logFailedSignIn(request, readClient, "oidc");
-        respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [forget]);
+        respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [clearCookie]);
       }
     },
   };

@@ -19,8 +19,8 @@ async function startBoth(metadata: object = {}) {
   const { url } = issuer;
   const endpoints = { authorization_endpoint: `${url}/auth`, token_endpoint: `${url}/token`, jwks_uri: `${url}/keys` };
   const algorithms = { id_token_signing_alg_values_supported: ["ES256"] };
-  issuer.responses[DISCOVERY] = typed({ issuer: url, ...endpoints, ...algorithms, ...metadata });
-  issuer.responses["/keys"] = typed({ keys: [issuer.key.jwk] });
+  issuer.responses[DISCOVERY] = jsonResponse({ issuer: url, ...endpoints, ...algorithms, ...metadata });
+  issuer.responses["/keys"] = jsonResponse({ keys: [issuer.key.jwk] });
   const server = await start({
     EARMARK_OIDC_ISSUER: url,
     EARMARK_OIDC_CLIENT_ID: CLIENT_ID,
@@ -54,13 +54,13 @@ async function startBoth(metadata: object = {}) {
   return { issuer, server, logIn, idToken };
 }
 
-const typed =
+const jsonResponse =
   (document: unknown): Respond =>
   (response) => {
     response.setHeader("content-type", "application/json");
     json(document)(response);
   };
-const tokens = (more: object) => typed({ access_token: "canary-access", token_type: "bearer", ...more });
+const tokens = (more: object) => jsonResponse({ access_token: "canary-access", token_type: "bearer", ...more });
 
 const both = await startBoth();
 const { issuer, server, logIn, idToken } = both;
@@ -117,7 +117,7 @@ const HOSTILE: readonly (readonly [string, Respond])[] = [
     "deeply nested JSON",
     (response) => void response.writeHead(200, { "content-type": "application/json" }).end("[".repeat(9e4)),
   ],
-  ["a megabyte", typed({ id_token: "x".repeat(1e6) })],
+  ["a megabyte", jsonResponse({ id_token: "x".repeat(1e6) })],
   [
     "an endless body",
     (response) => {

@@ -4,7 +4,7 @@ import { isObject } from "../jsonapi/resource.ts";
 import { readBounded } from "./bounded-fetch.ts";
 
 /** The user that a JWT identifies. */
-export interface Identity {
+export interface JwtIdentity {
   readonly subject: string;
   readonly issuedAt: Date;
 }
@@ -13,9 +13,9 @@ export interface Identity {
  * Returns undefined if the JWT is invalid. Throws RequestFailure 503 if the provider is unavailable, so that the JWT cannot
  * be verified.
  */
-export type Verify = (jwt: string, now: Date) => Promise<Identity | undefined>;
+export type VerifyJwt = (jwt: string, now: Date) => Promise<JwtIdentity | undefined>;
 
-export interface VerifierOptions {
+export interface JwtVerifierOptions {
   readonly issuer: string;
   readonly audience: string;
   /** Called with errors of the provider, for the log: at most once per cool-down, never with any part of a JWT. */
@@ -50,14 +50,14 @@ const INVALID_IN_SUBJECT = /[\p{Cc}\p{Cs}]/u;
 export const MAX_DOCUMENT_BYTES = 256 * 1024;
 
 /** Accepts access tokens and ID tokens of one identity provider. Its keys are fetched when first needed. */
-export function createVerifier({
+export function createJwtVerifier({
   issuer,
   audience,
   onError,
   cooldownMs = 5_000,
   timeoutMs = 3_000,
   maxAgeMs = 600_000,
-}: VerifierOptions): Verify {
+}: JwtVerifierOptions): VerifyJwt {
   const provider = { issuer, cooldownMs, timeoutMs, maxAgeMs };
   let reportedAt = Number.NEGATIVE_INFINITY;
   // A bad key causes an error for every JWT that names it, and anyone can send those.
@@ -91,7 +91,7 @@ export function createVerifier({
   };
 }
 
-function readClaims({ sub, iat }: JWTPayload, now: Date): Identity | undefined {
+function readClaims({ sub, iat }: JWTPayload, now: Date): JwtIdentity | undefined {
   if (!isSubject(sub)) return undefined;
   const issuedAt = new Date((iat ?? Number.NaN) * 1_000);
   // A JWT from the future would survive a revocation, which compares the issue time. Also rejects invalid dates.
@@ -135,7 +135,7 @@ function createKeyFinder(
 
   const discover = async () => {
     const jose = await import("jose");
-    return jose.createRemoteJWKSet(await attempt(() => discoverKeys(issuer, timeoutMs)), {
+    return jose.createRemoteJWKSet(await attempt(() => discoverKeysUrl(issuer, timeoutMs)), {
       cooldownDuration: cooldownMs,
       timeoutDuration: timeoutMs,
       cacheMaxAge: Number.POSITIVE_INFINITY,
@@ -166,15 +166,15 @@ function createKeyFinder(
 }
 
 /** Returns the URL of the keys. */
-async function discoverKeys(issuer: string, timeoutMs: number): Promise<URL> {
+async function discoverKeysUrl(issuer: string, timeoutMs: number): Promise<URL> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const document = await fetchJson(url, AbortSignal.timeout(timeoutMs));
   if (!isObject(document)) throw new Error(`${url} is not an object`);
   if (document["issuer"] !== issuer) throw new Error(`${url} names another issuer`);
-  const keys = URL.parse(String(document["jwks_uri"]));
+  const keysUrl = URL.parse(String(document["jwks_uri"]));
   // An attacker who can modify the keys in transit can impersonate any user.
-  if (keys?.protocol === "https:") return keys;
-  if (keys?.protocol === "http:" && URL.parse(issuer)?.protocol === "http:") return keys;
+  if (keysUrl?.protocol === "https:") return keysUrl;
+  if (keysUrl?.protocol === "http:" && URL.parse(issuer)?.protocol === "http:") return keysUrl;
   throw new Error(`${url} has a jwks_uri that is not an https: URL`);
 }
 

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { failure } from "../errors.ts";
 import type { Request, Response } from "./exchange.ts";
 import { respondContent, respondMoved, respondUnchanged } from "./respond.ts";
-import { anyQuery, type Call, type Route, relativeTo, route } from "./router.ts";
+import { anyQuery, type Call, type Route, route, toOriginForm } from "./router.ts";
 
 const FOLDER = new URL("../../web/dist/", import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
@@ -44,7 +44,7 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
     return [];
   }
   const names = readdirSync(new URL("assets/", FOLDER)).filter((name) => !/\.(br|gz)$/.test(name));
-  const files = new Map(names.map((name) => [name, readFile(name)]));
+  const files = new Map(names.map((name) => [name, loadFile(name)]));
   const state = accounts === undefined ? "off" : accounts.signUp ? "open" : "on";
   const provider = escapeAttribute(accounts?.oidc?.login?.name ?? "");
   const text = html
@@ -55,13 +55,13 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
     .replace('name="earmark-fetching" content="false"', `name="earmark-fetching" content="${fetch !== undefined}"`)
     // The URL is one that `URL` has normalized, so nothing needs escaping.
     .replace('name="earmark-url" content=""', `name="earmark-url" content="${publicUrl ?? ""}"`);
-  const document = describe("index.html", Buffer.from(text));
+  const document = toFile("index.html", Buffer.from(text));
 
   const get = (path: string, run: (call: Call) => Promise<void>) =>
-    route("GET", path, { access: "open", response: "file", query: anyQuery, run });
+    route("GET", path, { access: "open", ignoresAccept: true, query: anyQuery, run });
   const sendPage = async ({ request, response }: Call) => {
     // Links in the page are relative: without the final slash they would lead outside the base path.
-    const [path] = relativeTo(request.originalUrl).split("?");
+    const [path] = toOriginForm(request.originalUrl).split("?");
     if (basePath !== "" && path === basePath) respondMoved(response, `${basePath}/`);
     else send(request, response, document);
   };
@@ -81,15 +81,15 @@ function escapeAttribute(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }
 
-function readFile(name: string): File {
+function loadFile(name: string): File {
   const read = (coding: string) => readFileSync(new URL(`assets/${name}${coding}`, FOLDER));
-  return describe(name, read(""), [
+  return toFile(name, read(""), [
     ["br", read(".br")],
     ["gzip", read(".gz")],
   ]);
 }
 
-function describe(name: string, bytes: Buffer, compressed: File["encoded"] = []): File {
+function toFile(name: string, bytes: Buffer, compressed: File["encoded"] = []): File {
   const hash = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
   return {
     type: TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",

@@ -15,7 +15,7 @@ const opml = (...urls: string[]) =>
   Buffer.from(
     `<opml version="2.0"><body>${urls.map((url) => `<outline text="t" xmlUrl="${url}"/>`).join("")}</body></opml>`,
   );
-const readFile = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
+const parseOpml = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
   parser.parse({ kind: "opml", bytes }, owner, free, isWanted, unchanged<Entry>);
 const readDocument = (text: string, maxOperations = 10_000) => {
   const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
@@ -26,7 +26,7 @@ const isRejected = (code: ErrorCode) => (error: unknown) =>
 
 test("parser: OPML and JSON → all items in order", async () => {
   const urls = Array.from({ length: 2_500 }, (_, index) => `https://a.example/${index}`);
-  const entries = await readFile(opml(...urls));
+  const entries = await parseOpml(opml(...urls));
   assert.deepEqual(
     entries.map(({ feedUrl }) => feedUrl),
     urls,
@@ -46,12 +46,12 @@ test("parser: OPML and JSON → all items in order", async () => {
 });
 
 test("parser: invalid body → rejected, and the next body is parsed", async () => {
-  await assert.rejects(readFile(Buffer.from("no")), NotOpml);
+  await assert.rejects(parseOpml(Buffer.from("no")), NotOpml);
   await assert.rejects(readDocument("{"), isRejected("malformed-json"));
   await assert.rejects(readDocument('{"atomic:operations":1}'), isRejected("malformed-document"));
   const document = `{"atomic:operations":[],"x":[${"[],".repeat(1_000)}[]]}`;
   await assert.rejects(readDocument(document, 10), isRejected("document-too-complex"));
-  assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
+  assert.equal((await parseOpml(opml("https://a.example/1"))).length, 1);
 });
 
 test("parser: documents that take most memory → parsed, and the next body too", async () => {
@@ -63,13 +63,13 @@ test("parser: documents that take most memory → parsed, and the next body too"
     `{"x":"${"\u0100".repeat(1_300_000)}"}`,
   ];
   for (const text of documents) await assert.rejects(readDocument(text), isRejected("malformed-document"));
-  assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
+  assert.equal((await parseOpml(opml("https://a.example/1"))).length, 1);
 });
 
 test("parser: one owner sends many bodies → another's is parsed after one of them", async () => {
   const order: string[] = [];
   const read = async (owner: string) => {
-    await readFile(opml("https://a.example/1"), owner);
+    await parseOpml(opml("https://a.example/1"), owner);
     order.push(owner);
   };
   await Promise.all([...Array.from({ length: 10 }, () => read("hog")), read("bob")]);
@@ -78,8 +78,8 @@ test("parser: one owner sends many bodies → another's is parsed after one of t
 
 test("parser: client disconnects → its body is not parsed", async () => {
   let isThere = true;
-  const first = readFile(opml("https://a.example/1"));
-  const second = readFile(opml("https://a.example/2"), "ann", () => isThere);
+  const first = parseOpml(opml("https://a.example/1"));
+  const second = parseOpml(opml("https://a.example/2"), "ann", () => isThere);
   isThere = false;
   await first;
   await assert.rejects(second, isRejected("body-incomplete"));
@@ -151,5 +151,5 @@ test("parser: parsing takes more than 10 seconds → rejected, and the next body
   } finally {
     mock.timers.reset();
   }
-  assert.equal((await readFile(opml("https://a.example/1"))).length, 1);
+  assert.equal((await parseOpml(opml("https://a.example/1"))).length, 1);
 });

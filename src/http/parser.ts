@@ -29,7 +29,7 @@ const MEDIUM_BYTES = 1024 * 1024;
  */
 const MAX_IN_USE = 8;
 
-interface Waiting {
+interface QueuedJob {
   readonly job: ParseJob;
   /** False when the client has disconnected. */
   readonly isWanted: () => boolean;
@@ -75,7 +75,7 @@ export class Parser {
  */
 class ParserThread {
   readonly #heapMib: number;
-  readonly #queue = new FairQueue<Owner, Waiting>();
+  readonly #queue = new FairQueue<Owner, QueuedJob>();
   #inUse = 0;
   #isRunning = false;
   #worker: Worker | undefined;
@@ -122,7 +122,7 @@ class ParserThread {
       }
     }
     this.#isRunning = false;
-    this.#rest();
+    this.#exitWhenIdle();
   }
 
   async #parseNow(job: ParseJob, isWanted: () => boolean): Promise<readonly unknown[]> {
@@ -161,7 +161,7 @@ class ParserThread {
   }
 
   /** A thread without work must not keep the process alive, nor hold its memory for long. */
-  #rest(): void {
+  #exitWhenIdle(): void {
     const worker = this.#worker;
     worker?.unref();
     this.#idle = setTimeout(() => {

@@ -55,13 +55,13 @@ export function tagOf(times: readonly number[]): string {
 }
 
 /** About 10 MB. */
-const MAX_KEPT = 10_000;
+const MAX_CACHED = 10_000;
 
-/** Writes podcasts, and keeps what it has written: reading and writing them again would double the time of a page. */
+/** Writes podcasts, and caches what it has written: reading and writing them again would double the time of a page. */
 export class PodcastWriter {
   readonly #podcasts: Pick<PodcastStore, "find">;
   readonly #base: string;
-  readonly #kept = new Map<string, WrittenPodcast & PodcastVersion>();
+  readonly #cache = new Map<string, WrittenPodcast & PodcastVersion>();
 
   constructor(podcasts: Pick<PodcastStore, "find">, base: string) {
     this.#podcasts = podcasts;
@@ -75,12 +75,12 @@ export class PodcastWriter {
     fields: readonly PodcastField[] | undefined,
   ): Promise<WrittenPodcast[]> {
     const known = versions.map(({ id, checkedAt }) => {
-      const kept = fields === undefined ? this.#kept.get(id) : undefined;
-      return kept?.checkedAt === checkedAt ? kept : undefined;
+      const cached = fields === undefined ? this.#cache.get(id) : undefined;
+      return cached?.checkedAt === checkedAt ? cached : undefined;
     });
     const found = await this.#podcasts.find(feedUrls.filter((_, index) => known[index] === undefined));
     const read = found.map((podcast) => this.#write(podcast, fields)).values();
-    return known.map((kept) => kept ?? read.next().value).filter((podcast) => podcast !== undefined);
+    return known.map((cached) => cached ?? read.next().value).filter((podcast) => podcast !== undefined);
   }
 
   #write(podcast: Podcast, fields: readonly PodcastField[] | undefined): WrittenPodcast {
@@ -88,8 +88,8 @@ export class PodcastWriter {
     const written = { id, text: writePodcastResource(podcast, this.#base, fields) };
     // Before the first fetch, a podcast changes without a new version.
     if (fields !== undefined || checkedAt === undefined) return written;
-    if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
-    this.#kept.set(id, { ...written, checkedAt: checkedAt.getTime() });
+    if (this.#cache.size >= MAX_CACHED) this.#cache.clear();
+    this.#cache.set(id, { ...written, checkedAt: checkedAt.getTime() });
     return written;
   }
 }

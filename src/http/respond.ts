@@ -16,8 +16,8 @@ import { free, pauseReading } from "./receiving.ts";
  */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 /**
- * Longer bodies are discarded in pieces of 64 KiB, so that they do not keep the server busy: each at this interval at
- * least, all together one per millisecond.
+ * Longer bodies are discarded in pieces of 64 KiB, so that they do not keep the server busy: at most one piece per
+ * connection in this interval, and one per millisecond in total.
  */
 const DISCARDING_MS = 3;
 let discarding = 0;

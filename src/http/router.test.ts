@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { RequestFailure } from "../errors.ts";
-import { idOf, type Method, pathOf, Router, relativeTo, route, routeOf } from "./router.ts";
+import { idOf, type Method, pathOf, Router, route, routeOf, toOriginForm } from "./router.ts";
 
 const get = (path: string, method: Method = "GET") =>
   route(method, path, { access: "open", run: async () => undefined });
@@ -75,7 +75,7 @@ test("router: a target in absolute form → its path; a path → without its que
     ["http://x.example?q", "/?q"],
     ["*", "/*"],
   ] as const)
-    assert.equal(relativeTo(target), path);
+    assert.equal(toOriginForm(target), path);
   assert.deepEqual(["/a", "/a?b?c", "/a#b?c"].map(pathOf), ["/a", "/a", "/a"]);
 });
 

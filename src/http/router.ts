@@ -11,7 +11,7 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 export type Method = (typeof METHODS)[number];
 export type Params = Readonly<Record<string, string | undefined>>;
 
-/** A request as its handler sees it. Everything its route declares has been checked. */
+/** What a handler gets: the request, and what its route has already read and checked. */
 export interface Call<Query = void> {
   readonly request: Request;
   readonly response: Response;
@@ -27,8 +27,8 @@ interface Declaration<Query> {
   readonly access: Access;
   /** JSON:API unless given. Errors are in this dialect too. */
   readonly dialect?: Dialect;
-  /** A document is subject to content negotiation (Accept); a file is not. */
-  readonly response?: "document" | "file";
+  /** Skip content negotiation: the response is the same for any Accept header. */
+  readonly ignoresAccept?: boolean;
   /** Reads the query string. Unless given, no parameters are allowed. */
   readonly query?: (query: string) => Query;
   /** The limit of the request body, and a check of its Content-Type if it is not that of the dialect. */
@@ -46,7 +46,7 @@ export interface Route {
 }
 
 export function route<Query = void>(method: Method, path: string, declaration: Declaration<Query>): Route {
-  const { access, dialect = JSON_API, response: kind = "document", body, run } = declaration;
+  const { access, dialect = JSON_API, ignoresAccept = false, body, run } = declaration;
   const readQuery = declaration.query ?? (requireNoQuery as (query: string) => Query);
   const requireContentType = body && (body.requireContentType ?? dialect.requireContentType);
   return {
@@ -56,7 +56,7 @@ export function route<Query = void>(method: Method, path: string, declaration: D
     dialect,
     async handle(request, response, caller, params) {
       requireContentType?.(request.headers["content-type"]);
-      if (kind === "document") dialect.requireAccept(request.headers.accept);
+      if (!ignoresAccept) dialect.requireAccept(request.headers.accept);
       const query = readQuery(queryOf(request.raw));
       await run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
     },
@@ -128,8 +128,8 @@ function isPercentEncoded(url: string): boolean {
   }
 }
 
-/** A target in absolute form is the same as its path (RFC 9112, 3.2.2); without a path it is the root. */
-export function relativeTo(target: string): string {
+/** The path and query of a target in absolute form (RFC 9112, 3.2.2); without a path it is the root. */
+export function toOriginForm(target: string): string {
   if (target.startsWith("/")) return target;
   return target.replace(/^https?:\/\/[^/?#]*(?=[/?#]|$)/i, "").replace(/^(?!\/)/, "/");
 }

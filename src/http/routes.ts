@@ -76,7 +76,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
     route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
-    route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", response: "file", run: podcasts.artwork }),
+    route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", ignoresAccept: true, run: podcasts.artwork }),
     route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
 
     route("POST", "/v1/feed-searches", {
@@ -91,7 +91,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 
     route("GET", "/v1/events", { access: "read", dialect: EVENT_STREAM, run: createEventsHandler(services.hub) }),
 
-    route("GET", "/v1/subscriptions.opml", { access: "read", response: "file", run: opml.export }),
+    route("GET", "/v1/subscriptions.opml", { access: "read", ignoresAccept: true, run: opml.export }),
     route("POST", "/v1/imports", {
       access: "write",
       query: readImportQuery,
@@ -119,8 +119,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     ...pageRoutes(config),
     ...docsRoutes(services.serverUrlOf),
 
-    route("GET", "/healthz", { access: "open", response: "file", query: anyQuery, run: health.live }),
-    route("GET", "/readyz", { access: "open", response: "file", query: anyQuery, run: health.ready }),
+    route("GET", "/healthz", { access: "open", ignoresAccept: true, query: anyQuery, run: health.live }),
+    route("GET", "/readyz", { access: "open", ignoresAccept: true, query: anyQuery, run: health.ready }),
     ...metricsRoutes(services),
   ];
 }
@@ -197,7 +197,7 @@ function oidcRoutes(accounts: Accounts, signatures: AppSignatures, services: Ser
   return [
     route("POST", "/v1/oidc-logins", { access: "open", run: login.startSignIn }),
     route("POST", "/v1/identities", { access: "account", run: login.startLink }),
-    route("GET", CALLBACK, { access: "open", response: "file", query: (query) => query, run: login.finish }),
+    route("GET", CALLBACK, { access: "open", ignoresAccept: true, query: (query) => query, run: login.finish }),
   ];
 }
 
@@ -206,7 +206,7 @@ function metricsRoutes({ metrics }: Services): Route[] {
   return [
     route("GET", "/metrics", {
       access: "metrics",
-      response: "file",
+      ignoresAccept: true,
       query: anyQuery,
       run: async ({ response }) => respondContent(response, metrics.contentType, await metrics.collect()),
     }),

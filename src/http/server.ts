@@ -24,10 +24,10 @@ import { EventHub } from "./event-hub.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
-import { createVerifier, type Verify } from "./oidc.ts";
+import { createJwtVerifier, type VerifyJwt } from "./oidc.ts";
 import { createProxyUserReader } from "./proxy-user.ts";
 import { chargeUnsent, respondToFailure } from "./respond.ts";
-import { type Match, pathOf, type Route, Router, relativeTo, routeOf } from "./router.ts";
+import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from "./router.ts";
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
@@ -126,7 +126,7 @@ export function createServer(options: ServerOptions): Server {
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
-  const withoutBase = createBasePath(config.basePath);
+  const withoutBase = createBasePathRemover(config.basePath);
   const guard = createGuard(config, readClient, readProxyUser);
   const allowOrigin = createCors(config.corsOrigins);
 
@@ -154,11 +154,11 @@ export function createServer(options: ServerOptions): Server {
     } finally {
       // The hub disconnects those that do not read.
       if (!request.isStream) chargeUnsent(request, response);
-      request.handled();
+      request.markHandled();
     }
   };
   /** Finds the resource, and sets the URL without the base path. Some apps repeat slashes between the parts of a path. */
-  const find = (raw: IncomingMessage, target: string): Match | undefined => {
+  const findAndRewriteUrl = (raw: IncomingMessage, target: string): Match | undefined => {
     raw.url = withoutBase(target);
     const match = router.find(pathOf(raw.url));
     if (match !== undefined || !target.includes("//")) return match;
@@ -186,9 +186,9 @@ export function createServer(options: ServerOptions): Server {
     (raw, response) => {
       const started = performance.now();
       const request = new Request(raw, log, admission, networkOf);
-      const match = find(raw, relativeTo(request.originalUrl));
+      const match = findAndRewriteUrl(raw, toOriginForm(request.originalUrl));
       response.on("close", () => {
-        request.closed();
+        request.markClosed();
         if (!request.isStream) observe(request, response, match, performance.now() - started);
       });
       handle(request, response, match).catch((error) => {
@@ -209,8 +209,8 @@ export function createServer(options: ServerOptions): Server {
     async listen(host, port) {
       await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
       scheduler?.start();
-      const { address, port: taken } = server.address() as AddressInfo;
-      return `http://${isIPv6(address) ? `[${address}]` : address}:${taken}`;
+      const { address, port: boundPort } = server.address() as AddressInfo;
+      return `http://${isIPv6(address) ? `[${address}]` : address}:${boundPort}`;
     },
     async drain() {
       isDraining = true;
@@ -221,9 +221,9 @@ export function createServer(options: ServerOptions): Server {
   };
 }
 
-function createOidcVerifier({ oidc }: AccountsConfig, onError: (error: unknown) => void): Verify | undefined {
+function createOidcVerifier({ oidc }: AccountsConfig, onError: (error: unknown) => void): VerifyJwt | undefined {
   if (oidc?.audience === undefined) return undefined;
-  return createVerifier({ issuer: oidc.issuer, audience: oidc.audience, onError });
+  return createJwtVerifier({ issuer: oidc.issuer, audience: oidc.audience, onError });
 }
 
 /**
@@ -245,7 +245,7 @@ function familyOf(match: Match | undefined): RouteFamily {
 }
 
 /** Removes the base path. A proxy may forward the path with or without it; both work. */
-function createBasePath(basePath: string): (path: string) => string {
+function createBasePathRemover(basePath: string): (path: string) => string {
   if (basePath === "") return (path) => path;
   return (path) => {
     const rest = path.startsWith(basePath) ? path.slice(basePath.length) : path;

@@ -19,17 +19,17 @@ export class SlowRequestLog {
   }
 
   add(line: object, hasSucceeded: boolean): void {
-    const kind = hasSucceeded ? this.#succeeded : this.#failed;
+    const window = hasSucceeded ? this.#succeeded : this.#failed;
     const now = this.#clock().getTime();
-    if (now - kind.since >= WINDOW_MS) {
-      this.#reportOmitted(kind);
-      Object.assign(kind, { since: now, lines: 0 });
+    if (now - window.since >= WINDOW_MS) {
+      this.#reportOmitted(window);
+      Object.assign(window, { since: now, lines: 0 });
     }
-    if (kind.lines === MAX_LINES) {
-      kind.omitted += 1;
+    if (window.lines === MAX_LINES) {
+      window.omitted += 1;
       return;
     }
-    kind.lines += 1;
+    window.lines += 1;
     this.#log.warn(line, "slow request");
   }
 
@@ -39,8 +39,8 @@ export class SlowRequestLog {
     this.#reportOmitted(this.#failed);
   }
 
-  #reportOmitted(kind: { omitted: number }): void {
-    if (kind.omitted > 0) this.#log.warn({ omitted: kind.omitted }, "more slow requests, not logged individually");
-    kind.omitted = 0;
+  #reportOmitted(window: { omitted: number }): void {
+    if (window.omitted > 0) this.#log.warn({ omitted: window.omitted }, "more slow requests, not logged individually");
+    window.omitted = 0;
   }
 }

@@ -1,5 +1,5 @@
 import { failure } from "../errors.ts";
-import { writeMetaOf } from "../jsonapi/changes.ts";
+import { toWriteMeta } from "../jsonapi/changes.ts";
 import { writePodcastResource } from "../jsonapi/podcasts.ts";
 import type { FieldsQuery, ListQuery } from "../jsonapi/query.ts";
 import { type RequestedChange, selfLink } from "../jsonapi/resource.ts";
@@ -7,9 +7,9 @@ import {
   readSubscription,
   readSubscriptionUpdate,
   refusedSubscription,
+  writeChangedSubscription,
   writePage,
   writeSubscription,
-  writeWritten,
 } from "../jsonapi/subscriptions.ts";
 import { stateAt } from "../list-state.ts";
 import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
@@ -42,7 +42,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
     if (isRefusal(outcome)) throw refusedSubscription(outcome, requested);
-    return { subscription: outcome, meta: writeMetaOf(store.epoch, caller.user, written) };
+    return { subscription: outcome, meta: toWriteMeta(store.epoch, caller.user, written) };
   };
 
   /** The tag covers the podcasts too. */
@@ -72,14 +72,14 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
       const draft = readSubscription(await readJson(request, response, maxBytes));
       const { subscription, meta } = await change(caller, draft);
       const headers = { location: selfLink(subscription.id, basePath) };
-      respond(response, 201, JSON_API, writeWritten(subscription, basePath, meta), headers);
+      respond(response, 201, JSON_API, writeChangedSubscription(subscription, basePath, meta), headers);
     },
 
     async update({ request, response, caller, params, maxBytes }: Call): Promise<void> {
       const id = idOf(params);
       const update = readSubscriptionUpdate(await readJson(request, response, maxBytes), id);
       const { subscription, meta } = await change(caller, update);
-      respond(response, 200, JSON_API, writeWritten(subscription, basePath, meta));
+      respond(response, 200, JSON_API, writeChangedSubscription(subscription, basePath, meta));
     },
 
     async get({ response, caller: { user }, params, query }: Call<FieldsQuery>) {

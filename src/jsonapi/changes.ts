@@ -12,7 +12,7 @@ export interface WriteMeta {
   readonly state_before: string;
 }
 
-export function writeMetaOf(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): WriteMeta {
+export function toWriteMeta(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): WriteMeta {
   return { state: stateAt(epoch, user, sequence), state_before: stateAt(epoch, user, sequenceBefore) };
 }
 

@@ -4,7 +4,7 @@ import { AT, DRAFT, FEED, failureOf, ID, KEPT, RESOURCE } from "../../test/suppo
 import { createError, ERRORS, RequestFailure } from "../errors.ts";
 import type { ImportResult } from "../imports.ts";
 import { writeFailure } from "./failure.ts";
-import { writeImported } from "./imports.ts";
+import { writeImportResult } from "./imports.ts";
 import { ATOMIC, PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { Field } from "./resource.ts";
@@ -114,7 +114,7 @@ test("import: results → one entry each, with counts", async () => {
   ];
   const write = async (imported: readonly ImportResult[], dryRun: boolean) => {
     const pieces: string[] = [];
-    for await (const piece of writeImported(imported, dryRun, dryRun ? undefined : META)) pieces.push(piece);
+    for await (const piece of writeImportResult(imported, dryRun, dryRun ? undefined : META)) pieces.push(piece);
     const entries = pieces.map((piece) => piece.split('"import-entry"').length - 1);
     return { pieces: entries, document: JSON.parse(pieces.join("")) };
   };

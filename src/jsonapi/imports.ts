@@ -3,7 +3,7 @@ import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
 /** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
-export async function* writeImported(
+export async function* writeImportResult(
   imported: readonly ImportResult[],
   dryRun: boolean,
   states: WriteMeta | undefined,

@@ -83,7 +83,7 @@ function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string 
 }
 
 /** The response to a write of one subscription. */
-export function writeWritten(subscription: Subscription, base: string, meta: WriteMeta): string {
+export function writeChangedSubscription(subscription: Subscription, base: string, meta: WriteMeta): string {
   return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
 import { RequestFailure } from "../../src/errors.ts";
-import { createVerifier, type VerifierOptions } from "../../src/http/oidc.ts";
+import { createJwtVerifier, type JwtVerifierOptions } from "../../src/http/oidc.ts";
 
 export const AUDIENCE = "https://earmark.example/";
 export const DISCOVERY = "/.well-known/openid-configuration";
@@ -89,9 +89,9 @@ export async function startDiscovery(): Promise<string> {
 }
 
 /** A verifier for an issuer, with all errors that it reported. */
-export function verifierFor(issuer: string, options: Partial<VerifierOptions> = {}) {
+export function verifierFor(issuer: string, options: Partial<JwtVerifierOptions> = {}) {
   const reported: unknown[] = [];
-  const verifier = createVerifier({
+  const verifier = createJwtVerifier({
     issuer,
     audience: AUDIENCE,
     onError: (error) => reported.push(error),
