@@ -3,7 +3,7 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { describe, test } from "node:test";
 import type { Access } from "../src/http/authenticate.ts";
 import { basic, type Headers } from "./apps/app.ts";
-import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "./support/http-accounts.ts";
+import { cookieOf, fromNewNetwork, newUser, PASSWORD, signUp, start } from "./support/http-accounts.ts";
 import { ATOMIC, add, newId } from "./support/server.ts";
 
 interface Way {
@@ -86,7 +86,7 @@ describe("access to the routes of apps", async () => {
     assert.equal(response.status, 200);
   };
   const sessionFor = async (name: string, secret: string) => {
-    const headers = { ...basic(name, secret), ...elsewhere() };
+    const headers = { ...basic(name, secret), ...fromNewNetwork() };
     const response = await server.call("GET", `/subscriptions/${name}.json`, { headers });
     assert.equal(response.status, 200, response.text);
     return { Cookie: cookieOf(response) };
@@ -188,7 +188,7 @@ describe("access to the routes of apps", async () => {
     const [method = "", path = ""] = key.split(" ");
     const body = WAYS[key]?.body?.replace("MARK", name === ann.name ? ann.mark : bob.mark);
     const type = path.endsWith(".opml") ? { "Content-Type": "text/x-opml" } : {};
-    const options = { headers: { ...elsewhere(), ...type, ...headers }, ...(body === undefined ? {} : { body }) };
+    const options = { headers: { ...fromNewNetwork(), ...type, ...headers }, ...(body === undefined ? {} : { body }) };
     return server.call(method, pathFor(path, name), options);
   };
   const listOf = async ({ Authorization }: Person) =>
@@ -263,7 +263,7 @@ describe("access to the routes of apps", async () => {
 
     test(`access: HEAD and OPTIONS for ${key} → like GET without a body, or 405`, async () => {
       const call = (other: string, headers: Headers) =>
-        server.call(other, pathFor(path, bob.name), { headers: { ...elsewhere(), ...headers } });
+        server.call(other, pathFor(path, bob.name), { headers: { ...fromNewNetwork(), ...headers } });
       const options = await call("OPTIONS", basic(bob.name, bob.write));
       assert.equal(options.status, 405);
       const isRead = method === "GET" && !path.startsWith("/ocs/");

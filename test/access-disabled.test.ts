@@ -5,7 +5,7 @@ import { linkIdentity } from "../src/identities.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
 import { openEvents } from "./support/events.ts";
-import { cookieOf, documentOf, elsewhere, JSONAPI, PASSWORD, signIn, start } from "./support/http-accounts.ts";
+import { cookieOf, documentOf, fromNewNetwork, JSONAPI, PASSWORD, signIn, start } from "./support/http-accounts.ts";
 import { AUDIENCE, startIssuer } from "./support/oidc-issuer.ts";
 import { ATOMIC, add, newId } from "./support/server.ts";
 
@@ -27,7 +27,7 @@ before(async () => {
 type Headers = Readonly<Record<string, string>>;
 const bearer = async (sub: string) => ({ Authorization: `Bearer ${await issuer.sign(issuer.key, { sub })}` });
 const statusOf = async (headers: Headers) => {
-  const { status, json } = await call("GET", "/v1/me", { headers: { ...headers, ...elsewhere() } });
+  const { status, json } = await call("GET", "/v1/me", { headers: { ...headers, ...fromNewNetwork() } });
   return json.errors === undefined ? status : `${status} ${json.errors[0].code}`;
 };
 const idOf = async (headers: Headers): Promise<string> => (await call("GET", "/v1/me", { headers })).json.data.id;
@@ -92,7 +92,7 @@ suite("disabled accounts", () => {
     const link = (await call("POST", path, { headers: { Cookie: admin } })).json.data.attributes.url.split("#")[1];
     const reset = async () => {
       const body = documentOf("password-reset", { link, password: "a longer one this time" });
-      return call("POST", "/v1/password-resets", { headers: { ...JSONAPI, ...elsewhere() }, body });
+      return call("POST", "/v1/password-resets", { headers: { ...JSONAPI, ...fromNewNetwork() }, body });
     };
     await change(String(created.user), { disabled: true });
     assert.equal((await reset()).json.errors[0].code, "invalid-reset-link");
@@ -103,7 +103,7 @@ suite("disabled accounts", () => {
   });
 
   test("audit log: account created by the first request of a proxy or provider → names the user, with the address", async () => {
-    const network = elsewhere();
+    const network = fromNewNetwork();
     await call("GET", "/v1/me", { headers: { "Remote-User": "Newcomer", ...network } });
     await call("GET", "/v1/me", { headers: { ...(await bearer("newcomer at the provider")), ...network } });
     const { entries } = await people.auditLog({ offset: 0, size: 100 });

@@ -7,7 +7,7 @@ import { hashPassword } from "../src/passwords.ts";
 import { asUser, type UserId } from "../src/subscriptions.ts";
 import { basic, type Headers } from "./apps/app.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
-import { cookieOf, elsewhere, PASSWORD, start } from "./support/http-accounts.ts";
+import { cookieOf, fromNewNetwork, PASSWORD, start } from "./support/http-accounts.ts";
 
 const PLAY = { podcast: "https://feeds.example/a", episode: "https://media.example/a", action: "play", position: 5 };
 const CHANGES = JSON.stringify({ add: ["https://feeds.example/new"], remove: [] });
@@ -54,7 +54,7 @@ describe("access of apps that ends", async () => {
   type Person = Awaited<ReturnType<typeof newPerson>>;
 
   const sessionOf = async (name: string, secret: string) => {
-    const headers = { ...basic(name, secret), ...elsewhere() };
+    const headers = { ...basic(name, secret), ...fromNewNetwork() };
     return { Cookie: cookieOf(await server.call("GET", `/subscriptions/${name}.json`, { headers })) };
   };
   const CREDENTIALS = {
@@ -79,7 +79,7 @@ describe("access of apps that ends", async () => {
   const requestOf = (route: string, who: Person, headers: Headers) => {
     const [method = "", path = ""] = route.replace(":user", who.name).split(" ");
     const type = path.endsWith(".opml") ? { "Content-Type": "text/x-opml" } : {};
-    return writeRequest(method, path, { ...elsewhere(), ...type, ...headers }, WRITES[route]);
+    return writeRequest(method, path, { ...fromNewNetwork(), ...type, ...headers }, WRITES[route]);
   };
 
   test("app writes: every route that writes → tested here", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { cookieOf, elsewhere, newUser, PASSWORD, signUp, start } from "../../test/support/http-accounts.ts";
+import { cookieOf, fromNewNetwork, newUser, PASSWORD, signUp, start } from "../../test/support/http-accounts.ts";
 import { type HttpResponse, startServer, type TestServer } from "../../test/support/server.ts";
 
 const basic = (name: string, password: string) => ({
@@ -8,8 +8,12 @@ const basic = (name: string, password: string) => ({
 });
 const tokenOf = ({ Authorization }: { Authorization: string }) => Authorization.slice("Bearer ".length);
 
-async function get(server: TestServer, path: string, headers: Readonly<Record<string, string>> = {}): Promise<HttpResponse> {
-  const response = await server.call("GET", path, { headers: { ...elsewhere(), ...headers } });
+async function get(
+  server: TestServer,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<HttpResponse> {
+  const response = await server.call("GET", path, { headers: { ...fromNewNetwork(), ...headers } });
   assert.equal(response.headers["cache-control"], "no-store");
   if (response.status >= 400) {
     assert.equal(response.headers["content-type"], "application/json");
@@ -59,7 +63,7 @@ describe("signing in as an app", async () => {
     assert.match(String(response.headers["set-cookie"]), /; Secure$/);
   });
 
-  test("app sign-in: Basic beside a session → Basic counts", async () => {
+  test("app sign-in: Basic and a session → Basic takes precedence", async () => {
     const session = cookieOf(await get(server, list, basic(ann.name, PASSWORD)));
     const other = cookieOf(await get(server, `/subscriptions/${bob.name}.json`, basic(bob.name, PASSWORD)));
     for (const Cookie of ["sessionid=stale", "sessionid=", other, `sessionid=x; ${session}`])
@@ -130,7 +134,7 @@ describe("signing in as an app", async () => {
 
   test("app sign-in: read-only token → may read, not write", async () => {
     const reader = await newUser(server, "read");
-    const headers = { ...basic(reader.name, tokenOf(reader)), ...elsewhere() };
+    const headers = { ...basic(reader.name, tokenOf(reader)), ...fromNewNetwork() };
     assert.equal((await get(server, `/subscriptions/${reader.name}.json`, headers)).status, 200);
     const path = `/api/2/subscriptions/${reader.name}/phone.json`;
     const response = await server.call("POST", path, { headers, body: '{"add":[],"remove":[]}' });
@@ -199,7 +203,7 @@ describe("signing in as an app", async () => {
       ["POST", `/api/2/episodes/${ann.name}.json`, "{}", 400],
       ["POST", `/api/2/devices/${ann.name}/phone.json`, "[]", 400],
     ] as const) {
-      const options = { headers: { ...own, ...elsewhere() }, ...(body === undefined ? {} : { body }) };
+      const options = { headers: { ...own, ...fromNewNetwork() }, ...(body === undefined ? {} : { body }) };
       const response = await server.call(method, path, options);
       assert.equal(response.status, status, `${method} ${path} ${body}: ${response.text}`);
       assert.equal(response.headers["content-type"], "application/json");

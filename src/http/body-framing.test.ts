@@ -16,15 +16,15 @@ import {
   newBody,
   OPERATE,
   open,
-  rejects,
   server,
+  testRejections,
   total,
   withLength,
 } from "../../test/support/raw-client.ts";
 import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
 const framed = (headers: string) => `${OPERATE}${headers}\r\n\r\n${newBody()}`;
-rejects([
+testRejections([
   {
     name: "framing: Content-Length, then chunked → 400, connection closed",
     bytes: `${OPERATE}Content-Length: 5\r\n${CHUNKED}\r\n${chunk(newBody())}0\r\n\r\n`,
@@ -216,7 +216,7 @@ test("body: not needed by the request → ignored, connection reusable", async (
   }
 });
 
-rejects([
+testRejections([
   ...["gzip", "br", "zstd", "deflate", "x-gzip", "identity, gzip"].map((coding) => ({
     name: `body: encoded as ${coding} → 415`,
     bytes: withLength(`${OPERATE}Content-Encoding: ${coding}\r\n`, newBody()),

@@ -7,26 +7,26 @@ import { ATOMIC, startServer } from "../../test/support/server.ts";
 
 const HOST = "Host: localhost\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
-const open = await startServer({ EARMARK_MAX_BODY_BYTES: "1024" });
-const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
+const withoutAccounts = await startServer({ EARMARK_MAX_BODY_BYTES: "1024" });
+const withAccounts = await startServer({ EARMARK_ACCOUNTS: "true" });
 
 /** A request up to its body, and how the server treats it. */
 const REQUESTS = {
-  "a body that is read": [open, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
-  "a body that was asked for": [
-    open,
+  "a body that is read": [withoutAccounts, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
+  "a body after 100 Continue": [
+    withoutAccounts,
     `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\nExpect: 100-continue\r\n`,
   ],
-  "a body that is not read": [open, `GET /v1/subscriptions HTTP/1.1\r\n${HOST}`],
-  "a body that an export does not read": [open, `GET /v1/subscriptions.opml HTTP/1.1\r\n${HOST}`],
+  "a body that is not read": [withoutAccounts, `GET /v1/subscriptions HTTP/1.1\r\n${HOST}`],
+  "a body that an export does not read": [withoutAccounts, `GET /v1/subscriptions.opml HTTP/1.1\r\n${HOST}`],
   "a body that a deletion does not read": [
-    open,
+    withoutAccounts,
     `DELETE /v1/subscriptions/00000000-0000-4000-8000-000000000000 HTTP/1.1\r\n${HOST}`,
   ],
-  "a refused name": [open, "GET / HTTP/1.1\r\nHost: elsewhere.example\r\n"],
-  "an unknown path": [open, `POST /nothing HTTP/1.1\r\n${HOST}`],
-  "a refused media type": [open, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: text/plain\r\n`],
-  "a missing credential": [closed, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
+  "a refused Host": [withoutAccounts, "GET / HTTP/1.1\r\nHost: elsewhere.example\r\n"],
+  "an unknown path": [withoutAccounts, `POST /nothing HTTP/1.1\r\n${HOST}`],
+  "a refused media type": [withoutAccounts, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: text/plain\r\n`],
+  "a missing credential": [withAccounts, `POST /v1/operations HTTP/1.1\r\n${HOST}Content-Type: ${ATOMIC}\r\n`],
 } as const;
 
 /** Bodies that break: in a size, after the data of a chunk, in an extension, in a trailer, above the limit. */
@@ -44,13 +44,13 @@ async function exchange(port: number, parts: readonly string[]): Promise<string>
   const received: Buffer[] = [];
   socket.on("data", (data) => received.push(data)).on("error", () => undefined);
   // Not `once`: a reset is a way of closing too, after the response.
-  const over = new Promise((resolve) => socket.on("close", resolve));
+  const closed = new Promise((resolve) => socket.on("close", resolve));
   await once(socket, "connect");
   for (const part of parts) {
     socket.write(part);
     await sleep(30);
   }
-  await over;
+  await closed;
   return Buffer.concat(received).toString();
 }
 
@@ -66,11 +66,11 @@ function countResponses(received: string): number {
 // Few at a time: a client that is too busy to read for a second loses a response to the close that follows it.
 suite("broken chunks", { concurrency: 3 }, () => {
   for (const [name, [{ port }, head]] of Object.entries(REQUESTS)) {
-    for (const [place, before] of [
+    for (const [position, before] of [
       ["first", ""],
       ["second", `GET /healthz HTTP/1.1\r\n${HOST}\r\n`],
     ] as const) {
-      test(`${name}, in the ${place} request of a connection → one response each`, async () => {
+      test(`${name}, in the ${position} request of a connection → one response each`, async () => {
         const whole = before + head + CHUNKED;
         const exchanges = BODIES.flatMap((body) =>
           cutsOf(body).map(async (cut) => {
@@ -87,7 +87,7 @@ suite("broken chunks", { concurrency: 3 }, () => {
   test("packets after the broken one → one response each", async () => {
     const first = `GET /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`;
     const [, head] = REQUESTS["a body that is read"];
-    const received = await exchange(open.port, [
+    const received = await exchange(withoutAccounts.port, [
       `${first}${head}${CHUNKED}ZZ\r\n`,
       ...new Array<string>(3).fill("ZZ\r\n"),
     ]);

@@ -158,7 +158,7 @@ describe("request credentials", async () => {
     assert.equal((await list({ Cookie: `earmark=${"A".repeat(8_192)}` })).status, 431);
   });
 
-  test("credentials: a token and a cookie → the token counts", async () => {
+  test("credentials: a token and a cookie → the token is used", async () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     const me = await list({ Authorization: ann.Authorization, Cookie: bob.Cookie }, "/v1/me");
     assert.equal(me.json.data.attributes.name, ann.name);

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { exchange, newToken, signUp } from "../../test/support/accounts.ts";
 import { newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
 
-const open = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
+const withoutAccounts = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
 const accounts = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
 const proxied = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
 const ann = await signUp(accounts.port, "ann", "correct horse battery");
@@ -22,7 +22,7 @@ suite("origins", () => {
   const add = (server: TestServer, headers: Headers) => statusOf(server, "POST", "/v1/subscriptions", headers);
 
   for (const [name, server, status, own] of [
-    ["without accounts", open, 201, {}],
+    ["without accounts", withoutAccounts, 201, {}],
     ["with accounts", accounts, 201, { Cookie: ann.cookie }],
   ] as const) {
     test(`origins, ${name}: same host with another port or scheme → 403`, async () => {
@@ -65,7 +65,7 @@ suite("origins", () => {
       // Behind an unknown TLS proxy, the browser itself reports the same origin.
       [{ Origin: "https://pods.example:8443", "Sec-Fetch-Site": "same-origin" }, 201],
     ] as const)
-      assert.equal(await add(open, headers), status, JSON.stringify(headers));
+      assert.equal(await add(withoutAccounts, headers), status, JSON.stringify(headers));
   });
 
   test("origins: trusted proxy reports the scheme → only that scheme is accepted", async () => {
@@ -85,7 +85,7 @@ suite("origins", () => {
 
 suite("HTTP/1.0 without Host", () => {
   for (const [name, { port }, own] of [
-    ["without accounts", open, ""],
+    ["without accounts", withoutAccounts, ""],
     ["with accounts", accounts, `Cookie: ${ann.cookie}\r\n`],
   ] as const) {
     test(`HTTP/1.0 without Host, ${name}: an Origin or another site → 403, neither → 404 for an unknown id`, async () => {
@@ -120,14 +120,14 @@ suite("navigations from another site", () => {
         for (const path of API) {
           assert.equal(await statusOf(accounts, method, path, { ...link, Cookie: ann.cookie }), 403, path);
           assert.equal(await statusOf(accounts, method, path, link), 403, path);
-          assert.equal(await statusOf(open, method, path, link), 403, path);
+          assert.equal(await statusOf(withoutAccounts, method, path, link), 403, path);
         }
       }
     });
 
     test(`navigation: to a page, ${site} → 200`, async () => {
       for (const path of ["/", "/docs", "/openapi.json"]) {
-        for (const server of [accounts, open])
+        for (const server of [accounts, withoutAccounts])
           assert.equal(await statusOf(server, "GET", path, { ...VISIT, "Sec-Fetch-Site": site }), 200, path);
       }
       assert.equal(await statusOf(accounts, "GET", "/join", { ...VISIT, "Sec-Fetch-Site": site }), 200);
@@ -138,7 +138,7 @@ suite("navigations from another site", () => {
     for (const site of ["same-origin", "none"]) {
       const link = { ...VISIT, "Sec-Fetch-Site": site };
       assert.equal(await statusOf(accounts, "GET", "/v1/subscriptions.opml", { ...link, Cookie: ann.cookie }), 200);
-      assert.equal(await statusOf(open, "GET", "/v1/subscriptions.opml", link), 200);
+      assert.equal(await statusOf(withoutAccounts, "GET", "/v1/subscriptions.opml", link), 200);
     }
     const app = { Authorization: `Bearer ${token}`, "Sec-Fetch-Site": "cross-site" };
     assert.equal(await statusOf(accounts, "GET", "/v1/subscriptions.opml", app), 200);
@@ -146,7 +146,7 @@ suite("navigations from another site", () => {
 });
 
 test("pages: HTML → Cross-Origin-Opener-Policy: same-origin", async () => {
-  for (const { call } of [open, accounts]) {
+  for (const { call } of [withoutAccounts, accounts]) {
     for (const path of ["/", "/docs"])
       assert.equal((await call("GET", path)).headers["cross-origin-opener-policy"], "same-origin", path);
   }

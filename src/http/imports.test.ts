@@ -70,8 +70,8 @@ test("import: dry run → changes nothing and predicts the import", async () => 
   const { send, list } = await start();
   await send(file(["https://a.example/1"]));
   const urls = ["https://a.example/1/", "https://a.example/2", "http://a.example/2", "x"];
-  const look = await send(file(urls), "?dryRun=true");
-  assert.deepEqual(look.json.meta, {
+  const preview = await send(file(urls), "?dryRun=true");
+  assert.deepEqual(preview.json.meta, {
     dry_run: true,
     counts: { found: 4, added: 1, already_subscribed: 1, skipped: 1, refused: 1 },
     reasons: [
@@ -81,7 +81,7 @@ test("import: dry run → changes nothing and predicts the import", async () => 
   });
   assert.equal((await list()).length, 1);
   const done = await send(file(urls));
-  assert.deepEqual(done.json.data, look.json.data);
+  assert.deepEqual(done.json.data, preview.json.data);
   assert.equal((await list()).length, 2);
 });
 
@@ -288,7 +288,7 @@ test("import: interrupted → reports how many feeds were added, and keeps them"
   const broken = await send(file(urls));
   assert.deepEqual([broken.status, broken.headers["retry-after"]], [503, "1"]);
   assert.match(broken.json.errors[0].detail, /^The database failed after 400 feeds/);
-  assert.equal((await list()).length, 100, "a page of what is there");
+  assert.equal((await list()).length, 100, "one page");
   disk.exec("drop trigger bad_sector");
   disk.close();
   const again = await send(file(urls));

@@ -23,7 +23,7 @@ test("limits: configured → enforced, and named in the error", async () => {
   assert.deepEqual([long.status, long.json.errors[0].meta], [413, { max: 2_048 }]);
 });
 
-/** Opens a connection from a local address; false if the server closes it at once. */
+/** Opens a connection from a local address; undefined if the server closes it at once. */
 async function openFrom(address: string, port: number): Promise<Socket | undefined> {
   const socket = connect({ port, host: "127.0.0.1", localAddress: address }).on("error", () => undefined);
   await once(socket, "connect");
@@ -157,7 +157,7 @@ test("memory: bodies beyond the budget → refused, and released when they end",
   assert.match(String(text), /^HTTP\/1\.1 503 [\s\S]*\r\nretry-after: 1\r\n[\s\S]*"code":"server-overloaded"/i);
   for (let times = 0; times < 20; times += 1) {
     const { status } = await call("POST", "/v1/operations", { headers, body: bodyOf(1) });
-    assert.equal(status, 200, "a short one has room all the same");
+    assert.equal(status, 200, "short requests still fit");
   }
   for (const socket of sockets) socket.destroy();
   await Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
@@ -177,14 +177,14 @@ test("memory: too many pipelined requests on all connections → those connectio
   const { port, call } = await startServer();
   const sockets = Array.from({ length: 40 }, () => connect(port, "127.0.0.1").on("error", () => undefined));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));
-  const isClosed = Promise.race(
+  const firstClosed = Promise.race(
     sockets.map((socket) => new Promise<string>((resolve) => socket.once("close", () => resolve("closed")))),
   );
   const polite = connect(port, "127.0.0.1");
   await once(polite, "connect");
   for (const socket of sockets) socket.resume().write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_500));
   polite.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(10));
-  assert.equal(await isClosed, "closed");
+  assert.equal(await firstClosed, "closed");
   for (const socket of sockets) socket.destroy();
   assert.equal((await call("GET", "/healthz")).status, 200);
   let responses = "";

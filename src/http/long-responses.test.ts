@@ -108,7 +108,7 @@ test("export: a client that reads too slowly → its connection is closed", asyn
     socket.on("error", () => undefined);
     socket.resume();
     await once(socket, "close");
-    assert.ok(received < 30_000_000, `${received} bytes came all the same`);
+    assert.ok(received < 30_000_000, `${received} bytes arrived nevertheless`);
   } finally {
     mock.timers.reset();
   }

@@ -9,14 +9,14 @@ import {
   newBody,
   OPERATE,
   open,
-  rejects,
   server,
+  testRejections,
   total,
   withLength,
 } from "../../test/support/raw-client.ts";
 import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 
-rejects([
+testRejections([
   ...["TRACE", "OPTIONS", "PROPFIND", "QUERY", "PATCH", "PUT", "DELETE", "M-SEARCH"].map((method) => ({
     name: `method: ${method} /v1/subscriptions → 405 with Allow`,
     bytes: `${method} /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`,
@@ -103,7 +103,7 @@ test("Expect: 100-continue over HTTP/1.0 → 200 without 100", async () => {
   assert.equal(reply.status, 200);
 });
 
-rejects([
+testRejections([
   {
     name: "Expect: unknown → 417",
     bytes: withLength(`${OPERATE}Expect: foo\r\n`, newBody()),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { documentOf, elsewhere, JSONAPI, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
+import { documentOf, fromNewNetwork, JSONAPI, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
 import { APP_LOGIN_MS } from "../app-logins.ts";
 
 const basic = (name: string, password: string) => ({
@@ -132,7 +132,7 @@ describe("Nextcloud login flow", async () => {
 
   test("app password: requested with the account's password, then revoked → no longer accepted", async () => {
     const { name } = await newUser(server);
-    const headers = { ...basic(name, PASSWORD), ...elsewhere(), "OCS-APIRequest": "true" };
+    const headers = { ...basic(name, PASSWORD), ...fromNewNetwork(), "OCS-APIRequest": "true" };
     const response = await server.call("GET", "/ocs/v2.php/core/getapppassword", { headers });
     assert.equal(response.status, 200);
     const [, password = ""] = /<apppassword>(.+)<\/apppassword>/.exec(response.text) ?? [];
@@ -145,7 +145,7 @@ describe("Nextcloud login flow", async () => {
 
   test("app password: HEAD → 405, and no token", async () => {
     const { name, Cookie } = await newUser(server);
-    const headers = { ...basic(name, PASSWORD), ...elsewhere() };
+    const headers = { ...basic(name, PASSWORD), ...fromNewNetwork() };
     const tokens = async () => (await server.call("GET", "/v1/tokens", { headers: { Cookie } })).json.data.length;
     const before = await tokens();
     const response = await server.call("HEAD", "/ocs/v2.php/core/getapppassword", { headers });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { document } from "../../test/support/accounts.ts";
-import { elsewhere, MINUTE, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
+import { fromNewNetwork, MINUTE, newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
 import { Browser, CLIENT, listenForProvider } from "../../test/support/oidc-provider.ts";
 import { NOBODY } from "../account-store.ts";
 import { asUser } from "../subscriptions.ts";
@@ -13,16 +13,16 @@ const SETTINGS = {
   EARMARK_OIDC_CLIENT_SECRET: CLIENT.secret,
 };
 const server = await start(SETTINGS);
-const open = await start({ ...SETTINGS, EARMARK_OIDC_SIGN_UP: "true" });
+const signUpServer = await start({ ...SETTINGS, EARMARK_OIDC_SIGN_UP: "true" });
 const callbackOf = ({ url }: { readonly url: string }) => `${url}/oidc/callback`;
-await provider.configure([server, open].map(callbackOf));
+await provider.configure([server, signUpServer].map(callbackOf));
 
 type TestServer = Awaited<ReturnType<typeof start>>;
 
 /** Someone with a browser, which may be signed in. */
 function newBrowser(cookie?: string): Browser {
   const browser = new Browser();
-  for (const { url } of [server, open]) {
+  for (const { url } of [server, signUpServer]) {
     const [name = "", value = ""] = cookie?.split("=") ?? [];
     if (cookie !== undefined) browser.cookies.set(`${new URL(url).host} ${name}`, value);
   }
@@ -31,7 +31,7 @@ function newBrowser(cookie?: string): Browser {
 
 /** Starts a login and signs in at the provider. Returns the URL of the callback, without opening it. */
 async function logIn(browser: Browser, login: string, at: TestServer = server, path = "/v1/oidc-logins") {
-  const response = await browser.send(`${at.url}${path}`, { method: "POST", headers: elsewhere() });
+  const response = await browser.send(`${at.url}${path}`, { method: "POST", headers: fromNewNetwork() });
   const body = await response.text();
   assert.equal(response.status, 200, body);
   return browser.logIn(JSON.parse(body).meta.authorization_url, callbackOf(at), login);
@@ -39,7 +39,7 @@ async function logIn(browser: Browser, login: string, at: TestServer = server, p
 
 /** Where the page opens after a callback: "" or the code of the error. */
 async function resultOf(browser: Browser, callback: string): Promise<string> {
-  const response = await browser.send(callback, { headers: elsewhere() });
+  const response = await browser.send(callback, { headers: fromNewNetwork() });
   assert.equal(response.status, 303, await response.text());
   const [, code = ""] = /^\/(?:#sign-in-failed=([a-z-]+))?$/.exec(response.headers.get("location") ?? "none") ?? [
     "",
@@ -60,25 +60,28 @@ async function me(
   return data?.attributes;
 }
 
-const failures = ({ log }: TestServer) => log().match(/"way":"oidc","msg":"failed sign-in"/g)?.length ?? 0;
+const countFailures = ({ log }: TestServer) => log().match(/"way":"oidc","msg":"failed sign-in"/g)?.length ?? 0;
 
 suite("OpenID Connect login", () => {
   test("login: unknown user, sign-up off → no account, one line in the log", async () => {
-    const before = failures(server);
+    const before = countFailures(server);
     const browser = newBrowser();
     assert.equal(await finish(browser, "stranger"), "no-account");
-    assert.equal(failures(server), before + 1);
+    assert.equal(countFailures(server), before + 1);
     assert.equal(await me(browser), undefined);
   });
 
   test("login: unknown user, sign-up on → a new account, and the same one next time", async () => {
     const [first, second] = [newBrowser(), newBrowser()];
-    assert.equal(await finish(first, "alice", open), "");
-    assert.deepEqual([(await me(first, open))?.name, (await me(first, open))?.issuer], ["alice", provider.url]);
-    assert.equal(await finish(second, "alice", open), "");
+    assert.equal(await finish(first, "alice", signUpServer), "");
+    assert.deepEqual(
+      [(await me(first, signUpServer))?.name, (await me(first, signUpServer))?.issuer],
+      ["alice", provider.url],
+    );
+    assert.equal(await finish(second, "alice", signUpServer), "");
     const ids = await Promise.all(
       [first, second].map(
-        async (one) => (await (await one.send(`${open.url}/v1/me`)).json()) as { data: { id: string } },
+        async (one) => (await (await one.send(`${signUpServer.url}/v1/me`)).json()) as { data: { id: string } },
       ),
     );
     assert.equal(ids[0]?.data.id, ids[1]?.data.id);
@@ -117,9 +120,9 @@ suite("OpenID Connect login", () => {
     assert.equal(await finish(newBrowser(ann.Cookie), "taken", server, "/v1/identities"), "");
     assert.equal(await finish(newBrowser(bob.Cookie), "taken", server, "/v1/identities"), "identity-taken");
     const owner = newBrowser();
-    assert.equal(await finish(owner, "own", open), "");
-    const carol = await newUser(open);
-    assert.equal(await finish(newBrowser(carol.Cookie), "own", open, "/v1/identities"), "identity-taken");
+    assert.equal(await finish(owner, "own", signUpServer), "");
+    const carol = await newUser(signUpServer);
+    assert.equal(await finish(newBrowser(carol.Cookie), "own", signUpServer, "/v1/identities"), "identity-taken");
   });
 
   test("link: another user signed in meanwhile, or nobody → not linked", async () => {
@@ -155,36 +158,36 @@ suite("attacks on a login", () => {
       (url: URL) => url.searchParams.append("state", "again"),
     ]) {
       const browser = newBrowser();
-      const url = new URL(await logIn(browser, "alice", open));
+      const url = new URL(await logIn(browser, "alice", signUpServer));
       change(url);
       assert.equal(await resultOf(browser, url.href), "oidc-failed");
-      assert.equal(await me(browser, open), undefined);
+      assert.equal(await me(browser, signUpServer), undefined);
     }
   });
 
   test("login: callback of an attacker in another browser → refused (login CSRF)", async () => {
-    const callback = await logIn(newBrowser(), "mallory", open);
+    const callback = await logIn(newBrowser(), "mallory", signUpServer);
     const fresh = newBrowser();
     assert.equal(await resultOf(fresh, callback), "oidc-failed");
     const victim = newBrowser();
-    await logIn(victim, "alice", open);
+    await logIn(victim, "alice", signUpServer);
     assert.equal(await resultOf(victim, callback), "oidc-failed");
-    assert.equal(await me(victim, open), undefined);
+    assert.equal(await me(victim, signUpServer), undefined);
   });
 
   test("login: code of another login in the same browser → refused (code injection)", async () => {
-    const stolen = new URL(await logIn(newBrowser(), "victim", open)).searchParams.get("code") ?? "";
+    const stolen = new URL(await logIn(newBrowser(), "victim", signUpServer)).searchParams.get("code") ?? "";
     const attacker = newBrowser();
-    const url = new URL(await logIn(attacker, "mallory", open));
+    const url = new URL(await logIn(attacker, "mallory", signUpServer));
     url.searchParams.set("code", stolen);
     assert.equal(await resultOf(attacker, url.href), "oidc-failed");
-    assert.equal(await me(attacker, open), undefined);
+    assert.equal(await me(attacker, signUpServer), undefined);
   });
 
   test("login: replayed callback, even with its cookie → refused", async () => {
     const browser = newBrowser();
-    const callback = await logIn(browser, "alice", open);
-    const key = `${new URL(open.url).host} earmark-oidc`;
+    const callback = await logIn(browser, "alice", signUpServer);
+    const key = `${new URL(signUpServer.url).host} earmark-oidc`;
     const cookie = browser.cookies.get(key) ?? "";
     assert.equal(await resultOf(browser, callback), "");
     assert.equal(browser.cookies.has(key), false, "the cookie is deleted");
@@ -192,12 +195,12 @@ suite("attacks on a login", () => {
     assert.equal(await resultOf(thief, callback), "oidc-failed");
     thief.cookies.set(key, cookie);
     assert.equal(await resultOf(thief, callback), "oidc-failed");
-    assert.equal(await me(thief, open), undefined);
+    assert.equal(await me(thief, signUpServer), undefined);
   });
 
-  test("login: issuer in the callback of another provider → refused (mix-up)", async () => {
+  test("login: issuer of another provider in the callback → refused (mix-up)", async () => {
     const browser = newBrowser();
-    const url = new URL(await logIn(browser, "alice", open));
+    const url = new URL(await logIn(browser, "alice", signUpServer));
     assert.equal(url.searchParams.get("iss"), provider.url);
     url.searchParams.set("iss", "https://other.example");
     assert.equal(await resultOf(browser, url.href), "oidc-failed");
@@ -205,8 +208,8 @@ suite("attacks on a login", () => {
 
   test("login: tampered or foreign cookie → refused", async () => {
     const browser = newBrowser();
-    const callback = await logIn(browser, "alice", open);
-    const key = `${new URL(open.url).host} earmark-oidc`;
+    const callback = await logIn(browser, "alice", signUpServer);
+    const key = `${new URL(signUpServer.url).host} earmark-oidc`;
     const cookie = browser.cookies.get(key) ?? "";
     for (const value of ["", "x", cookie.slice(0, -1), cookie.replace("sign-in", "1"), "~".repeat(300)]) {
       browser.cookies.set(key, value);
@@ -219,7 +222,7 @@ suite("attacks on a login", () => {
 
   test("login: more than ten minutes at the provider → refused", async () => {
     const late = await start({ ...SETTINGS, EARMARK_OIDC_SIGN_UP: "true" });
-    await provider.configure([server, open, late].map(callbackOf));
+    await provider.configure([server, signUpServer, late].map(callbackOf));
     const browser = newBrowser();
     const callback = await logIn(browser, "alice", late);
     late.wait(10 * MINUTE);
@@ -228,16 +231,16 @@ suite("attacks on a login", () => {
 
   test("login: URLs in the query → never redirected to (open redirect)", async () => {
     const browser = newBrowser();
-    const callback = await logIn(browser, "alice", open);
+    const callback = await logIn(browser, "alice", signUpServer);
     const extra = "&next=https://evil.example&redirect_uri=//evil.example&return_to=%0d%0aLocation:x";
     assert.equal(await resultOf(browser, `${callback}${extra}`), "");
   });
 
   test("login: HEAD of the callback → has no effect", async () => {
     const browser = newBrowser();
-    const callback = await logIn(browser, "alice", open);
-    const { headers } = await open.call("HEAD", callback.slice(open.url.length), {
-      headers: { Cookie: `earmark-oidc=${browser.cookies.get(`${new URL(open.url).host} earmark-oidc`)}` },
+    const callback = await logIn(browser, "alice", signUpServer);
+    const { headers } = await signUpServer.call("HEAD", callback.slice(signUpServer.url.length), {
+      headers: { Cookie: `earmark-oidc=${browser.cookies.get(`${new URL(signUpServer.url).host} earmark-oidc`)}` },
     });
     assert.equal(headers["location"], "/#sign-in-failed=oidc-failed");
     assert.equal(await resultOf(browser, callback), "");
@@ -252,12 +255,15 @@ suite("attacks on a login", () => {
 
   test("login: cancelled at the provider → reported, if it belongs to this browser", async () => {
     const browser = newBrowser();
-    const response = await browser.send(`${open.url}/v1/oidc-logins`, { method: "POST", headers: elsewhere() });
+    const response = await browser.send(`${signUpServer.url}/v1/oidc-logins`, {
+      method: "POST",
+      headers: fromNewNetwork(),
+    });
     const { meta } = (await response.json()) as { meta: { authorization_url: string } };
     const state = new URL(meta.authorization_url).searchParams.get("state");
     const callbackWith = (error: string, given: string | null) =>
-      `${callbackOf(open)}?${new URLSearchParams({ error, state: given ?? "", iss: provider.url })}`;
-    const host = new URL(open.url).host;
+      `${callbackOf(signUpServer)}?${new URLSearchParams({ error, state: given ?? "", iss: provider.url })}`;
+    const host = new URL(signUpServer.url).host;
     const cookie = browser.cookies.get(`${host} earmark-oidc`) ?? "";
     for (const [error, given, code] of [
       ["access_denied", "x", "oidc-failed"],
@@ -270,9 +276,9 @@ suite("attacks on a login", () => {
     }
   });
 
-  test("login: too many callbacks from one network → 429 by its code", async () => {
+  test("login: too many callbacks from one network → sent back with too-many-attempts", async () => {
     const busy = await start({ ...SETTINGS });
-    const network = elsewhere();
+    const network = fromNewNetwork();
     const browser = newBrowser();
     const response = await browser.send(`${busy.url}/v1/oidc-logins`, { method: "POST" });
     const { meta } = (await response.json()) as { meta: { authorization_url: string } };
@@ -288,7 +294,7 @@ suite("attacks on a login", () => {
 
   test("login: behind a proxy with a base path → https redirect URI and a cookie for that path", async () => {
     const proxied = await start({ ...SETTINGS, EARMARK_BASE_PATH: "/pods" });
-    const headers = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "pods.example", ...elsewhere() };
+    const headers = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "pods.example", ...fromNewNetwork() };
     const response = await proxied.call("POST", "/pods/v1/oidc-logins", { headers });
     const url = new URL(response.json.meta.authorization_url);
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/pods/oidc/callback");
@@ -300,32 +306,32 @@ suite("attacks on a login", () => {
 
   test("login: EARMARK_PUBLIC_URL → the redirect URI, whatever the request says", async () => {
     const named = await start({ ...SETTINGS, EARMARK_PUBLIC_URL: "https://pods.example/p", EARMARK_BASE_PATH: "/p" });
-    const headers = { Host: "localhost", "X-Forwarded-Host": "other.example", ...elsewhere() };
+    const headers = { Host: "localhost", "X-Forwarded-Host": "other.example", ...fromNewNetwork() };
     const response = await named.call("POST", "/p/v1/oidc-logins", { headers });
     const url = new URL(response.json.meta.authorization_url);
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/p/oidc/callback");
   });
 
   test("login: disabled account, of the identity or linked to it → refused, and not a failed sign-in", async () => {
-    const { name, Cookie } = await newUser(open);
+    const { name, Cookie } = await newUser(signUpServer);
     const owner = newBrowser(Cookie);
-    assert.equal(await finish(owner, "linked", open, "/v1/identities"), "");
-    assert.equal(await finish(newBrowser(), "dora", open), "");
-    await open.accounts.create("operator", PASSWORD, open.now());
+    assert.equal(await finish(owner, "linked", signUpServer, "/v1/identities"), "");
+    assert.equal(await finish(newBrowser(), "dora", signUpServer), "");
+    await signUpServer.accounts.create("operator", PASSWORD, signUpServer.now());
     for (const [login, account] of [
-      ["dora", await open.accounts.findByName("oidc:dora", provider.url)],
-      ["linked", await open.accounts.findByName(name)],
+      ["dora", await signUpServer.accounts.findByName("oidc:dora", provider.url)],
+      ["linked", await signUpServer.accounts.findByName(name)],
     ] as const) {
       const change = (kind: "disable" | "enable") =>
-        open.people.change(asUser(NOBODY), account?.user ?? 0, kind, open.now());
-      const before = failures(open);
+        signUpServer.people.change(asUser(NOBODY), account?.user ?? 0, kind, signUpServer.now());
+      const before = countFailures(signUpServer);
       assert.equal(await change("disable"), undefined);
       const browser = newBrowser();
-      assert.equal(await finish(browser, login, open), "account-disabled");
-      assert.equal(await me(browser, open), undefined);
-      assert.equal(failures(open), before);
+      assert.equal(await finish(browser, login, signUpServer), "account-disabled");
+      assert.equal(await me(browser, signUpServer), undefined);
+      assert.equal(countFailures(signUpServer), before);
       assert.equal(await change("enable"), undefined);
-      assert.equal(await finish(browser, login, open), "");
+      assert.equal(await finish(browser, login, signUpServer), "");
     }
   });
 

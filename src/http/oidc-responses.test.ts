@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elsewhere, newUser, start } from "../../test/support/http-accounts.ts";
+import { fromNewNetwork, newUser, start } from "../../test/support/http-accounts.ts";
 import {
   AUDIENCE,
   DISCOVERY,
@@ -34,13 +34,13 @@ async function startBoth(metadata: object = {}) {
     Cookie = "",
     path = "/v1/oidc-logins",
   ) => {
-    const begun = await server.call("POST", path, { headers: { ...elsewhere(), Cookie } });
+    const begun = await server.call("POST", path, { headers: { ...fromNewNetwork(), Cookie } });
     if (begun.status !== 200) return { code: String(begun.json.errors[0].code), cookies: [] };
     const { searchParams } = new URL(begun.json.meta.authorization_url);
     issuer.responses["/token"] = await respond(searchParams.get("nonce") ?? "");
     const query = new URLSearchParams({ code: "any", state: searchParams.get("state") ?? "", iss: url });
     const own = String(begun.headers["set-cookie"]).split(";")[0] ?? "";
-    const headers = { Cookie: [Cookie, own].filter((each) => each !== "").join("; "), ...elsewhere() };
+    const headers = { Cookie: [Cookie, own].filter((each) => each !== "").join("; "), ...fromNewNetwork() };
     const done = await server.call("GET", `/oidc/callback?${query}`, { headers });
     const [, code = ""] = /#sign-in-failed=([a-z-]+)$/.exec(String(done.headers["location"])) ?? [];
     const cookies = [done.headers["set-cookie"] ?? []].flat().filter((each) => !each.includes("Max-Age=0"));

@@ -27,18 +27,18 @@ const BODIES: Record<string, readonly (string | Uint8Array | undefined)[]> = {
     Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('","atomic:operations":[]}')]),
     Buffer.concat([Buffer.from('{"x":"'), Buffer.from([0xe2, 0x82]), Buffer.from('","atomic:operations":[]}')]),
   ],
-  "a document that is no object": ["null", "true", "1", '"x"', "[]"],
+  "a document that is not an object": ["null", "true", "1", '"x"', "[]"],
   "a document without operations": ["{}", '{"operations":[]}', '{"atomic:Operations":[]}'],
-  "operations that are no array": [
+  "operations that are not an array": [
     '{"atomic:operations":null}',
     '{"atomic:operations":{}}',
     '{"atomic:operations":"x"}',
     '{"atomic:operations":1}',
   ],
-  "another main member beside the operations": ["data", "errors", "included", "atomic:results"].map(
+  "another top-level member besides the operations": ["data", "errors", "included", "atomic:results"].map(
     (member) => `{"atomic:operations":[],"${member}":[]}`,
   ),
-  "a key that would poison objects": [
+  "a key that would pollute a prototype": [
     '{"__proto__":{"x":1},"atomic:operations":[]}',
     '{"atomic:operations":[{"a":{"__proto__":{}}}]}',
     '{"\\u005f_proto__":{},"atomic:operations":[]}',
@@ -82,13 +82,13 @@ test("operations document: another spelling of the same JSON → read", async ()
   assert.equal((await post(nested)).status, 200);
 });
 
-test("operations document: a duplicate member → the last one counts", async () => {
+test("operations document: a duplicate member → the last one wins", async () => {
   const id = newId();
   const twice = `{"atomic:operations":[1],"atomic:operations":[{"op":"add","data":{"type":"subscription","id":"x","id":"${id}","attributes":{"feed_url":"x","feed_url":"${newFeed()}"}}}]}`;
   assert.equal((await post(twice)).json["atomic:results"][0].data.id, id);
 });
 
-test("operations document: huge numbers → 400 in place of text, ignored elsewhere", async () => {
+test("operations document: huge numbers → 400 where a string is expected, ignored elsewhere", async () => {
   const operation = (id: string, note: string) =>
     `{"op":"add","note":${note},"data":{"type":"subscription","id":${id},"attributes":{"feed_url":"${newFeed()}"}}}`;
   const response = await post(
@@ -174,7 +174,7 @@ test("operations request: another method → 405 with Allow", async () => {
   }
 });
 
-test("operations request: any response → no header that names the software", async () => {
+test("operations request: any response → no details of the implementation", async () => {
   const responses = [await post("x"), await post('{"atomic:operations":[null]}'), await server.call("GET", "/nowhere")];
   for (const { text } of responses) assert.doesNotMatch(text, /at \w+ \(|node_modules|sqlite|\.ts|select /i);
 });

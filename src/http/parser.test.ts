@@ -6,7 +6,7 @@ import { type Entry, NotOpml } from "../opml/entry.ts";
 import { Parser } from "./parser.ts";
 
 const MIB = 2 ** 20;
-const free = () => undefined;
+const noCharge = () => undefined;
 const always = () => true;
 const unchanged = <Item>(items: Item[]) => items;
 const parser = new Parser(8 * MIB);
@@ -16,10 +16,10 @@ const opml = (...urls: string[]) =>
     `<opml version="2.0"><body>${urls.map((url) => `<outline text="t" xmlUrl="${url}"/>`).join("")}</body></opml>`,
   );
 const parseOpml = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
-  parser.parse({ kind: "opml", bytes }, owner, free, isWanted, unchanged<Entry>);
+  parser.parse({ kind: "opml", bytes }, owner, noCharge, isWanted, unchanged<Entry>);
 const readDocument = (text: string, maxOperations = 10_000) => {
   const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
-  return parser.parse(job, "ann", free, always, unchanged<Operation>);
+  return parser.parse(job, "ann", noCharge, always, unchanged<Operation>);
 };
 const isRejected = (code: ErrorCode) => (error: unknown) =>
   error instanceof RequestFailure && error.error.code === code;
@@ -40,9 +40,9 @@ test("parser: OPML and JSON → all items in order", async () => {
     },
   }));
   const document = { "atomic:operations": [...operations, 1, { op: "remove" }] };
-  const attempts = await readDocument(JSON.stringify(document));
-  assert.equal(attempts.length, 2_502);
-  assert.deepEqual(attempts, readOperations(document, 10_000, ""));
+  const parsed = await readDocument(JSON.stringify(document));
+  assert.equal(parsed.length, 2_502);
+  assert.deepEqual(parsed, readOperations(document, 10_000, ""));
 });
 
 test("parser: invalid body → rejected, and the next body is parsed", async () => {
@@ -111,23 +111,23 @@ test("parser: parsed bodies are still in use → the next waits until one is don
     onUse();
     return one.promise;
   };
-  const isInUse = (count: number) =>
+  const untilInUse = (count: number) =>
     new Promise<void>((resolve) => {
       onUse = () => void (used.length === count && resolve());
     });
-  const parse = () => parser.parse({ kind: "opml", bytes: opml("https://a.example/1") }, "ann", free, always, use);
-  const eight = isInUse(8);
+  const parse = () => parser.parse({ kind: "opml", bytes: opml("https://a.example/1") }, "ann", noCharge, always, use);
+  const eight = untilInUse(8);
   const results = Array.from({ length: 10 }, parse).map((result) => result.catch((error: Error) => error.message));
   await eight;
   // The other thread is idle, and its reply comes after anything that this one could have started in the meantime.
   await parser
-    .parse({ kind: "opml", bytes: Buffer.alloc(MIB + 1, " ") }, "bob", free, always, use)
+    .parse({ kind: "opml", bytes: Buffer.alloc(MIB + 1, " ") }, "bob", noCharge, always, use)
     .catch(() => undefined);
   assert.equal(used.length, 8);
-  const nine = isInUse(9);
+  const nine = untilInUse(9);
   used[0]?.reject(new Error("not written"));
   await nine;
-  const ten = isInUse(10);
+  const ten = untilInUse(10);
   used[1]?.resolve();
   await ten;
   for (const one of used) one.resolve();

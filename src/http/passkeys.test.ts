@@ -4,7 +4,7 @@ import { Authenticator, type Ceremony } from "../../test/support/authenticator.t
 import {
   cookieOf,
   documentOf,
-  elsewhere,
+  fromNewNetwork,
   JSONAPI,
   MINUTE,
   newUser,
@@ -30,7 +30,7 @@ function addWith({ call }: TestServer, Cookie: string, passkey: unknown, label =
   return call("POST", "/v1/passkeys", { headers, body: documentOf("passkey", { label, passkey }) });
 }
 
-function signInWith({ call }: TestServer, passkey: unknown, headers: object = elsewhere()) {
+function signInWith({ call }: TestServer, passkey: unknown, headers: object = fromNewNetwork()) {
   return call("POST", "/v1/sessions", {
     headers: { ...JSONAPI, ...HOST, ...headers },
     body: documentOf("session", { passkey }),
@@ -49,7 +49,7 @@ async function newPasskey(at: TestServer, Cookie: string) {
 
 const challengeOf = async (at: TestServer) => String((await optionsOf(at, "sign-in")).challenge);
 const codeOf = ({ json }: { json: { errors: { code: string }[] } }) => json.errors[0]?.code;
-const failures = ({ log }: TestServer) => log().match(/"way":"passkey","msg":"failed sign-in"/g)?.length ?? 0;
+const countFailures = ({ log }: TestServer) => log().match(/"way":"passkey","msg":"failed sign-in"/g)?.length ?? 0;
 
 suite("passkeys", () => {
   test("passkeys: several of one account → each signs in, and is listed without its key", async () => {
@@ -70,7 +70,7 @@ suite("passkeys", () => {
     assert.equal(everything.json.data.filter(({ type }: { type: string }) => type === "passkey").length, 2);
   });
 
-  test("passkeys: options → discoverable, verified by the user, without what exists", async () => {
+  test("passkeys: options → discoverable, verified by the user, excluding existing ones", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     const creation = await optionsOf(server, "registration", { Cookie });
@@ -93,9 +93,9 @@ suite("passkeys", () => {
     assert.equal((await server.call("DELETE", `/v1/passkeys/${id}`, { headers: { Cookie } })).status, 204);
     assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie: other } })).status, 401);
     assert.equal((await server.call("GET", "/v1/me", { headers: { Cookie } })).status, 200);
-    const before = failures(server);
+    const before = countFailures(server);
     const reply = await signInWith(server, authenticator.use({ challenge: await challengeOf(server), ...SITE }));
-    assert.deepEqual([reply.status, codeOf(reply), failures(server)], [401, "passkey-failed", before + 1]);
+    assert.deepEqual([reply.status, codeOf(reply), countFailures(server)], [401, "passkey-failed", before + 1]);
   });
 
   test("passkeys: response used twice → refused the second time, also to create one", async () => {
@@ -252,7 +252,7 @@ suite("passkeys", () => {
   });
 
   test("passkeys: too many attempts from one network → 429", async () => {
-    const network = elsewhere();
+    const network = fromNewNetwork();
     const statuses = [];
     for (let count = 0; count < 101; count += 1)
       statuses.push((await signInWith(server, { id: "AA" }, network)).status);
@@ -264,17 +264,17 @@ suite("passkeys", () => {
     const { authenticator } = await newPasskey(server, Cookie);
     const user = (await server.accounts.findByName(name))?.user ?? 0;
     await server.accounts.create("operator", PASSWORD, server.now());
-    const disable = (kind: "disable" | "enable") => server.people.change(asUser(NOBODY), user, kind, server.now());
+    const change = (kind: "disable" | "enable") => server.people.change(asUser(NOBODY), user, kind, server.now());
     const use = async () => authenticator.use({ challenge: await challengeOf(server), ...SITE });
-    const before = failures(server);
-    assert.equal(await disable("disable"), undefined);
+    const before = countFailures(server);
+    assert.equal(await change("disable"), undefined);
     assert.equal(codeOf(await signInWith(server, await use())), "account-disabled");
-    assert.equal(failures(server), before);
+    assert.equal(countFailures(server), before);
     assert.equal((await server.accounts.listCredentials(user, "session")).length, 0);
     // Only the owner learns that the account is disabled.
     const forged = authenticator.use({ challenge: await challengeOf(server), ...SITE, isVerified: false });
     assert.equal(codeOf(await signInWith(server, forged)), "passkey-failed");
-    assert.equal(await disable("enable"), undefined);
+    assert.equal(await change("enable"), undefined);
     assert.equal((await signInWith(server, await use())).status, 201);
   });
 
@@ -319,7 +319,7 @@ suite("passkeys", () => {
         host: "pods.example",
         origin: `${scheme}://pods.example`,
       });
-      assert.equal((await signInWith(server, response, { ...proxied, ...elsewhere() })).status, status, scheme);
+      assert.equal((await signInWith(server, response, { ...proxied, ...fromNewNetwork() })).status, status, scheme);
     }
   });
 });

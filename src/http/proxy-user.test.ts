@@ -5,10 +5,10 @@ import { newUser, PASSWORD, start } from "../../test/support/http-accounts.ts";
 import { newId, PLAIN } from "../../test/support/server.ts";
 
 const HEADER = { EARMARK_AUTH_HEADER: "Remote-User" };
-/** The test is the proxy. */
+/** The test is a trusted proxy. */
 const server = await start({ ...HEADER, EARMARK_SIGN_UP: "false" });
-const open = await start({ ...HEADER, EARMARK_SIGN_UP: "true" });
-/** The test is anyone. */
+const signUpServer = await start({ ...HEADER, EARMARK_SIGN_UP: "true" });
+/** The test is not a trusted proxy. */
 const untrusting = await start({ ...HEADER, EARMARK_TRUSTED_PROXIES: "10.1.2.3" });
 await server.accounts.create("ann", PASSWORD, server.now());
 await server.accounts.create("bob", PASSWORD, server.now());
@@ -37,18 +37,23 @@ suite("header of a proxy", () => {
   });
 
   test("header: unknown name, sign-up on → a new account without a password", async () => {
-    assert.equal(nameOf(await open.call("GET", "/v1/me", as("Carol"))), "carol");
-    const again = await open.call("GET", "/v1/me", as("carol"));
+    assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("Carol"))), "carol");
+    const again = await signUpServer.call("GET", "/v1/me", as("carol"));
     assert.equal(nameOf(again), "carol");
-    assert.equal((await open.people.page({ offset: 0, size: 10 })).total, 1);
+    assert.equal((await signUpServer.people.page({ offset: 0, size: 10 })).total, 1);
     for (const password of ["", "carol", "null"]) {
       const body = document("session", { name: "carol", password });
-      assert.equal((await open.call("POST", "/v1/sessions", { headers: { "Content-Type": PLAIN }, body })).status, 401);
+      assert.equal(
+        (await signUpServer.call("POST", "/v1/sessions", { headers: { "Content-Type": PLAIN }, body })).status,
+        401,
+      );
     }
   });
 
   test("header: concurrent first requests of a new user → one account", async () => {
-    const responses = await Promise.all(Array.from({ length: 8 }, () => open.call("GET", "/v1/me", as("dora"))));
+    const responses = await Promise.all(
+      Array.from({ length: 8 }, () => signUpServer.call("GET", "/v1/me", as("dora"))),
+    );
     assert.equal(new Set(responses.map(({ json }) => json.data.id)).size, 1);
   });
 
@@ -69,17 +74,20 @@ suite("header of a proxy", () => {
   test("header: not sent, or empty → other credentials", async () => {
     for (const headers of [{}, { "Remote-User": "" }])
       assert.equal((await server.call("GET", "/v1/me", { headers })).status, 401);
-    const { Cookie } = await newUser(open);
-    assert.equal((await open.call("GET", "/v1/me", as("", { Cookie }))).status, 200);
+    const { Cookie } = await newUser(signUpServer);
+    assert.equal((await signUpServer.call("GET", "/v1/me", as("", { Cookie }))).status, 200);
   });
 
   test("header: beside a token → the token; beside a session or a password of the proxy → the header", async () => {
-    const { name, Cookie, Authorization } = await newUser(open);
-    assert.equal(nameOf(await open.call("GET", "/v1/me", as("eve", { Authorization }))), name);
-    assert.equal(nameOf(await open.call("GET", "/v1/me", as("eve", { Cookie }))), "eve");
+    const { name, Cookie, Authorization } = await newUser(signUpServer);
+    assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("eve", { Authorization }))), name);
+    assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("eve", { Cookie }))), "eve");
     const basic = `Basic ${btoa("eve:secret")}`;
-    assert.equal(nameOf(await open.call("GET", "/v1/me", as("eve", { Authorization: basic }))), "eve");
-    assert.equal((await open.call("GET", "/v1/me", as("eve", { Authorization: "Bearer emk_wrong" }))).status, 401);
+    assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("eve", { Authorization: basic }))), "eve");
+    assert.equal(
+      (await signUpServer.call("GET", "/v1/me", as("eve", { Authorization: "Bearer emk_wrong" }))).status,
+      401,
+    );
   });
 
   test("header: other names for it → ignored", async () => {

@@ -10,13 +10,13 @@ import {
   newBody,
   OPERATE,
   open,
-  rejects,
   server,
+  testRejections,
   withLength,
 } from "../../test/support/raw-client.ts";
 import { ATOMIC, newId, PLAIN } from "../../test/support/server.ts";
 
-rejects([
+testRejections([
   { name: "Host: missing → 400", bytes: get("/v1/subscriptions", ""), status: 400, media: PLAIN },
   {
     name: "Host: two values → 400",
@@ -77,7 +77,7 @@ rejects([
   },
 ]);
 
-rejects([
+testRejections([
   { name: "protocol: no version → rejected", bytes: "GET /v1/subscriptions\r\n\r\n", status: [400, 505] },
   ...["HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/3.0", "http/1.1", "HTTP/1.1x", "ICAP/1.0"].map((version) => ({
     name: `protocol: version ${version} → rejected, connection closed`,
@@ -204,7 +204,7 @@ test("protocol: rejected client keeps sending → it can still read the response
   }
 });
 
-const PLACES = [
+const UNKNOWN_TARGETS = [
   "/v1/../../etc/passwd",
   "/v1/%2e%2e/",
   "/v1/%2e%2e/%2e%2e/etc/passwd",
@@ -222,8 +222,8 @@ const PLACES = [
   "/v1/__proto__",
   "*",
 ];
-rejects([
-  ...PLACES.map((target) => ({
+testRejections([
+  ...UNKNOWN_TARGETS.map((target) => ({
     name: `target: ${target} → 404`,
     bytes: get(target),
     status: 404,

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import {
   cookieOf,
   documentOf,
-  elsewhere,
+  fromNewNetwork,
   JSONAPI,
   MINUTE,
   newUser,
@@ -28,7 +28,7 @@ describe("sessions", async () => {
     const { name } = await newUser(server);
     const preset = `earmark=${"A".repeat(43)}`;
     const response = await call("POST", "/v1/sessions", {
-      headers: { ...JSONAPI, ...elsewhere(), Cookie: preset },
+      headers: { ...JSONAPI, ...fromNewNetwork(), Cookie: preset },
       body: documentOf("session", { name, password: PASSWORD }),
     });
     assert.notEqual(cookieOf(response), preset);
@@ -40,7 +40,7 @@ describe("sessions", async () => {
     const { name, Cookie } = await newUser(server);
     server.wait(1);
     const other = await call("POST", "/v1/sessions", {
-      headers: { ...JSONAPI, ...elsewhere(), "User-Agent": "A phone/1.0" },
+      headers: { ...JSONAPI, ...fromNewNetwork(), "User-Agent": "A phone/1.0" },
       body: documentOf("session", { name, password: PASSWORD }),
     });
     const listed = await sessions(Cookie);
@@ -104,7 +104,7 @@ describe("sessions", async () => {
     const other = cookieOf(await signIn(server, name));
     const change = (attributes: object) =>
       call("PATCH", "/v1/me", {
-        headers: { ...JSONAPI, ...elsewhere(), Cookie },
+        headers: { ...JSONAPI, ...fromNewNetwork(), Cookie },
         body: documentOf("account", attributes),
       });
     const wrong = await change({ current_password: "not it at all", password: "another password" });

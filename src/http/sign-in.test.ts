@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
   cookieOf,
-  elsewhere,
+  fromNewNetwork,
   JSONAPI,
   MINUTE,
   newUser,
@@ -38,7 +38,7 @@ describe("sign-up and sign-in", async () => {
       String(plain.headers["set-cookie"]),
       /^earmark=[\w-]{43}; Path=\/; Max-Age=7776000; HttpOnly; SameSite=Lax$/,
     );
-    const https = await signIn(server, name, PASSWORD, { ...elsewhere(), "X-Forwarded-Proto": "https" } as never);
+    const https = await signIn(server, name, PASSWORD, { ...fromNewNetwork(), "X-Forwarded-Proto": "https" } as never);
     assert.match(
       String(https.headers["set-cookie"]),
       /^__Host-earmark=[\w-]{43}; Path=\/; Max-Age=7776000; HttpOnly; SameSite=Lax; Secure$/,
@@ -174,7 +174,7 @@ describe("sign-up and sign-in", async () => {
 
   test("documents: malformed or of another type → refused", async () => {
     const post = (body: string, headers = {}) =>
-      server.call("POST", "/v1/sessions", { headers: { ...JSONAPI, ...elsewhere(), ...headers }, body });
+      server.call("POST", "/v1/sessions", { headers: { ...JSONAPI, ...fromNewNetwork(), ...headers }, body });
     for (const [body, status, pointer] of [
       ["{", 400, undefined],
       ["[]", 400, ""],
@@ -206,9 +206,9 @@ describe("sign-up policy", () => {
   test("invitations: used or expired → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const invite = async () => {
-      const opened = await server.people.invite(asUser(0), server.now());
-      assert.ok(!("refused" in opened));
-      return opened.secret;
+      const issued = await server.people.invite(asUser(0), server.now());
+      assert.ok(!("refused" in issued));
+      return issued.secret;
     };
     const [used, late] = [await invite(), await invite()];
     assert.equal((await signUp(server, "ann", "short", { invitation: used })).status, 422);
@@ -241,17 +241,17 @@ describe("sign-up policy", () => {
     assert.notEqual(stranger.json.data.id, "1");
     const list = await server.call("GET", "/v1/subscriptions", { headers: { Cookie: cookieOf(stranger) } });
     assert.equal(list.json.meta.total, 0);
-    const made = await server.accounts.create("owner", PASSWORD, server.now());
-    assert.equal("user" in made && made.user, 1);
+    const created = await server.accounts.create("owner", PASSWORD, server.now());
+    assert.equal("user" in created && created.user, 1);
   });
 
   test("names: oidc:NAME → cannot be chosen", async () => {
     const { accounts, now } = await start();
     const issuer = "https://id.example";
-    const vouched = await accounts.findOrCreate("alice", issuer, "192.0.2.1", now());
-    const made = await accounts.create("alice", PASSWORD, now());
-    assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, vouched?.account.user);
-    assert.equal((await accounts.findByName("Alice", issuer))?.user, "user" in made && made.user);
+    const found = await accounts.findOrCreate("alice", issuer, "192.0.2.1", now());
+    const created = await accounts.create("alice", PASSWORD, now());
+    assert.equal((await accounts.findByName("oidc:alice", issuer))?.user, found?.account.user);
+    assert.equal((await accounts.findByName("Alice", issuer))?.user, "user" in created && created.user);
     assert.equal(await accounts.findByName("oidc:alice"), undefined);
     assert.ok("refused" in (await accounts.create("oidc:alice", PASSWORD, now())));
   });

@@ -17,27 +17,30 @@ import {
 } from "../../test/support/raw-client.ts";
 import { ATOMIC, PLAIN, startServer } from "../../test/support/server.ts";
 
-const hasty = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "300", EARMARK_REQUEST_TIMEOUT_MS: "900" });
+const shortTimeouts = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "300", EARMARK_REQUEST_TIMEOUT_MS: "900" });
 /** Leaves a busy machine time to receive the headers. */
-const hastyInBodies = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "2500", EARMARK_REQUEST_TIMEOUT_MS: "3000" });
+const shortRequestTimeout = await startServer({
+  EARMARK_HEADERS_TIMEOUT_MS: "2500",
+  EARMARK_REQUEST_TIMEOUT_MS: "3000",
+});
 
 describe("timeouts", { concurrency: true }, () => {
   test("timeout: body shorter than its length → 408, nothing stored", async () => {
     const body = newBody();
-    const client = open(hastyInBodies.port).send(`${OPERATE}Content-Length: ${body.length + 1}\r\n\r\n${body}`);
+    const client = open(shortRequestTimeout.port).send(`${OPERATE}Content-Length: ${body.length + 1}\r\n\r\n${body}`);
     assertFailure(await client.next(), [408], [PLAIN, ATOMIC]);
     await client.closed();
-    assert.equal(await total(hastyInBodies), 0);
+    assert.equal(await total(shortRequestTimeout), 0);
   });
 
   test("timeout: headers do not end → 408", async () => {
-    const client = open(hasty.port).send(LIST);
+    const client = open(shortTimeouts.port).send(LIST);
     assertFailure(await client.next(), [408]);
     await client.closed();
   });
 
   test("timeout: headers trickle in → 408", async () => {
-    const client = open(hasty.port).send(LIST);
+    const client = open(shortTimeouts.port).send(LIST);
     const trickled = (async () => {
       while (!client.isClosed()) {
         client.send("A: b\r\n");
@@ -51,7 +54,7 @@ describe("timeouts", { concurrency: true }, () => {
 
   test("timeout: body trickles in → 408, nothing stored", async () => {
     const body = newBody();
-    const client = open(hastyInBodies.port).send(`${OPERATE}Content-Length: ${body.length}\r\n\r\n`);
+    const client = open(shortRequestTimeout.port).send(`${OPERATE}Content-Length: ${body.length}\r\n\r\n`);
     const trickled = (async () => {
       for (const character of body) {
         if (client.isClosed()) return;
@@ -62,11 +65,11 @@ describe("timeouts", { concurrency: true }, () => {
     assertFailure(await client.next(), [408], [PLAIN, ATOMIC]);
     await client.closed();
     await trickled;
-    assert.equal(await total(hastyInBodies), 0);
+    assert.equal(await total(shortRequestTimeout), 0);
   });
 
   test("timeout: no body after 100 Continue → 408", async () => {
-    const client = open(hastyInBodies.port).send(`${OPERATE}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`);
+    const client = open(shortRequestTimeout.port).send(`${OPERATE}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`);
     const interim = await client.next();
     assert.equal(interim.status, 100);
     assertFailure(await client.next(), [408], [PLAIN, ATOMIC]);
@@ -74,24 +77,24 @@ describe("timeouts", { concurrency: true }, () => {
   });
 
   test("timeout: nothing is sent → closed without a response", async () => {
-    const client = open(hasty.port);
+    const client = open(shortTimeouts.port);
     await assert.rejects(client.next(), /closed/);
     await client.closed();
   });
 
   test("timeout: only empty lines are sent → closed", async () => {
-    await open(hasty.port).send("\r\n\r\n").closed();
+    await open(shortTimeouts.port).send("\r\n\r\n").closed();
   });
 
   test("timeout: headers of a second request do not end → 408", async () => {
-    const client = open(hasty.port);
+    const client = open(shortTimeouts.port);
     await assertUsable(client);
     assertFailure(await client.send(LIST).next(), [408]);
     await client.closed();
   });
 
   test("timeout: endless body that is not needed → connection closed", async () => {
-    const client = open(hasty.port).send(`${LIST}${CHUNKED}\r\n`);
+    const client = open(shortTimeouts.port).send(`${LIST}${CHUNKED}\r\n`);
     const flooded = flood(client, chunk("x".repeat(1024)));
     const reply = await client.next();
     assert.equal(reply.status, 200);

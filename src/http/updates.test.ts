@@ -108,7 +108,7 @@ test("operations: add, update and remove mixed → in order, each independent", 
   assert.equal(results[5].errors[0].status, "404");
 });
 
-test("operations: an update → id, place and timestamp stay, other attributes too", async () => {
+test("operations: an update → id, position and timestamp stay, other attributes too", async () => {
   const [first, second] = [await subscribe({ title: "t", folders: ["f"] }), await subscribe()];
   const before = await call("GET", `/v1/subscriptions/${first.id}`);
   const feed = newFeed();
@@ -122,7 +122,7 @@ test("operations: an update → id, place and timestamp stay, other attributes t
   assert.equal(ids.indexOf(second.id) - ids.indexOf(first.id), 1);
 });
 
-test("operations: a malformed update or removal → why", async () => {
+test("operations: a malformed update or removal → its error code", async () => {
   const { id } = await subscribe();
   const cases = [
     [{ op: "remove" }, "invalid-operation"],
@@ -190,7 +190,7 @@ test("PATCH: title, folders, feed URL → 200 with the subscription; null clears
   assert.equal((await patch(id, undefined)).status, 200, "nothing to change");
 });
 
-test("PATCH: what is wrong → its status, code and pointer", async () => {
+test("PATCH: an error → its status, code and pointer", async () => {
   const [{ id }, other] = [await subscribe(), await subscribe()];
   const cases = [
     [await patch(newId(), { title: "t" }), 404, "not-found", undefined],

@@ -27,8 +27,8 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
 }
 
 let networks = 0;
-/** Every call from another network, so that no limit is met by chance. */
-export const elsewhere = () => {
+/** Headers of a request from a network that no other request uses, so that no rate limit applies. */
+export const fromNewNetwork = () => {
   networks += 1;
   return { "X-Forwarded-For": `10.${networks >> 16}.${(networks >> 8) & 255}.${networks & 255}` };
 };
@@ -37,11 +37,11 @@ export const documentOf = (type: string, attributes: object) => JSON.stringify({
 
 export const signUp = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, more: object = {}) =>
   call("POST", "/v1/accounts", {
-    headers: { ...JSONAPI, ...elsewhere() },
+    headers: { ...JSONAPI, ...fromNewNetwork() },
     body: documentOf("account", { name, password, ...more }),
   });
 
-export const signIn = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, headers = elsewhere()) =>
+export const signIn = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, headers = fromNewNetwork()) =>
   call("POST", "/v1/sessions", {
     headers: { ...JSONAPI, ...headers },
     body: documentOf("session", { name, password }),

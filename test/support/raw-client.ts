@@ -171,7 +171,7 @@ interface Rejection {
 }
 
 /** One test per row: the bytes are rejected with an error document, and nothing is applied. */
-export function rejects(rows: readonly Rejection[]): void {
+export function testRejections(rows: readonly Rejection[]): void {
   for (const { name, bytes, status, closes, media, allow } of rows) {
     test(name, async () => {
       const before = await total();
