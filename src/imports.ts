@@ -166,7 +166,7 @@ async function createPreview(
       // A subscription found by id has another feed, or it is found by its feed as well.
       const feed = "feed" in key ? key.feed : "";
       const time = subscribedAt.getTime();
-      list.know({
+      list.load({
         sequence: 0,
         updateSequence: 0,
         id,

@@ -159,7 +159,7 @@ export class MemoryList implements List<string> {
     this.total = total;
   }
 
-  know(item: Item<string>): void {
+  load(item: Item<string>): void {
     this.#byId.set(item.id, item);
     this.#byFeed.set(item.feed, item);
   }
@@ -196,7 +196,7 @@ export class MemoryList implements List<string> {
 
   #put(item: Item<string>): void {
     this.inserted.set(item.sequence, item);
-    this.know(item);
+    this.load(item);
   }
 
   #take(item: Item<string>): void {

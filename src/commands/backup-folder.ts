@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isOurs } from "../store/sqlite-file.ts";
+import { isEarmarkFile } from "../store/sqlite-file.ts";
 import { UserError } from "../user-error.ts";
 import { backUp } from "./backup.ts";
 import { count, type Terminal, UsageError } from "./terminal.ts";
@@ -60,7 +60,7 @@ export function findBackups(folder: string): { readonly name: string; readonly a
 /** Not a link, another program's file, or a backup that somebody has since used as a database. */
 function isBackup(path: string): boolean {
   try {
-    return lstatSync(path).isFile() && isOurs(path) && !existsSync(`${path}-wal`) && !existsSync(`${path}-lock`);
+    return lstatSync(path).isFile() && isEarmarkFile(path) && !existsSync(`${path}-wal`) && !existsSync(`${path}-lock`);
   } catch {
     // Deleted meanwhile, or not readable.
     return false;

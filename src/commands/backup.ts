@@ -85,7 +85,7 @@ export async function restore(
       kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
       return kept;
     };
-    const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).replaceEmpty());
+    const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).fillEmpty());
     await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
     terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (revived !== undefined && isKept)

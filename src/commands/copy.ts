@@ -10,7 +10,7 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   if (from === to) throw new UserError("The source and the target are the same database.");
   const source = await (await engineFor(from).archive(from)).read();
   try {
-    const rows = await fill(await (await engineFor(to).archive(to)).replaceEmpty(), source, progress);
+    const rows = await fill(await (await engineFor(to).archive(to)).fillEmpty(), source, progress);
     return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; row counts and checksums match.`;
   } finally {
     await source.close();

@@ -14,15 +14,15 @@ import {
   drafts,
   later,
   MEMBER,
-  NO_HASH,
   NOW,
   newAccountNamed,
   newHash,
   SERVER,
   times,
+  ZERO_HASH,
 } from "./accounts-support.ts";
 
-export function describeChanges(context: AccountsContext): void {
+export function describeAccountChanges(context: AccountsContext): void {
   const {
     accounts,
     subscriptions,
@@ -34,9 +34,9 @@ export function describeChanges(context: AccountsContext): void {
     listOf,
     EMPTY,
     everythingOf,
-    someone,
-    isGone,
-    assertDoneOrGone,
+    newAccountWithData,
+    isAccessRevoked,
+    assertDoneOrRevoked,
   } = context;
 
   describe("passwords", () => {
@@ -44,11 +44,8 @@ export function describeChanges(context: AccountsContext): void {
       const [{ user }, other] = [await newAccount(), await newAccount()];
       const current = (await accounts.get(user))?.password ?? "";
       const others = (await accounts.get(other.user))?.password ?? "";
-      for (const former of ["", "hash of another", others])
-        assert.equal(
-          await accounts.setPassword(asUser(user), { password: "hash new", expectedHash: former }, NOW),
-          false,
-        );
+      for (const expectedHash of ["", "hash of another", others])
+        assert.equal(await accounts.setPassword(asUser(user), { password: "hash new", expectedHash }, NOW), false);
       assert.equal((await accounts.get(user))?.password, current);
       assert.equal(
         await accounts.setPassword(asUser(user), { password: `hash ${user}`, expectedHash: current }, NOW),
@@ -60,7 +57,7 @@ export function describeChanges(context: AccountsContext): void {
 
     test("passwords: changed → other sessions end, tokens stay", async () => {
       const { user } = await newAccount();
-      const other = await someone();
+      const other = await newAccountWithData();
       const before = await everythingOf(other.account.user);
       const token = await add(user);
       const [ended, kept] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
@@ -79,12 +76,12 @@ export function describeChanges(context: AccountsContext): void {
     });
 
     test("passwords: changed without a session to keep → all sessions end", async () => {
-      const other = await someone();
-      for (const but of [undefined, other.session.credential.id, randomUUID()]) {
+      const other = await newAccountWithData();
+      for (const keepSession of [undefined, other.session.credential.id, randomUUID()]) {
         const { user } = await newAccount();
         await add(user, { kind: "session" });
         await add(user, { kind: "session" });
-        assert.equal(await accounts.setPassword(asUser(user), { password: "new", keepSession: but }, NOW), true);
+        assert.equal(await accounts.setPassword(asUser(user), { password: "new", keepSession }, NOW), true);
         assert.deepEqual(await accounts.listCredentials(user, "session"), []);
       }
       assert.deepEqual(await idsOf(other.account.user, "session"), [other.session.credential.id]);
@@ -128,7 +125,7 @@ export function describeChanges(context: AccountsContext): void {
 
   describe("deletion", () => {
     test("deletion: an account → all its data is gone, others keep theirs", async () => {
-      const [{ account, token, session }, other] = [await someone(), await someone()];
+      const [{ account, token, session }, other] = [await newAccountWithData(), await newAccountWithData()];
       const invitation = await invite();
       const before = await everythingOf(other.account.user);
       assert.equal(before.list.total, 17);
@@ -178,17 +175,17 @@ export function describeChanges(context: AccountsContext): void {
         assert.deepEqual(await accounts.find(name, issuer), account);
         assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
         assert.equal(await accounts.get(first), undefined);
-        await assert.rejects(addTo(subscriptions, asUser(first), drafts(0, 1), NOW), isGone);
+        await assert.rejects(addTo(subscriptions, asUser(first), drafts(0, 1), NOW), isAccessRevoked);
       }
     });
 
     test("deletion: writes for a deleted user → refused", async () => {
-      const { account } = await someone();
+      const { account } = await newAccountWithData();
       await accounts.delete(asUser(account.user), NOW);
-      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(50, 1), NOW), isGone);
-      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(0, 30), NOW), isGone);
-      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(0).id, NOW), isGone);
-      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(99).id, NOW), isGone);
+      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(50, 1), NOW), isAccessRevoked);
+      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(0, 30), NOW), isAccessRevoked);
+      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(0).id, NOW), isAccessRevoked);
+      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(99).id, NOW), isAccessRevoked);
       for (const kind of ["token", "session"] as const) {
         const refused = credential(account.user, { kind });
         assert.equal(await accounts.addCredential(SERVER, refused), "gone");
@@ -209,7 +206,7 @@ export function describeChanges(context: AccountsContext): void {
       );
       for (const [index, { status }] of outcomes.entries())
         assert.equal(status, index % 2 === 0 ? "rejected" : "fulfilled");
-      assertDoneOrGone(outcomes);
+      assertDoneOrRevoked(outcomes);
       assert.equal((await listOf(here.user)).total, 200);
     });
 
@@ -228,7 +225,7 @@ export function describeChanges(context: AccountsContext): void {
         const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
         assert.equal(await deleted, "deleted");
         const after = await Promise.allSettled(times(5, (index) => write(40 + index)));
-        assertDoneOrGone([...(await earlier), ...(await meanwhile), ...after]);
+        assertDoneOrRevoked([...(await earlier), ...(await meanwhile), ...after]);
         assert.ok(after.every(({ status }) => status === "rejected"));
         assert.deepEqual(await listOf(user), EMPTY);
         for (const { id } of drafts(0, 100)) assert.equal(await findOne(subscriptions, user, id), undefined);
@@ -247,7 +244,7 @@ export function describeChanges(context: AccountsContext): void {
       await addTo(subscriptions, asUser(other.user), drafts(0, 3), NOW);
       assert.equal(await isLeft(), true, "written while some of the list was still to be erased");
       assert.deepEqual(await listOf(large.user), EMPTY, "none of it is shown meanwhile");
-      await assert.rejects(addTo(subscriptions, asUser(large.user), drafts(count, 1), NOW), isGone);
+      await assert.rejects(addTo(subscriptions, asUser(large.user), drafts(count, 1), NOW), isAccessRevoked);
       assert.equal(await deleting, "deleted");
       assert.equal(await isLeft(), false);
       assert.equal((await listOf(other.user)).total, 3);
@@ -278,7 +275,7 @@ export function describeChanges(context: AccountsContext): void {
     /** Every write that a request can ask for. `target` is a token that it may revoke. */
     const WRITES: Record<string, (caller: Caller, target: string, at: Date) => Promise<unknown>> = {
       "add, the first time": (caller, _, at) => addTo(subscriptions, caller, drafts(100, 2), at),
-      "add, a new feed as before": (caller, _, at) => addTo(subscriptions, caller, [draft(200)], at),
+      "add, another new feed": (caller, _, at) => addTo(subscriptions, caller, [draft(200)], at),
       "add, a conflict": (caller, _, at) => addTo(subscriptions, caller, [draft(0)], at),
       remove: (caller, _, at) => removeFrom(subscriptions, caller, draft(1).id, at),
       "remove, not there": (caller, _, at) => removeFrom(subscriptions, caller, draft(99).id, at),
@@ -290,7 +287,7 @@ export function describeChanges(context: AccountsContext): void {
     };
 
     test("access: the credential is valid → every write is done", async () => {
-      const { account, token, session } = await someone();
+      const { account, token, session } = await newAccountWithData();
       const caller = callerOf(account.user, session);
       for (const [name, write] of Object.entries(WRITES)) {
         if (name !== "setPassword") assert.ok((await write(caller, token.credential.id, NOW)) !== undefined, name);
@@ -300,7 +297,7 @@ export function describeChanges(context: AccountsContext): void {
 
     test("access: the credential is revoked, expired or unknown → no write is done", async () => {
       for (const kind of ["token", "session"] as const) {
-        const { account, token } = await someone();
+        const { account, token } = await newAccountWithData();
         const { user } = account;
         const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
         assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
@@ -308,9 +305,9 @@ export function describeChanges(context: AccountsContext): void {
         await addTo(subscriptions, callerOf(user, expired), [draft(50)], later(999));
         const before = await everythingOf(user);
         for (const [name, write] of Object.entries(WRITES)) {
-          for (const hash of [revoked.hash, expired.hash, newHash(), NO_HASH]) {
+          for (const hash of [revoked.hash, expired.hash, newHash(), ZERO_HASH]) {
             const written = write(callerOf(user, { hash }), token.credential.id, later(1_000));
-            await assert.rejects(written, isGone, `${kind}, ${name}`);
+            await assert.rejects(written, isAccessRevoked, `${kind}, ${name}`);
           }
         }
         assert.deepEqual(await everythingOf(user), before);
@@ -322,11 +319,11 @@ export function describeChanges(context: AccountsContext): void {
         (user: UserId) => accounts.setPassword(asUser(user), { password: "another hash" }, NOW),
         (user: UserId) => accounts.delete(asUser(user), NOW),
       ]) {
-        const { account, session, token } = await someone();
+        const { account, session, token } = await newAccountWithData();
         assert.ok([true, "deleted"].includes(await end(account.user)));
         const before = await everythingOf(account.user);
         for (const [name, write] of Object.entries(WRITES))
-          await assert.rejects(write(callerOf(account.user, session), token.credential.id, NOW), isGone, name);
+          await assert.rejects(write(callerOf(account.user, session), token.credential.id, NOW), isAccessRevoked, name);
         assert.deepEqual(await everythingOf(account.user), before);
       }
     });
@@ -348,7 +345,7 @@ export function describeChanges(context: AccountsContext): void {
       );
       for (const [index, outcome] of outcomes.entries())
         assert.equal(outcome.status, index % 4 === 0 ? "rejected" : "fulfilled", String(index));
-      assertDoneOrGone(outcomes);
+      assertDoneOrRevoked(outcomes);
       assert.equal((await listOf(user)).total, 2);
     });
 
@@ -361,7 +358,7 @@ export function describeChanges(context: AccountsContext): void {
           accounts.removeCredential(callerOf(user, other), "session", one.credential.id, NOW),
         ]);
         assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
-        assertDoneOrGone(outcomes);
+        assertDoneOrRevoked(outcomes);
         assert.equal((await idsOf(user, "session")).length, 1);
       }
     });
@@ -371,7 +368,7 @@ export function describeChanges(context: AccountsContext): void {
       const session = await add(user, { kind: "session" });
       const end = () => accounts.removeCredential(callerOf(user, session), "session", session.credential.id, NOW);
       assert.equal(await end(), true);
-      await assert.rejects(end(), isGone);
+      await assert.rejects(end(), isAccessRevoked);
     });
   });
 }

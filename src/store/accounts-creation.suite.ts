@@ -11,16 +11,17 @@ import {
   draft,
   drafts,
   MEMBER,
-  NO_HASH,
   NOW,
   newAccountNamed,
   newHash,
   SERVER,
   times,
+  ZERO_HASH,
 } from "./accounts-support.ts";
 
 export function describeCreation(context: AccountsContext): void {
-  const { accounts, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, listOf, EMPTY, isGone } = context;
+  const { accounts, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, listOf, EMPTY, isAccessRevoked } =
+    context;
 
   describe("first account", () => {
     test("first account: a local list → taken over", async (t) => {
@@ -32,7 +33,7 @@ export function describeCreation(context: AccountsContext): void {
       const before = await listOf(LOCAL_USER, own.subscriptions);
       assert.equal(before.total, 9);
 
-      assert.equal(await own.accounts.isEmpty(), true, "a list is no account");
+      assert.equal(await own.accounts.isEmpty(), true, "a list is not an account");
       const ann = newAccountNamed("ann");
       assert.equal(await own.accounts.create(4_711, ann, NOW), LOCAL_USER);
       assert.equal(await own.accounts.isEmpty(), false);
@@ -67,7 +68,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await own.accounts.isEmpty(), true);
       assert.equal(await own.accounts.get(LOCAL_USER), undefined);
       assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
-      await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isGone);
+      await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isAccessRevoked);
 
       assert.equal(await own.accounts.create(4_712, newAccountNamed("ann"), NOW), 4_712);
       assert.equal(await own.accounts.create(4_713, newAccountNamed("bob"), NOW), 4_713);
@@ -81,11 +82,11 @@ export function describeCreation(context: AccountsContext): void {
 
     test("first account: many created at once → one takes over the list", async (t) => {
       const own = await openFor(t);
-      const made = await Promise.all(
+      const created = await Promise.all(
         times(5, (index) => own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`), NOW)),
       );
-      assert.equal(countOf(made, LOCAL_USER), 1);
-      for (const [index, user] of made.entries()) {
+      assert.equal(countOf(created, LOCAL_USER), 1);
+      for (const [index, user] of created.entries()) {
         assert.ok(user === LOCAL_USER || user === 4_711 + index, `${user}`);
         assert.equal((await own.accounts.find(`name-${index}`, ""))?.account.user, user);
       }
@@ -114,13 +115,13 @@ export function describeCreation(context: AccountsContext): void {
       const own = await openFor(t);
       const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
       for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
-      const made = await Promise.all(
+      const created = await Promise.all(
         setups.map(({ hash }, index) =>
           own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitation: hash }), NOW),
         ),
       );
-      assert.equal(countOf(made, LOCAL_USER), 1);
-      assert.equal(countOf(made, "not-invited"), 9);
+      assert.equal(countOf(created, LOCAL_USER), 1);
+      assert.equal(countOf(created, "not-invited"), 9);
       assert.equal((await own.people.page({ offset: 0, size: 20 })).people.length, 1);
     });
   });
@@ -186,13 +187,13 @@ export function describeCreation(context: AccountsContext): void {
         "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a7),
         "\u{10ffff}".repeat(254) + String.fromCodePoint(0x1f3a8),
       ];
-      const made = new Map<UserId, string>();
+      const created = new Map<UserId, string>();
       for (const subject of subjects) {
         const user = newUser();
         assert.equal(await accounts.create(user, newAccountNamed(subject, { issuer, password: "" }), NOW), user);
-        made.set(user, subject);
+        created.set(user, subject);
       }
-      for (const [user, name] of made) {
+      for (const [user, name] of created) {
         const kept = { account: { user, name, issuer, createdAt: NOW, ...MEMBER }, password: "" };
         assert.deepEqual(await accounts.find(name, issuer), kept);
         assert.deepEqual(await accounts.get(user), kept);
@@ -220,13 +221,13 @@ export function describeCreation(context: AccountsContext): void {
 
     test("names: many at once → one gets it", async () => {
       const name = `name-${newUser()}`;
-      const wanting = times(20, newUser);
-      const outcomes = await Promise.all(wanting.map((user) => accounts.create(user, newAccountNamed(name), NOW)));
+      const users = times(20, newUser);
+      const outcomes = await Promise.all(users.map((user) => accounts.create(user, newAccountNamed(name), NOW)));
       assert.equal(countOf(outcomes, "name-taken"), 19);
       const winner = outcomes.find((outcome) => typeof outcome === "number");
-      assert.equal(winner, wanting[outcomes.indexOf(winner ?? "name-taken")]);
+      assert.equal(winner, users[outcomes.indexOf(winner ?? "name-taken")]);
       assert.equal((await accounts.find(name, ""))?.account.user, winner);
-      for (const user of wanting) assert.equal((await accounts.get(user))?.account.user === user, user === winner);
+      for (const user of users) assert.equal((await accounts.get(user))?.account.user === user, user === winner);
     });
   });
 
@@ -274,7 +275,7 @@ export function describeCreation(context: AccountsContext): void {
         hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
       };
       assert.equal(await accounts.addCredential(SERVER, first), "added");
-      for (const invitation of [newHash(), token.hash, session.hash, setup.hash, NO_HASH]) {
+      for (const invitation of [newHash(), token.hash, session.hash, setup.hash, ZERO_HASH]) {
         const invited = newUser();
         const outcome = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitation }), NOW);
         assert.equal(outcome, "not-invited");
@@ -316,7 +317,10 @@ export function describeCreation(context: AccountsContext): void {
       );
       assert.equal(countOf(outcomes, "name-taken"), 9);
       for (const [index, { hash, credential }] of invitations.entries())
-        assert.deepEqual(await accounts.findCredential(hash), outcomes[index] === "name-taken" ? credential : undefined);
+        assert.deepEqual(
+          await accounts.findCredential(hash),
+          outcomes[index] === "name-taken" ? credential : undefined,
+        );
     });
   });
 }

@@ -9,11 +9,11 @@ import {
   countOf,
   credential,
   later,
-  NO_HASH,
   NOW,
   newHash,
   SERVER,
   times,
+  ZERO_HASH,
 } from "./accounts-support.ts";
 
 export function describeCredentials(context: AccountsContext): void {
@@ -57,7 +57,7 @@ export function describeCredentials(context: AccountsContext): void {
       const [{ hash }, { hash: other, credential }] = [await add(user), await add(user)];
       const near = Buffer.from(hash, "base64url");
       near[31] = (near[31] ?? 0) ^ 1;
-      for (const unknown of [near.toString("base64url"), newHash(), hash.slice(0, 40), NO_HASH, ""])
+      for (const unknown of [near.toString("base64url"), newHash(), hash.slice(0, 40), ZERO_HASH, ""])
         assert.equal(await accounts.findCredential(unknown), undefined);
       assert.deepEqual(await accounts.findCredential(other), credential);
     });
@@ -224,20 +224,20 @@ export function describeCredentials(context: AccountsContext): void {
         { kind: "session", usedAt: at, expiresAt: later(1, at) },
         { usedAt: later(1) },
       ];
-      const made: NewCredential[] = [];
-      for (const variant of variants) made.push(await add(user, variant));
+      const created: NewCredential[] = [];
+      for (const variant of variants) created.push(await add(user, variant));
       for (const kind of ["invitation", "setup"] as const) {
-        made.push(await add(NOBODY, { kind, expiresAt: later(-1, at) }));
-        made.push(await add(NOBODY, { kind, expiresAt: later(1, at) }));
+        created.push(await add(NOBODY, { kind, expiresAt: later(-1, at) }));
+        created.push(await add(NOBODY, { kind, expiresAt: later(1, at) }));
       }
       await accounts.sweep(at);
-      for (const { hash, credential } of made)
+      for (const { hash, credential } of created)
         assert.deepEqual(
           await accounts.findCredential(hash),
           isValidAt(credential, at) ? credential : undefined,
           JSON.stringify(credential),
         );
-      const left = made.filter(({ credential }) => credential.kind === "token" && isValidAt(credential, at));
+      const left = created.filter(({ credential }) => credential.kind === "token" && isValidAt(credential, at));
       assert.equal((await idsOf(user, "token")).length, left.length);
       assert.equal((await accounts.get(user))?.account.user, user);
       await accounts.sweep(at);

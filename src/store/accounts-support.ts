@@ -29,7 +29,7 @@ export const MEMBER = { isAdmin: false, disabledAt: undefined };
 
 export const later = (ms: number, from = NOW) => new Date(from.getTime() + ms);
 export const newHash = () => hashSecret(randomUUID());
-export const NO_HASH = Buffer.alloc(32).toString("base64url");
+export const ZERO_HASH = Buffer.alloc(32).toString("base64url");
 export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 export const countOf = <T>(values: readonly T[], wanted: T) => values.filter((value) => value === wanted).length;
@@ -111,7 +111,7 @@ export async function createContext(open: () => Promise<Stores>) {
   }
 
   /** An account with some of everything: items, removals, tokens, sessions. */
-  async function someone(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
+  async function newAccountWithData(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
     const account = await newAccount();
     await addTo(subscriptions, asUser(account.user), drafts(0, 20), NOW);
     for (const { id } of drafts(5, 3)) await removeFrom(subscriptions, asUser(account.user), id, NOW);
@@ -120,11 +120,11 @@ export async function createContext(open: () => Promise<Stores>) {
     return { account, token, session };
   }
 
-  const isGone = (error: unknown) => error instanceof AccessRevoked;
+  const isAccessRevoked = (error: unknown) => error instanceof AccessRevoked;
 
-  function assertDoneOrGone(outcomes: readonly PromiseSettledResult<unknown>[]): void {
+  function assertDoneOrRevoked(outcomes: readonly PromiseSettledResult<unknown>[]): void {
     for (const outcome of outcomes)
-      if (outcome.status === "rejected") assert.ok(isGone(outcome.reason), `${outcome.reason}`);
+      if (outcome.status === "rejected") assert.ok(isAccessRevoked(outcome.reason), `${outcome.reason}`);
   }
 
   return {
@@ -140,9 +140,9 @@ export async function createContext(open: () => Promise<Stores>) {
     listOf,
     EMPTY,
     everythingOf,
-    someone,
-    isGone,
-    assertDoneOrGone,
+    newAccountWithData,
+    isAccessRevoked,
+    assertDoneOrRevoked,
   };
 }
 

@@ -8,7 +8,7 @@ import { Accounts, hashSecret } from "../accounts.ts";
 import { People } from "../people.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 
-import { describeChanges } from "./accounts-changes.suite.ts";
+import { describeAccountChanges } from "./accounts-changes.suite.ts";
 import { describeCreation } from "./accounts-creation.suite.ts";
 import { describeCredentials } from "./accounts-credentials.suite.ts";
 import {
@@ -34,7 +34,10 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
 }
 
 /** Once `here` has confirmed a revocation, `there` rejects the credential, even if it was using it all the time. */
-export async function requireEnds({ accounts: here, people }: Store, { accounts: there }: Store): Promise<void> {
+export async function assertRevokedEverywhere(
+  { accounts: here, people }: Store,
+  { accounts: there }: Store,
+): Promise<void> {
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
   const administering = new People(people, changing);
@@ -70,16 +73,16 @@ export async function requireEnds({ accounts: here, people }: Store, { accounts:
 }
 
 /** Once `here` has confirmed a revocation, no write by `there` with that credential takes effect. */
-export async function requireNoLateWrites(here: Stores, there: Stores): Promise<void> {
+export async function assertNoLateWrites(here: Stores, there: Stores): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
     const user = await here.accounts.create(2 ** 42 + round, newAccountNamed(`late-${round}`), NOW);
     assert.ok(typeof user === "number");
     const token = credential(user);
     assert.equal(await here.accounts.addCredential(SERVER, token), "added");
     const caller = { ...asUser(user), credentialHash: token.hash };
-    let [isOver, next, refused] = [false, 0, 0];
+    let [isDone, next, refused] = [false, 0, 0];
     const writers = times(4, async (index) => {
-      while (!isOver) {
+      while (!isDone) {
         next += 1;
         const write =
           index === 0
@@ -93,15 +96,15 @@ export async function requireNoLateWrites(here: Stores, there: Stores): Promise<
     });
     await sleep(10 * round);
     assert.equal(await here.accounts.removeCredential(asUser(user), "token", token.credential.id, NOW), true);
-    const look = async () => [
+    const countRows = async () => [
       (await here.subscriptions.page(user, { offset: 0, size: 1 })).total,
       (await here.accounts.listCredentials(user, "token")).length,
     ];
-    const atTheAnswer = await look();
+    const whenConfirmed = await countRows();
     await sleep(20);
-    isOver = true;
+    isDone = true;
     await Promise.all(writers);
-    assert.deepEqual(await look(), atTheAnswer);
+    assert.deepEqual(await countRows(), whenConfirmed);
     assert.ok(refused > 0, "something was written too late");
   }
 }
@@ -112,7 +115,7 @@ export async function describeAccounts(engine: string, open: () => Promise<Store
   describe(`accounts on ${engine}`, () => {
     after(() => context.subscriptions.close());
     describeCreation(context);
-    describeChanges(context);
+    describeAccountChanges(context);
     describeCredentials(context);
     describePeople(context);
   });

@@ -12,7 +12,7 @@ const START = Date.parse("2026-01-02T03:04:05.678Z");
 const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
 /** Interleavings that run at once and share transactions; each has a user of its own. */
 const AT_ONCE = 50;
-/** How many interleavings may miss a planted fault. The worst of them is found once in some thirty. */
+/** How many interleavings may miss a fault. The worst of them is found once in some thirty. */
 const MAX_MISSES = 2_000;
 
 /** Numbers from 0 to below 1, the same for the same seed. */
@@ -26,12 +26,12 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** A server with a fault. `now` is the time of the interleaving. */
-type Plant = (store: Store, user: UserId, now: () => number) => SyncServer;
+/** Creates the server to test: the correct one, or one with a fault. `now` is the time of the interleaving. */
+type CreateServer = (store: Store, user: UserId, now: () => number) => SyncServer;
 
-const sound: Plant = (store) => new AppSync(store);
+const createCorrectServer: CreateServer = (store) => new AppSync(store);
 
-/** The list and the positions as the requests that reached the server make them. */
+/** The expected list and positions, computed from the requests that reached the server. */
 class Oracle {
   readonly feeds = new Set<number>();
   readonly #plays = new Map<number, { position: number; actedAt: number }>();
@@ -62,13 +62,13 @@ class Oracle {
 }
 
 /** Returns what does not agree at the end. */
-async function interleave(store: Store, user: UserId, seed: number, plant: Plant): Promise<string[]> {
+async function interleave(store: Store, user: UserId, seed: number, createServer: CreateServer): Promise<string[]> {
   const random = createRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);
   let now = START;
   const clock = () => now;
   const oracle = new Oracle(clock);
-  const server = plant(store, user, clock);
+  const server = createServer(store, user, clock);
   const clients = Array.from({ length: 2 + pick(2) }, (_, index) => {
     const kind = CLIENT_KINDS[pick(CLIENT_KINDS.length)] ?? assert.fail();
     return new AppClient(kind, `client-${index}`, user, server, { requests: oracle, now: clock });
@@ -94,7 +94,7 @@ async function interleave(store: Store, user: UserId, seed: number, plant: Plant
     if (chance < 0.12) client.subscribe(feed, spell(feed, pick(3)));
     else if (chance < 0.22) client.unsubscribe(feed);
     else if (chance < 0.34) client.play(pick(EPISODES), 1 + index);
-    else if (chance < 0.42) await changeByPage(store, user, oracle, pick(2) === 0, feed, now);
+    else if (chance < 0.42) await changeOnWebPage(store, user, oracle, pick(2) === 0, feed, now);
     else if (client !== late || index > STEPS / 2) await step(client, isLost);
   }
   for (let round = 0; round < 3; round += 1) {
@@ -108,7 +108,7 @@ async function interleave(store: Store, user: UserId, seed: number, plant: Plant
   return compare(store, user, clients, oracle);
 }
 
-async function changeByPage(
+async function changeOnWebPage(
   store: Store,
   user: UserId,
   oracle: Oracle,
@@ -139,13 +139,13 @@ async function compare(store: Store, user: UserId, clients: readonly AppClient[]
 }
 
 /** The first differences of `runs` interleavings. */
-async function findDifferences(store: Store, runs: number, plant: Plant): Promise<string | undefined> {
+async function findDifferences(store: Store, runs: number, createServer: CreateServer): Promise<string | undefined> {
   for (let start = 0; start < runs; start += AT_ONCE) {
     const seeds = Array.from({ length: Math.min(AT_ONCE, runs - start) }, (_, index) => SEED + start + index);
     const results = await Promise.all(
       seeds.map(async (seed) => {
         users.next += 1;
-        return { seed, differences: await interleave(store, users.next, seed, plant) };
+        return { seed, differences: await interleave(store, users.next, seed, createServer) };
       }),
     );
     const found = results.find(({ differences }) => differences.length > 0);
@@ -159,24 +159,24 @@ const users = { next: 5_000_000 };
 /** Apps of different kinds end up with the same list and the same positions, whatever the order of their requests. */
 export function describeConvergence(engine: string, store: Store, runs: number): void {
   test(`apps on ${engine}: ${runs} interleavings of clients (SEED=${SEED}) → same list and positions everywhere`, async () => {
-    assert.equal(await findDifferences(store, runs, sound), undefined);
+    assert.equal(await findDifferences(store, runs, createCorrectServer), undefined);
   });
 }
 
-export function describePlantedFaults(store: Store): void {
-  for (const [name, plant] of Object.entries(FAULTS)) {
+export function describeFaults(store: Store): void {
+  for (const [name, createServer] of Object.entries(FAULTS)) {
     test(`apps: ${name} (SEED=${SEED}) → the oracle finds it`, async () => {
-      assert.notEqual(await findDifferences(store, MAX_MISSES, plant), undefined);
+      assert.notEqual(await findDifferences(store, MAX_MISSES, createServer), undefined);
     });
   }
 }
 
 const CLIENT: Client = { key: "fault", device: undefined };
 
-const FAULTS: Readonly<Record<string, Plant>> = {
-  "a POST that answers now": (store, user) => {
+const FAULTS: Readonly<Record<string, CreateServer>> = {
+  "a POST that returns the current time": (store, user) => {
     const sync = new AppSync(store);
-    const answerNow = async (kind: "feeds" | "actions", client: Client, at: Date) => {
+    const recordNow = async (kind: "feeds" | "actions", client: Client, at: Date) => {
       const { sequence } = await store.apps.state(user, kind, client, 0);
       const record = {
         kind,
@@ -192,11 +192,11 @@ const FAULTS: Readonly<Record<string, Plant>> = {
       actionsSince: sync.actionsSince.bind(sync),
       async changeFeeds(caller, client, changes, at) {
         await sync.changeFeeds(caller, client, changes, at);
-        return answerNow("feeds", client, at);
+        return recordNow("feeds", client, at);
       },
       async addActions(caller, client, actions, at) {
         await sync.addActions(caller, client, actions, at);
-        return answerNow("actions", client, at);
+        return recordNow("actions", client, at);
       },
     };
   },
@@ -213,7 +213,7 @@ const FAULTS: Readonly<Record<string, Plant>> = {
       async state(_user, kind, client, since) {
         const state = await store.apps.state(user, kind, client, 0);
         await record();
-        // What was written in the second that was answered counts as sent.
+        // What was written in the same second as the returned timestamp counts as sent.
         const marks = [...sequences[kind]].map(([stamp, sequence]) => ({ stamp, sequence }));
         return { ...state, seen: undefined, marks: since === 0 ? [] : marks, deviceSyncedAt: new Date(now()) };
       },

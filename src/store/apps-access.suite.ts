@@ -26,7 +26,7 @@ export function describeAppAccess(engine: string, store: Store): void {
   let users = 4_000_000;
 
   /** An account with something that every write would change, and its callers. */
-  const someone = async () => {
+  const newAccountWithData = async () => {
     users += 1;
     const account = newAccountNamed(`apps-access-${users}`, { isOwner: false });
     const user = await accounts.create(users, account, NOW);
@@ -71,14 +71,14 @@ export function describeAppAccess(engine: string, store: Store): void {
   describe(`access of apps on ${engine}`, () => {
     for (const [name, write] of Object.entries(WRITES)) {
       test(`${name}: with a token or the password → written`, async () => {
-        const { user, withToken, withPassword } = await someone();
+        const { user, withToken, withPassword } = await newAccountWithData();
         const before = await contentOf(user);
         for (const caller of [withToken, withPassword]) await write(caller);
         if (!name.includes("poll of actions")) assert.notDeepEqual(await contentOf(user), before);
       });
 
       test(`${name}: token revoked or password changed meanwhile → refused, nothing written`, async () => {
-        const { user, token, withToken, withPassword } = await someone();
+        const { user, token, withToken, withPassword } = await newAccountWithData();
         await revoke(user, token.credential.id);
         assert.equal(await setPassword(user), true);
         const before = await contentOf(user);
@@ -87,7 +87,7 @@ export function describeAppAccess(engine: string, store: Store): void {
       });
 
       test(`${name}: account deleted meanwhile → refused`, async () => {
-        const { user, withToken, withPassword } = await someone();
+        const { user, withToken, withPassword } = await newAccountWithData();
         assert.equal(await accounts.delete(asUser(user), NOW), "deleted");
         for (const caller of [withToken, withPassword]) await assert.rejects(write(caller), AccessRevoked);
         assert.deepEqual([await sync.devices(user), (await store.page(user, { offset: 0, size: 1 })).total], [[], 0]);
@@ -95,7 +95,7 @@ export function describeAppAccess(engine: string, store: Store): void {
     }
 
     test("account deleted → everything is erased, and nothing can be read", async () => {
-      const { user } = await someone();
+      const { user } = await newAccountWithData();
       const many = Array.from({ length: 2_500 }, (_, index) => play(String(index)));
       await sync.addActions(asUser(user), PHONE, many, NOW);
       const { pages } = await sync.actionsSince(asUser(user), PHONE, 0, undefined, NOW);
@@ -110,7 +110,7 @@ export function describeAppAccess(engine: string, store: Store): void {
     });
 
     test("app login: the session that allows it ends meanwhile → refused, the app gets no token", async () => {
-      const { user } = await someone();
+      const { user } = await newAccountWithData();
       const session = credential(user, { kind: "session" });
       assert.equal(await accounts.addCredential(SERVER, session), "added");
       await setPassword(user);
@@ -122,10 +122,10 @@ export function describeAppAccess(engine: string, store: Store): void {
 
     test("password changed while apps write with it → nothing is written after the change is confirmed", async () => {
       for (let round = 0; round < 3; round += 1) {
-        const { user, withPassword } = await someone();
-        let [isOver, next, refused] = [false, 0, 0];
+        const { user, withPassword } = await newAccountWithData();
+        let [isDone, next, refused] = [false, 0, 0];
         const writers = Array.from({ length: 3 }, async (_, index) => {
-          while (!isOver) {
+          while (!isDone) {
             next += 1;
             const write =
               index === 0
@@ -139,11 +139,11 @@ export function describeAppAccess(engine: string, store: Store): void {
         });
         await sleep(10 * round);
         assert.equal(await setPassword(user), true);
-        const atTheAnswer = await contentOf(user);
+        const whenConfirmed = await contentOf(user);
         await sleep(20);
-        isOver = true;
+        isDone = true;
         await Promise.all(writers);
-        assert.deepEqual(await contentOf(user), atTheAnswer);
+        assert.deepEqual(await contentOf(user), whenConfirmed);
         assert.ok(refused > 0, "something was written too late");
       }
     });

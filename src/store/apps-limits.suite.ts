@@ -19,11 +19,11 @@ function actionRow(sequence: number): Row {
   return [USER, sequence, key(1), key(sequence), kind, ...texts, ...NONE, 1_000, -1, -1];
 }
 
-/** What happens at the limits of an account. `url` leads to a database without data. */
+/** What happens at the limits of an account. `newUrl` returns the URL of an empty database. */
 export function describeAppLimits(engine: string, newUrl: () => Promise<string>): void {
   test(`apps on ${engine}: more actions and marks than are kept → the oldest are deleted`, async () => {
     const url = await newUrl();
-    const target = await (await engineFor(url).archive(url)).replaceEmpty();
+    const target = await (await engineFor(url).archive(url)).fillEmpty();
     const write = async (name: string, rows: readonly Row[]) => {
       const table = TABLES.find((one) => one.name === name) ?? assert.fail();
       for (let start = 0; start < rows.length; start += 5_000)
@@ -74,7 +74,7 @@ export function describeAppLimits(engine: string, newUrl: () => Promise<string>)
         const { marks } = await store.apps.state(USER, "actions", client, since);
         stamps.push(marks.findLast(({ stamp }) => stamp <= since)?.stamp);
       }
-      // Two marks were added, so the two before the kept ones were looked at; only the second of the day was dropped.
+      // Two marks were added, so the two before the kept ones were checked; only the second of the day was dropped.
       assert.deepEqual(stamps, [2 * DAY + 10, 2 * DAY + 10]);
     } finally {
       await store.close();

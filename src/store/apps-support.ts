@@ -24,7 +24,7 @@ export function play(
   };
 }
 
-/** What clients do, at a time that changes only on request. */
+/** Requests of clients, with a clock that only `advance` moves. */
 export function createAppContext(store: Store) {
   const sync = new AppSync(store);
   let users = 3_000_000;
@@ -34,7 +34,7 @@ export function createAppContext(store: Store) {
   };
   let now = START;
   const at = () => new Date(now);
-  const pass = (ms: number) => {
+  const advance = (ms: number) => {
     now += ms;
   };
   const add = (user: UserId, client: Client, ...urls: string[]) =>
@@ -56,5 +56,5 @@ export function createAppContext(store: Store) {
   const positions = async (user: UserId, client: Client, since: number) =>
     (await actions(user, client, since)).actions.map(({ episode, position }) => [episode.split("/").at(-1), position]);
 
-  return { sync, newUser, at, pass, add, remove, feeds, actions, upload, listed, positions };
+  return { sync, newUser, at, advance, add, remove, feeds, actions, upload, listed, positions };
 }

@@ -8,10 +8,11 @@ import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.t
 
 /** What apps synchronize: what any engine must do. `store` is a new one, without data. */
 export function describeApps(engine: string, store: Store): void {
-  const { sync, newUser, at, pass, add, remove, feeds, actions, upload, listed, positions } = createAppContext(store);
+  const { sync, newUser, at, advance, add, remove, feeds, actions, upload, listed, positions } =
+    createAppContext(store);
 
   describe(`apps on ${engine}`, () => {
-    test("feeds: added by an app → the id that an import gives, and the list of everybody", async () => {
+    test("feeds: added by an app → the same id as by an import, and sent to all clients", async () => {
       const user = newUser();
       const { rewritten } = await add(user, A, url("a"), ` ${url("b")} `, "antennapod_local:x", "", url("a"));
       assert.deepEqual(rewritten, [
@@ -31,7 +32,7 @@ export function describeApps(engine: string, store: Store): void {
       const user = newUser();
       const first = await feeds(user, A, 0);
       assert.ok(first.timestamp >= 2 && first.timestamp < 2 ** 31);
-      pass(5_000);
+      advance(5_000);
       assert.deepEqual(await feeds(user, B, 0), first);
       assert.deepEqual(await feeds(user, A, first.timestamp), first);
     });
@@ -194,7 +195,7 @@ export function describeApps(engine: string, store: Store): void {
     test("actions: uploaded again → no change, same timestamp; same values later → sent again", async () => {
       const user = newUser();
       const { timestamp } = await upload(user, A, play("x", 10));
-      pass(10_000);
+      advance(10_000);
       assert.equal((await upload(user, A, play("x", 10))).timestamp, timestamp);
       await upload(user, B, play("x", 10, { actedAt: new Date(START + 1_000) }));
       assert.deepEqual(await positions(user, A, timestamp), [["x", 10]]);
@@ -272,7 +273,7 @@ export function describeApps(engine: string, store: Store): void {
     test("actions: a time in the future → the time of the upload", async () => {
       const user = newUser();
       await upload(user, A, play("x", 1, { actedAt: new Date("2040-01-01") }));
-      pass(2_000);
+      advance(2_000);
       await upload(user, B, play("x", 2, { actedAt: at() }));
       assert.deepEqual(await positions(user, A, 0), [["x", 2]]);
     });
@@ -296,7 +297,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual([first.add, first.remove], [[`${url("b")}/`], []]);
     });
 
-    test("devices: created on first use, saved, renamed, forgotten", async () => {
+    test("devices: first use, save, change, forget → listed accordingly", async () => {
       const user = newUser();
       await feeds(user, A, 0);
       await store.apps.saveDevice(asUser(user), B, { caption: "Desk", type: "desktop" }, at());
@@ -308,7 +309,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.equal(await store.apps.changeDevice(asUser(user), "nobody", { type: "laptop" }, at()), false);
       assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), true);
       assert.equal(await store.apps.forgetDevice(asUser(user), "desk", at()), false);
-      pass(10 * 60_000);
+      advance(10 * 60_000);
       await feeds(user, A, 0);
       assert.deepEqual(
         (await sync.devices(user)).map(({ syncedAt }) => syncedAt),
@@ -350,11 +351,11 @@ export function describeApps(engine: string, store: Store): void {
     test("devices: more than the limit → the one that synchronized longest ago is forgotten", async () => {
       const user = newUser();
       for (let number = 0; number < MAX_DEVICES; number += 1) {
-        pass(1_000);
+        advance(1_000);
         await store.apps.saveDevice(asUser(user), { key: "x", device: `d${number}` }, {}, at());
       }
       await upload(user, { key: "x", device: undefined }, play("x", 1, { device: "named" }));
-      pass(1_000);
+      advance(1_000);
       await feeds(user, A, 0);
       const ids = (await sync.devices(user)).map(({ id }) => id);
       assert.equal(ids.length, MAX_DEVICES);
@@ -365,7 +366,7 @@ export function describeApps(engine: string, store: Store): void {
       const user = newUser();
       await add(user, A, url("a"), url("b"));
       await remove(user, A, url("a"));
-      pass(60_000);
+      advance(60_000);
       await store.forgetRemovals(at());
       const kept = await store.apps.spellings(user, ["feeds.example/a", "feeds.example/b"]);
       assert.deepEqual(

@@ -15,7 +15,7 @@ import { type Row, TABLES } from "./tables.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 
-const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
+const isUserError = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 
 /** Restores a backup as the command does. Returns where the old database is now. */
 async function restore(file: string, backup: string): Promise<string | undefined> {
@@ -36,14 +36,14 @@ describeArchive("SQLite", async () => `file:${newFile()}`);
 test("archive: no file → an error, nothing is created", async () => {
   const missing = newFile();
   const archive = await engineFor(`file:${missing}`).archive(`file:${missing}`);
-  await assert.rejects(archive.read(), refuses(`No database at ${missing}.`));
+  await assert.rejects(archive.read(), isUserError(`No database at ${missing}.`));
   assert.equal(existsSync(missing), false);
 });
 
 test("archive: a copy → a second file until it is complete", async () => {
   const file = newFile();
   writeFileSync(`${file}-copying`, "left by one that was killed");
-  const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).replaceEmpty();
+  const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).fillEmpty();
   assert.equal(existsSync(`${file}-copying`), true);
   await target.close();
   assert.equal(existsSync(`${file}-copying`), false);
@@ -74,7 +74,7 @@ test("backup: a single complete file → restored, and the old database is kept"
   const [file, backup, other, empty] = [newFile(), newFile(), newFile(), newFile()];
   await assert.rejects(
     backUpFile(file, backup, () => undefined),
-    refuses(`No database at ${file}.`),
+    isUserError(`No database at ${file}.`),
   );
   await fill(`file:${file}`, 3);
   const progress: (readonly number[])[] = [];
@@ -97,7 +97,7 @@ test("backup: a single complete file → restored, and the old database is kept"
   );
 });
 
-test("backup: others write meanwhile → it has the content of one instant", async () => {
+test("backup: others write meanwhile → a consistent snapshot", async () => {
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${file}`, 20_000);
   const writer = new DatabaseSync(file);
@@ -106,11 +106,11 @@ test("backup: others write meanwhile → it has the content of one instant", asy
   const remove = ["subscriptions", "removals"].map(
     (table) => `delete from ${table} where sequence = (select max(sequence) from ${table})`,
   );
-  let isOver = false;
+  let isDone = false;
   const backingUp = backUpFile(file, backup, () => undefined).finally(() => {
-    isOver = true;
+    isDone = true;
   });
-  while (!isOver) {
+  while (!isDone) {
     writer.exec(`begin; ${remove.join(";")}; commit`);
     await new Promise(setImmediate);
   }
@@ -159,8 +159,8 @@ test("schema: a trigger, view, table, index or changed table → refused by star
     database.exec(sql);
     database.close();
     const words = `${file} has a ${name} that Earmark did not create.`;
-    assert.throws(() => checkFile(file), refuses(words));
-    await assert.rejects(engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }), refuses(words));
+    assert.throws(() => checkFile(file), isUserError(words));
+    await assert.rejects(engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }), isUserError(words));
     const found = (await inspectDatabase(`file:${file}`)).filter(({ state }) => state === "error");
     assert.deepEqual(
       found.map(({ what }) => what),
@@ -177,7 +177,7 @@ test("schema: a trigger, view, table, index or changed table → refused by star
   checkFile(file);
   database.exec("drop index subscriptions_by_feed");
   database.close();
-  assert.throws(() => checkFile(file), refuses(`${file} has no index subscriptions_by_feed.`));
+  assert.throws(() => checkFile(file), isUserError(`${file} has no index subscriptions_by_feed.`));
 });
 
 test("restore: a backup of an earlier version → its rows in the newest schema, and the backup unchanged", async () => {
@@ -237,13 +237,13 @@ test("restore: interrupted at any point → the path has the old database or the
   assert.equal(existsSync(`${file}-restoring`), false);
 });
 
-test("restore: interrupted where no database was → a start refuses to create an empty one", async () => {
+test("restore: interrupted where there was no database → a start refuses to create an empty one", async () => {
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${backup}`, 3);
   writeFileSync(`${file}-restoring`, "left by a kill");
   await assert.rejects(
     engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }),
-    refuses(`A restore to ${file} was interrupted.`),
+    isUserError(`A restore to ${file} was interrupted.`),
   );
   assert.equal(existsSync(file), false);
   await restore(file, backup);
@@ -251,44 +251,44 @@ test("restore: interrupted where no database was → a start refuses to create a
 });
 
 test("archive: every operation → leaves no file open", async () => {
-  const opened = () => readdirSync("/dev/fd").length;
+  const countOpenFiles = () => readdirSync("/dev/fd").length;
   const [file, backup] = [newFile(), newFile()];
-  const before = opened();
+  const before = countOpenFiles();
   await fill(`file:${file}`, 1);
   await readAll(`file:${file}`);
   await assert.rejects(fill(`file:${file}`, 1), UserError);
-  const target = await (await engineFor(`file:${newFile()}`).archive(`file:${newFile()}`)).replaceEmpty();
+  const target = await (await engineFor(`file:${newFile()}`).archive(`file:${newFile()}`)).fillEmpty();
   await target.close();
   await backUpFile(file, backup, () => undefined);
   makeSingleFile(backup);
   checkFile(backup);
   await restore(file, backup);
   await inspectDatabase(`file:${file}`);
-  assert.equal(opened(), before);
+  assert.equal(countOpenFiles(), before);
 });
 
 test("restore: not an intact backup → refused with advice", async () => {
   const file = newFile();
   writeFileSync(file, "x".repeat(200));
-  assert.throws(() => checkFile(file), refuses(`${file} is not an Earmark database.`));
-  assert.throws(() => checkFile(join(file, "..")), refuses("is not an Earmark database."));
+  assert.throws(() => checkFile(file), isUserError(`${file} is not an Earmark database.`));
+  assert.throws(() => checkFile(join(file, "..")), isUserError("is not an Earmark database."));
   const good = newFile();
   await fill(`file:${good}`, 1);
   writeFileSync(`${good}-wal`, "");
   checkFile(good);
   writeFileSync(`${good}-wal`, "x");
-  assert.throws(() => checkFile(good), refuses(`earmark backup FILE`));
+  assert.throws(() => checkFile(good), isUserError(`earmark backup FILE`));
   const damaged = newFile();
   await fill(`file:${damaged}`, 30);
   const bytes = readFileSync(damaged);
   writeFileSync(damaged, bytes.fill("X", 4_100, 4_128));
-  assert.throws(() => checkFile(damaged), refuses(`${damaged} is damaged (`));
+  assert.throws(() => checkFile(damaged), isUserError(`${damaged} is damaged (`));
   const newer = newFile();
   await fill(`file:${newer}`, 1);
   const database = new DatabaseSync(newer);
   database.exec(`pragma user_version = ${NEWEST_VERSION + 1}; pragma journal_mode = delete`);
   database.close();
-  assert.throws(() => checkFile(newer), refuses("newer Earmark"));
+  assert.throws(() => checkFile(newer), isUserError("newer Earmark"));
 });
 
 test("inspect: a file in any state → findings, unchanged", async () => {
@@ -310,7 +310,7 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   assert.equal((await states())[2], "ok: The next start makes writes durable: journal_mode wal instead of delete");
   await assert.rejects(
     engineFor(url).migrate(url, { distribute: true }),
-    refuses("A SQLite file cannot be distributed."),
+    isUserError("A SQLite file cannot be distributed."),
   );
   const database = new DatabaseSync(file);
   database.exec("drop index removals_by_time; pragma user_version = 3");

@@ -107,7 +107,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.deepEqual((await add(user, draft(2, "a"))).map(wordOf), ["already-subscribed"]);
     });
 
-    test("add: an empty batch, a large batch → all answered", async () => {
+    test("add: an empty batch, a large batch → one outcome each", async () => {
       const user = newUser();
       assert.deepEqual(await addTo(store, asUser(user), [], NOW), []);
       const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
@@ -183,7 +183,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
     });
 
-    test("page: any adds and removals → right items and total", async () => {
+    test("page: any adds and removals → correct items and total", async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 40 }), fc.integer({ min: 1, max: 60 })), { maxLength: 25 }),
@@ -228,10 +228,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
           async (steps) => {
             const user = newUser();
             let model: Draft[] = [];
-            const addToModel = (wish: Draft) => {
-              if (model.some(({ feed }) => feed === wish.feed)) return "already-subscribed";
-              if (model.some(({ id }) => id === wish.id)) return "id-in-use";
-              model.push(wish);
+            const addToModel = (added: Draft) => {
+              if (model.some(({ feed }) => feed === added.feed)) return "already-subscribed";
+              if (model.some(({ id }) => id === added.id)) return "id-in-use";
+              model.push(added);
               return "added";
             };
             const removeFromModel = (gone: string) => {

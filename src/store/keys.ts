@@ -10,8 +10,8 @@ export function feedKey(feed: string): Buffer {
   return shortHash(feed);
 }
 
-/** The same key in hexadecimal digits. */
-export function feedDigits(feed: string): string {
+/** The same key in hexadecimal. */
+export function feedKeyHex(feed: string): string {
   return shortDigest(feed);
 }
 

@@ -21,7 +21,7 @@ import {
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** An administrator who acts by a session, as the server does it. */
+/** An administrator with a session. */
 async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Caller & { readonly id: string }> {
   const name = `admin-${user}`;
   assert.equal(await accounts.create(user, newAccountNamed(name, { isOwner: false }), NOW), user);
@@ -36,7 +36,8 @@ async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Cal
 }
 
 export function describePeople(context: AccountsContext): void {
-  const { accounts, people, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, someone } = context;
+  const { accounts, people, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, newAccountWithData } =
+    context;
   const stores = { accounts, people, subscriptions };
   const lastEntries = async (count: number) =>
     (await people.auditLog({ offset: 0, size: count })).entries.map(({ action, actor, target, address }) => ({
@@ -64,7 +65,7 @@ export function describePeople(context: AccountsContext): void {
     });
 
     test("people: an account → counts of its own data", async () => {
-      const { account } = await someone();
+      const { account } = await newAccountWithData();
       const summary = { ...account, ...MEMBER, seenAt: undefined, subscriptions: 17, rows: 20 };
       const { password: _, ...expected } = { password: "", ...summary };
       assert.deepEqual(await people.get(account.user), expected);
@@ -105,7 +106,7 @@ export function describePeople(context: AccountsContext): void {
     });
 
     test("people: disabled → no credential works, the data stays, and tokens work again when enabled", async () => {
-      const { account, token, session } = await someone();
+      const { account, token, session } = await newAccountWithData();
       const { user } = account;
       const hash = (await accounts.get(user))?.password ?? "";
       const reset = await add(user, { kind: "password-reset" });
@@ -136,11 +137,11 @@ export function describePeople(context: AccountsContext): void {
 
     test("people: disabled while its token writes → no write after that is confirmed", async () => {
       for (let round = 0; round < 3; round += 1) {
-        const { account, token } = await someone();
+        const { account, token } = await newAccountWithData();
         const caller = { ...asUser(account.user), credentialHash: token.hash };
-        let isOver = false;
+        let isDone = false;
         const writers = times(3, async (index) => {
-          for (let next = 1_000 * (index + 1); !isOver; next += 1)
+          for (let next = 1_000 * (index + 1); !isDone; next += 1)
             await addTo(subscriptions, caller, [draft(next)], NOW).catch((error: unknown) =>
               assert.ok(error instanceof AccessRevoked, String(error)),
             );
@@ -148,7 +149,7 @@ export function describePeople(context: AccountsContext): void {
         await people.change(SERVER, account.user, "disable", NOW);
         const { total } = await subscriptions.page(account.user, { offset: 0, size: 1 });
         await new Promise((resolve) => setTimeout(resolve, 20));
-        isOver = true;
+        isDone = true;
         await Promise.all(writers);
         assert.equal((await subscriptions.page(account.user, { offset: 0, size: 1 })).total, total);
       }
@@ -169,7 +170,7 @@ export function describePeople(context: AccountsContext): void {
 
     test("people: not or no longer an administrator → nothing is changed", async () => {
       const admin = await newAdmin(stores, newUser());
-      const { account: target } = await someone();
+      const { account: target } = await newAccountWithData();
       const invitation = await invite();
       const member = await newAccount();
       const session = await add(member.user, { kind: "session" });
@@ -346,7 +347,7 @@ export function describePeople(context: AccountsContext): void {
     });
 
     test("passwords: changed and tokens revoked → no token remains", async () => {
-      const { account, token } = await someone();
+      const { account, token } = await newAccountWithData();
       const set = { password: `hash ${account.user}`, revokesTokens: true };
       assert.equal(await accounts.setPassword(asUser(account.user), set, NOW), true);
       assert.equal(await accounts.findCredential(token.hash), undefined);

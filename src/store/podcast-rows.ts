@@ -45,13 +45,13 @@ const COLUMNS: readonly (readonly [property: keyof PodcastRecord, column: string
 export const RECORD_COLUMNS = COLUMNS.map(([, column]) => column);
 
 /** Number of subscribers of a feed that are read: the server needs one URL, and one user who is active. */
-export const READ_SUBSCRIBERS = 20;
+export const MAX_SUBSCRIBERS_READ = 20;
 
-/** The columns of a podcast as clients see it, in the order of `toShown`. */
-export const SHOWN_COLUMNS = RECORD_COLUMNS.slice(0, 11);
+/** The columns of a podcast as clients see it, in the order of `toPublicPodcast`. */
+export const PUBLIC_COLUMNS = RECORD_COLUMNS.slice(0, 11);
 
 /** Reads only what clients see: this is most of the work of a page with podcasts. */
-export function toShown(id: string, row: readonly Value[] | undefined): Podcast {
+export function toPublicPodcast(id: string, row: readonly Value[] | undefined): Podcast {
   if (row === undefined) return toPodcast(id, undefined);
   const [title, author, description, homepageUrl, language, podcastGuid, artwork, status, since, movedTo, checkedAt] =
     row as (string | null)[];
@@ -64,7 +64,7 @@ export function toShown(id: string, row: readonly Value[] | undefined): Podcast 
     homepageUrl: homepageUrl ?? undefined,
     language: language ?? undefined,
     podcastGuid: podcastGuid ?? undefined,
-    artwork: artwork ? toDigits(artwork) : undefined,
+    artwork: artwork ? toHex(artwork) : undefined,
     status: status as PodcastStatus,
     statusSince: new Date(Number(since)),
     movedTo: movedTo ?? undefined,
@@ -78,7 +78,7 @@ export function toRecord(row: readonly Value[]): PodcastRecord {
     const value = row[index] ?? null;
     // PostgreSQL returns numbers as text, and keys as UUIDs.
     if (kind === "number") record[property] = Number(value);
-    else if (kind === "key") record[property] = value === null ? null : toDigits(value);
+    else if (kind === "key") record[property] = value === null ? null : toHex(value);
     else record[property] = value;
   }
   return record as unknown as PodcastRecord;
@@ -91,7 +91,7 @@ export function toValues<Key>(record: PodcastRecord, toKey: (digits: string) => 
   });
 }
 
-function toDigits(value: Value): string {
+function toHex(value: Value): string {
   return typeof value === "string" ? value.replaceAll("-", "") : Buffer.from(value as Uint8Array).toString("hex");
 }
 
@@ -103,8 +103,8 @@ const MAX_IDS = 10_000;
 export function idOfUrl(feedUrl: string): string {
   const known = ids.get(feedUrl);
   if (known !== undefined) return known;
-  const reading = readFeedUrl(feedUrl);
-  const id = idOfKey(feedKey("feed" in reading ? reading.feed : feedUrl));
+  const parsed = readFeedUrl(feedUrl);
+  const id = idOfKey(feedKey("feed" in parsed ? parsed.feed : feedUrl));
   if (ids.size >= MAX_IDS) ids.clear();
   ids.set(feedUrl, id);
   return id;

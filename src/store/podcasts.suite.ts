@@ -25,17 +25,17 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
 
     const subscribe = async (user: UserId, ...urls: string[]) => {
       const drafts = urls.map((feedUrl) => {
-        const reading = readFeedUrl(feedUrl);
-        if ("fault" in reading) throw new Error(reading.fault);
-        return { kind: "add", id: uuid(), feedUrl, feed: reading.feed } as const;
+        const parsed = readFeedUrl(feedUrl);
+        if ("fault" in parsed) throw new Error(parsed.fault);
+        return { kind: "add", id: uuid(), feedUrl, feed: parsed.feed } as const;
       });
       await store.change(asUser(user), drafts, NOW);
       return drafts;
     };
     const idOf = async (url: string) => (await podcasts.find([url]))[0]?.id ?? assert.fail();
     const isKnown = async (url: string) => (await podcasts.find([url]))[0]?.statusSince !== undefined;
-    /** Stores a record as a fetch does. */
-    const learn = async (url: string, known: Partial<PodcastRecord> = {}, at = NOW) => {
+    /** Stores a record as after a fetch. */
+    const recordFetch = async (url: string, known: Partial<PodcastRecord> = {}, at = NOW) => {
       const id = await idOf(url);
       await podcasts.create([id], at);
       const record = (await podcasts.claim(id, at, later(DAY))) ?? assert.fail("cannot be claimed");
@@ -50,7 +50,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         ...{ title: "Ärger 🎧", author: "A", description: "D\nE", homepageUrl: "https://x.example/", language: "de" },
         ...{ podcastGuid: "g", artwork: HASH, status: "moved" as const, movedTo: "https://new.example/" },
       };
-      const id = await learn(one, known);
+      const id = await recordFetch(one, known);
       const spelled = `${one.replace("https", "HTTP")}/#x`;
       const [first, second, third] = await podcasts.find([other, spelled, one]);
       assert.deepEqual(second, third);
@@ -73,7 +73,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const [user, other] = [newUser(), newUser()];
       await subscribe(user, mine, unknown);
       await subscribe(other, theirs);
-      const [my, their] = [await learn(mine, { title: "mine" }), await learn(theirs)];
+      const [my, their] = [await recordFetch(mine, { title: "mine" }), await recordFetch(theirs)];
       assert.equal((await podcasts.get(user, my))?.title, "mine");
       assert.equal((await podcasts.get(user, await idOf(unknown)))?.status, "pending");
       assert.equal(await podcasts.get(user, their), undefined);
@@ -89,7 +89,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const url = newUrl();
       const user = newUser();
       await subscribe(user, url);
-      const id = await learn(url);
+      const id = await recordFetch(url);
       const all: PodcastRecord = {
         ...newRecord(7),
         ...{
@@ -152,7 +152,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const [url, unknown] = [newUrl(), newUrl()];
       const [user, other] = [newUser(), newUser()];
       await subscribe(user, url, unknown);
-      const id = await learn(url, { artworkAt: 5, notBefore: later(20 * MINUTE).getTime() });
+      const id = await recordFetch(url, { artworkAt: 5, notBefore: later(20 * MINUTE).getTime() });
       const isDue = async (at: Date, wanted = id) =>
         (await podcasts.due(at, undefined, 1_000)).some((each) => each.id === wanted);
       assert.equal(await podcasts.refresh(other, id, later(10 * MINUTE)), false);
@@ -170,9 +170,9 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const urls = [newUrl(), newUrl(), newUrl()];
       const [first] = await subscribe(user, ...urls);
       const feedUrl = newUrl();
-      const reading = readFeedUrl(feedUrl);
-      if ("fault" in reading) assert.fail();
-      await store.change(asUser(user), [{ kind: "update", id: first?.id ?? "", feedUrl, feed: reading.feed }], NOW);
+      const parsed = readFeedUrl(feedUrl);
+      if ("fault" in parsed) assert.fail();
+      await store.change(asUser(user), [{ kind: "update", id: first?.id ?? "", feedUrl, feed: parsed.feed }], NOW);
       const seen = async (after: number, limit: number) =>
         (await podcasts.changedFeeds(user, after, limit)).map((each) => [each.feedUrl, each.sequence]);
       assert.deepEqual(await seen(1, 10), [
@@ -192,8 +192,8 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const ids = (await own.podcasts.find(urls)).map(({ id }) => id);
       for (const user of [newUser(), newUser(), newUser()]) {
         const drafts = urls.map((feedUrl) => {
-          const reading = readFeedUrl(feedUrl);
-          return { kind: "add", id: uuid(), feedUrl, feed: "feed" in reading ? reading.feed : "" } as const;
+          const parsed = readFeedUrl(feedUrl);
+          return { kind: "add", id: uuid(), feedUrl, feed: "feed" in parsed ? parsed.feed : "" } as const;
         });
         await own.change(asUser(user), drafts, NOW);
       }
@@ -246,7 +246,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await isActive(local), true, "a user without an account");
     });
 
-    test("findByTitle: subscriptions with that title → in steps by user; an update of it has no effect on another title", async () => {
+    test("findByTitle: subscriptions with that title → in steps by user; an update with `oldTitle` leaves other titles alone", async () => {
       const url = newUrl();
       const [one, two, other] = [newUser(), newUser(), newUser()];
       const idFor = new Map<UserId, string>();
@@ -275,8 +275,8 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const [user, other] = [newUser(), newUser()];
       const [draft, both] = await subscribe(user, left, shared);
       await subscribe(other, shared);
-      const id = await learn(left, { title: "left" });
-      await learn(shared, { title: "shared" });
+      const id = await recordFetch(left, { title: "left" });
+      await recordFetch(shared, { title: "shared" });
       await podcasts.eraseUnused();
       assert.equal(await isKnown(left), true);
       await store.change(
@@ -286,7 +286,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       );
       await podcasts.eraseUnused();
       assert.deepEqual([await isKnown(left), await isKnown(shared)], [false, true]);
-      // Who subscribes again starts from nothing.
+      // A new subscriber starts from nothing.
       await subscribe(user, left);
       assert.equal(await podcasts.artwork(user, id, HASH, "small"), undefined);
     });
@@ -300,8 +300,8 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       await subscribe(user, ...urls);
       const [first = "", last = "", shared = ""] = [urls[0], urls.at(-1), urls[700]];
       await subscribe(other, shared);
-      const id = await learn(first);
-      for (const url of [last, shared]) await learn(url);
+      const id = await recordFetch(first);
+      for (const url of [last, shared]) await recordFetch(url);
       assert.equal(await store.accounts.delete(asUser(user), NOW), "deleted");
       assert.deepEqual([await isKnown(first), await isKnown(last), await isKnown(shared)], [false, false, true]);
       await subscribe(other, first);

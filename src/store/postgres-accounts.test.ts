@@ -5,7 +5,7 @@ import pg from "pg";
 import { addTo, draftsOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { AccessRevoked, asUser } from "../subscriptions.ts";
-import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
+import { assertNoLateWrites, assertRevokedEverywhere, describeAccounts, fillAccount } from "./accounts.suite.ts";
 import { NOW, newAccountNamed } from "./accounts-support.ts";
 import { openStore } from "./engines.ts";
 
@@ -20,7 +20,7 @@ test("access: a revocation in one process is confirmed → refused by the others
   const url = await server.database();
   const [here, there] = await Promise.all([openStore(url, { connections: 2 }), openStore(url, { connections: 2 })]);
   t.after(() => Promise.all([here.close(), there.close()]));
-  await requireEnds(here, there);
+  await assertRevokedEverywhere(here, there);
 });
 
 for (const processes of ["this process", "another process"]) {
@@ -30,7 +30,7 @@ for (const processes of ["this process", "another process"]) {
     const here = await open();
     const there = processes === "this process" ? here : await open();
     t.after(() => Promise.all([here.close(), there.close()]));
-    await requireNoLateWrites(
+    await assertNoLateWrites(
       { accounts: here.accounts, people: here.people, subscriptions: here },
       { accounts: there.accounts, people: there.people, subscriptions: there },
     );

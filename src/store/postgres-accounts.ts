@@ -30,7 +30,7 @@ import {
   toCredential,
 } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
-import { type AccountColumns, log, logCredential, nameOf, toAccount } from "./postgres-people.ts";
+import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } from "./postgres-people.ts";
 import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
@@ -48,11 +48,11 @@ export class PostgresAccounts implements AccountStore {
   readonly sharedLimits: SharedLimits = {
     read: async (key) => {
       const id = limitKey(key).toString("hex");
-      const [row] = await this.#read<{ moment: number }>("select moment from earmark.limits where key = $1", id);
+      const [row] = await this.#query<{ moment: number }>("select moment from earmark.limits where key = $1", id);
       return row?.moment;
     },
     replace: async (key, expected, next) => {
-      const replaced = await this.#read(
+      const replaced = await this.#query(
         `insert into earmark.limits as l (key, moment) values ($1, $2)
          on conflict (key) do update set moment = excluded.moment where l.moment = $3
          returning 1`,
@@ -75,7 +75,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async isEmpty(): Promise<boolean> {
-    return (await this.#read("select 1 from earmark.accounts limit 1")).length === 0;
+    return (await this.#query("select 1 from earmark.accounts limit 1")).length === 0;
   }
 
   create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
@@ -110,7 +110,7 @@ export class PostgresAccounts implements AccountStore {
     const remembered = this.#users.get(name);
     const found = remembered === undefined ? undefined : await read(remembered);
     if (found !== undefined) return found;
-    const [row] = await this.#read<{ user_id: string }>(sql, key);
+    const [row] = await this.#query<{ user_id: string }>(sql, key);
     if (row === undefined) return undefined;
     const user = Number(row.user_id);
     if (this.#users.size >= MAX_USERS) this.#users.clear();
@@ -119,7 +119,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
-    const [row] = await this.#read<AccountRow>(`select ${ACCOUNT} from earmark.accounts a where user_id = $1`, user);
+    const [row] = await this.#query<AccountRow>(`select ${ACCOUNT} from earmark.accounts a where user_id = $1`, user);
     return row && { account: toAccount(row), password: row.password };
   }
 
@@ -127,14 +127,15 @@ export class PostgresAccounts implements AccountStore {
     const { user } = caller;
     const { password, keepSession, expectedHash, revokesTokens, resetBy } = newPassword;
     return this.#transact(async (connection) => {
-      const former = (await lockAccount(connection, user))?.password;
+      const current = (await lockAccount(connection, user))?.password;
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
-      if (former === password) return true;
+      if (current === password) return true;
       await requireCredential(connection, caller, at);
-      if (former === undefined || (expectedHash !== undefined && former !== expectedHash)) return false;
+      if (current === undefined || (expectedHash !== undefined && current !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
       await endSessions(connection, user, keepSession, revokesTokens);
-      if (resetBy !== undefined) await log(connection, "password-reset", await nameOf(connection, user), resetBy, at);
+      if (resetBy !== undefined)
+        await addAuditEntry(connection, "password-reset", await nameOf(connection, user), resetBy, at);
       return true;
     });
   }
@@ -179,7 +180,7 @@ export class PostgresAccounts implements AccountStore {
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
       await connection.query("delete from earmark.identities where key = $1", [key]);
-      await log(connection, "account-deleted", referenceOf(row), caller.actor, at);
+      await addAuditEntry(connection, "account-deleted", referenceOf(row), caller.actor, at);
       return "deleted";
     });
     if (outcome === "deleted") {
@@ -273,13 +274,13 @@ export class PostgresAccounts implements AccountStore {
     const key = bytesOf(hash);
     return this.#findByUser(hash, "select user_id from earmark.credential_users where hash = $1", key, async (user) => {
       const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
-      const [row] = await this.#read<CredentialRow>(sql, user, key);
+      const [row] = await this.#query<CredentialRow>(sql, user, key);
       return row && toCredential(row);
     });
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
-    const rows = await this.#read<CredentialRow>(
+    const rows = await this.#query<CredentialRow>(
       `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and kind = $2 order by created_at, id`,
       user,
       kind,
@@ -321,7 +322,7 @@ export class PostgresAccounts implements AccountStore {
   async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
     const credential = await this.findCredential(hash);
     if (credential === undefined) return false;
-    const replaced = await this.#read(
+    const replaced = await this.#query(
       // Also true for a retry after an attempt whose reply was lost.
       `update earmark.credentials set label = $4
        where user_id = $1 and hash = $2 and label in ($3, $4) returning 1`,
@@ -336,7 +337,7 @@ export class PostgresAccounts implements AccountStore {
   async touchCredential(hash: string, at: Date): Promise<void> {
     const credential = await this.findCredential(hash);
     if (credential === undefined) return;
-    await this.#read(
+    await this.#query(
       "update earmark.credentials set used_at = greatest(used_at, $3) where user_id = $1 and hash = $2",
       credential.user,
       bytesOf(hash),
@@ -355,13 +356,13 @@ export class PostgresAccounts implements AccountStore {
       const hashes = rows.map(({ hash }) => hash);
       await connection.query("delete from earmark.credential_users where hash = any($1)", [hashes]);
     });
-    await this.#read("delete from earmark.limits where moment < $1", now);
-    await this.#read("delete from earmark.audit_log where acted_at <= $1", now - AUDIT_MS);
-    const unfinished = await this.#read<{ user_id: string }>("select user_id from earmark.erasures");
+    await this.#query("delete from earmark.limits where moment < $1", now);
+    await this.#query("delete from earmark.audit_log where acted_at <= $1", now - AUDIT_MS);
+    const unfinished = await this.#query<{ user_id: string }>("select user_id from earmark.erasures");
     for (const { user_id } of unfinished) await this.#erase(Number(user_id));
   }
 
-  #read<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
+  #query<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
     return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
   }
 

@@ -31,8 +31,8 @@ import {
   type SyncKind,
   type SyncState,
 } from "../sync-marks.ts";
-import { DELETED, episodeKey, feedDigits } from "./keys.ts";
-import { type Connection, named, type Postgres, transact } from "./postgres-connection.ts";
+import { DELETED, episodeKey, feedKeyHex } from "./keys.ts";
+import { type Connection, namedStatement, type Postgres, transact } from "./postgres-connection.ts";
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
 
@@ -45,7 +45,7 @@ const SEEN = "select sequence from earmark.sync_clients where user_id = $1 and k
 const LAST_ACTION = "select coalesce(max(sequence), 0) as last from earmark.episode_actions where user_id = $1";
 
 /** One statement, so that it is one snapshot and one round trip. */
-const STATE = named(`
+const STATE = namedStatement(`
   select (select sequence from earmark.lists where user_id = $1) as list, (${LAST_ACTION}) as last_action,
     (select json_build_array(sequence, since, start_sequence) from earmark.sync_clients
      where user_id = $1 and kind = $2 and client = $3) as seen,
@@ -129,7 +129,7 @@ export class PostgresApps implements AppStore {
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
     if (feeds.length === 0) return [];
-    const byKey = new Map(feeds.map((feed) => [feedDigits(feed), feed]));
+    const byKey = new Map(feeds.map((feed) => [feedKeyHex(feed), feed]));
     const rows = await this.#read<{ feed: string; url: string; client: string }>(
       `select replace(feed::text, '-', '') as feed, url, client from earmark.feed_spellings
        where user_id = $1 and feed = any($2::uuid[]) order by sequence`,
@@ -147,7 +147,7 @@ export class PostgresApps implements AppStore {
         `${ACTION} where user_id = $1 and sequence > $2 and sequence <= $3 ${feed === undefined ? "" : "and feed = $5"}
          order by sequence limit $4`,
         ...[user, start, Math.min(upTo, start + WINDOW), limit - found.length],
-        ...(feed === undefined ? [] : [feedDigits(feed)]),
+        ...(feed === undefined ? [] : [feedKeyHex(feed)]),
       );
       found.push(...rows.map(toAction));
     }
@@ -156,7 +156,7 @@ export class PostgresApps implements AppStore {
 
   async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
     const [where, filter] =
-      feed === undefined ? ["user_id = $1", []] : ["user_id = $1 and feed = $2", [feedDigits(feed)]];
+      feed === undefined ? ["user_id = $1", []] : ["user_id = $1 and feed = $2", [feedKeyHex(feed)]];
     const page = `${ACTION} where ${where} order by sequence limit ${size} offset ${offset}`;
     const [rows, [count]] = await Promise.all([
       this.#read<ActionRow>(page, user, ...filter),
@@ -297,7 +297,7 @@ async function addSpellings(
     [
       ...[user, at.getTime()],
       added.map((_, index) => last + index + 1),
-      added.map(({ feed }) => feedDigits(feed)),
+      added.map(({ feed }) => feedKeyHex(feed)),
       added.map(({ client }) => client),
       added.map(({ url }) => url),
     ],
@@ -305,7 +305,7 @@ async function addSpellings(
 }
 
 async function addActions(connection: Connection, user: UserId, actions: readonly KeyedAction[]): Promise<Progress> {
-  const feeds = actions.map(({ feed }) => feedDigits(feed));
+  const feeds = actions.map(({ feed }) => feedKeyHex(feed));
   const episodes = actions.map(({ episode }) => episodeKey(episode).toString("hex"));
   const [last_action, found] = await Promise.all([
     connection.query<{ last: string }>(LAST_ACTION, [user]),
@@ -345,7 +345,7 @@ async function insertActions(connection: Connection, user: UserId, actions: read
     [
       user,
       actions.map(({ sequence }) => sequence),
-      actions.map(({ feed }) => feedDigits(feed)),
+      actions.map(({ feed }) => feedKeyHex(feed)),
       actions.map(({ episode }) => episodeKey(episode).toString("hex")),
       actions.map(({ podcast }) => podcast),
       actions.map(({ episode }) => episode),

@@ -25,7 +25,7 @@ export function openPostgresArchive(url: string): Archive {
       await close("rollback");
       throw new UserError(`No Earmark database of this version at ${name}.`);
     },
-    async replaceEmpty() {
+    async fillEmpty() {
       const postgres = new Postgres(url, 1);
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");

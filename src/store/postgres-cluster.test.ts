@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { databaseOf } from "../../test/support/postgres-stores.ts";
 import { engineFor } from "./engines.ts";
-import { COPIED, DISTRIBUTED } from "./postgres-cluster.ts";
+import { DISTRIBUTED_TABLES, REFERENCE_TABLES } from "./postgres-cluster.ts";
 
 const server = await sharedPostgres();
 const url = await server.database();
@@ -15,7 +15,7 @@ test("cluster: every table → distributed or copied to all nodes", async () => 
     "select relname as name from pg_class where relkind = 'r' and relnamespace = 'earmark'::regnamespace",
   );
   const names = rows.map(({ name }) => String(name)).sort();
-  assert.deepEqual([...DISTRIBUTED.map(([name]) => name), ...COPIED].sort(), names);
+  assert.deepEqual([...DISTRIBUTED_TABLES.map(([name]) => name), ...REFERENCE_TABLES].sort(), names);
 });
 
 test("cluster: unique indexes of a distributed table → have its distribution column", async () => {
@@ -24,9 +24,9 @@ test("cluster: unique indexes of a distributed table → have its distribution c
      from pg_index join pg_class on pg_class.oid = indrelid
      where indisunique and relnamespace = 'earmark'::regnamespace`,
   );
-  const columnOf = new Map(DISTRIBUTED);
+  const columnOf = new Map(DISTRIBUTED_TABLES);
   const distributed = rows.filter(({ name }) => columnOf.has(String(name)));
-  assert.ok(distributed.length >= DISTRIBUTED.length);
+  assert.ok(distributed.length >= DISTRIBUTED_TABLES.length);
   for (const { name, columns } of distributed)
     assert.ok((columns as string[]).includes(columnOf.get(String(name)) ?? ""), `${name}: ${columns}`);
 });

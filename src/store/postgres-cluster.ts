@@ -4,14 +4,14 @@ import type { Finding } from "./store-options.ts";
 import { TABLES } from "./tables.ts";
 
 /** The tables that a cluster distributes, and the column that decides which node has a row. */
-export const DISTRIBUTED: readonly (readonly [table: string, column: string])[] = [
+export const DISTRIBUTED_TABLES: readonly (readonly [table: string, column: string])[] = [
   ...TABLES.map(({ name, distributedBy }) => [name, distributedBy] as const),
   ["limits", "key"],
   ["credential_users", "hash"],
   ["artwork", "feed"],
 ];
-/** Small tables that every node has a copy of. */
-export const COPIED = ["schema", "epoch"];
+/** Small tables of which every node has a copy. */
+export const REFERENCE_TABLES = ["schema", "epoch"];
 
 interface ClusterTable {
   readonly name: string;
@@ -30,15 +30,15 @@ export async function distribute(connection: Connection): Promise<readonly strin
     );
   }
   const changed: string[] = [];
-  for (const [name, column] of DISTRIBUTED) {
+  for (const [name, column] of DISTRIBUTED_TABLES) {
     const present = tables.find((table) => table.name === name);
     if (present?.column === column) continue;
-    const together = column === "user_id" && name !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
+    const colocation = column === "user_id" && name !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
     const command = present === undefined ? "create_distributed_table" : "alter_distributed_table";
-    await connection.query(`select ${command}('earmark.${name}', '${column}'${together})`);
+    await connection.query(`select ${command}('earmark.${name}', '${column}'${colocation})`);
     changed.push(name);
   }
-  for (const name of COPIED.filter((copied) => !tables.some((table) => table.name === copied))) {
+  for (const name of REFERENCE_TABLES.filter((copied) => !tables.some((table) => table.name === copied))) {
     await connection.query(`select create_reference_table('earmark.${name}')`);
     changed.push(name);
   }
@@ -139,7 +139,7 @@ function inspectPlacement(nodes: readonly NodeRow[]): Finding {
 }
 
 function inspectTables(tables: readonly ClusterTable[], colocation: number): Finding {
-  const expected = [...DISTRIBUTED, ...COPIED.map((name) => [name, undefined] as const)];
+  const expected = [...DISTRIBUTED_TABLES, ...REFERENCE_TABLES.map((name) => [name, undefined] as const)];
   const wrong = expected.filter(([name, column]) => {
     const table = tables.find((each) => each.name === name);
     return table?.column !== column || table === undefined || (column === "user_id" && table.colocation !== colocation);

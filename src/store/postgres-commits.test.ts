@@ -36,7 +36,7 @@ for (const isAlone of [true, false]) {
   };
   const expected = isAlone ? 4 : 11;
 
-  test(`commit: lost on its way to the server${meanwhile} → done again`, async () => {
+  test(`commit: lost on its way to the server${meanwhile} → retried`, async () => {
     const { store, other, proxy } = await openOverProxy(server);
     await prepare(store, other);
     const cut = proxy.cutAtCommit("before");
@@ -46,7 +46,7 @@ for (const isAlone of [true, false]) {
     assert.equal(await total(other), expected);
   });
 
-  test(`commit: reply lost${meanwhile} → found to have happened, and not done again`, async () => {
+  test(`commit: reply lost${meanwhile} → found to have succeeded, and not repeated`, async () => {
     const { store, other, proxy } = await openOverProxy(server);
     await prepare(store, other);
     const cut = proxy.cutAtCommit("after");
@@ -58,7 +58,7 @@ for (const isAlone of [true, false]) {
   });
 }
 
-test("commit: reply to an update lost → found to have happened, and not done again", async () => {
+test("commit: reply to an update lost → found to have succeeded, and not repeated", async () => {
   const { store, other, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   for (const [index, when] of (["before", "after"] as const).entries()) {
@@ -93,8 +93,8 @@ test("begin: refused by the server → retried, and nothing is done twice", asyn
   assert.equal(await total(store), 6);
 });
 
-/** Resembles a lost connection (08), and is none. */
-const FINAL = "22008";
+/** Looks like a connection error (class 08), but is not one. */
+const PERMANENT = "22008";
 
 test("commit: connection lost while it runs → waits for its result, and for no other user", async () => {
   const { store, other, proxy, url } = await openOverProxy(server);
@@ -113,10 +113,10 @@ test("commit: connection lost while it runs → waits for its result, and for no
   assert.equal(await total(other), 2);
 });
 
-test("commit: lost, then refused for good → known not to have happened", async () => {
+test("commit: lost, then refused permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at once", fails(FINAL)));
+  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at once", fails(PERMANENT)));
   await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isNotDone);
   await cut;
 });
@@ -124,7 +124,7 @@ test("commit: lost, then refused for good → known not to have happened", async
 test("change: a permanent error → no retry", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  await onInsert(server, url, "at once", fails(FINAL));
+  await onInsert(server, url, "at once", fails(PERMANENT));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
@@ -191,7 +191,7 @@ test("commit: lost, and another process adds the feed → only that one gets add
   assert.deepEqual([wordOf(theirs[0]), wordOf(ours[0])], ["added", "already-subscribed"]);
 });
 
-test("commit: lost, and the server stays away → the outcome is unknown", async () => {
+test("commit: lost, and the server stays unreachable → the outcome is unknown", async () => {
   const { store, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
   void proxy.cutAtCommit("after", () => sleep(4_000));
@@ -206,7 +206,7 @@ for (const [name, code] of [
   ["deadlock", "40P01"],
 ] as const) {
   for (const when of ["at once", "at commit"] as const) {
-    test(`change: ${name} ${when} → retried, and given up when it lasts`, async () => {
+    test(`change: ${name} ${when} → retried, and given up if it persists`, async () => {
       const url = await server.database();
       const store = await open(url);
       await addTo(store, asUser(USER), drafts(0), NOW);
@@ -221,7 +221,7 @@ for (const [name, code] of [
   }
 }
 
-test("access: a caller with a credential → one statement more", async () => {
+test("access: a caller with a credential → one more statement", async () => {
   const { store, proxy } = await openOverProxy(server);
   const { first } = await newCallers(store);
   await addTo(store, first, drafts(10), NOW);
@@ -244,7 +244,7 @@ test("access: a change that ends its own credential, reply lost → reported as 
   await assert.rejects(store.accounts.delete(second, NOW), AccessRevoked);
 });
 
-test("access: a write holds the credential → a revocation waits for it", async () => {
+test("access: a write has locked the credential → a revocation waits for it", async () => {
   const { store, other, url } = await openOverProxy(server);
   const { first } = await newCallers(store);
   await onInsert(server, url, "at commit", "perform pg_sleep(0.5)");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { codeOf, isRefusedCommit, named, Postgres, readServers } from "./postgres-connection.ts";
+import { codeOf, isRefusedCommit, namedStatement, Postgres, readServers } from "./postgres-connection.ts";
 
 const server = await sharedPostgres();
 
@@ -31,11 +31,11 @@ test("database URL: load_balance_hosts → connections to all servers in turn, d
   const url = `postgres://earmark@${hosts.join(",")}${database.pathname}?load_balance_hosts=random&application_name=turns`;
   assert.equal(readServers(url)[1], `postgres://earmark@127.0.0.1:1${database.pathname}?application_name=turns`);
   const postgres = new Postgres(url, 4);
-  const addressOf = () =>
+  const backendPid = () =>
     postgres.retry(
       async (connection) => (await connection.query("select pg_sleep(0.1), pg_backend_pid() as pid")).rows[0]?.pid,
     );
-  const pids = await Promise.all(Array.from({ length: 4 }, addressOf));
+  const pids = await Promise.all(Array.from({ length: 4 }, backendPid));
   assert.equal(new Set(pids).size, 4);
   await postgres.close();
 });
@@ -49,7 +49,7 @@ test("commit error: code → failed only if the server itself says so", () => {
 });
 
 describe("named statements", () => {
-  const SUM = named("select $1::int + 1 as sum");
+  const SUM = namedStatement("select $1::int + 1 as sum");
   let postgres: Postgres;
   beforeEach(async () => {
     postgres = new Postgres(await server.database(), 1);
@@ -60,28 +60,28 @@ describe("named statements", () => {
     return (await asking).rows;
   };
   const run = (sql: string) => postgres.use((connection) => connection.query(sql));
-  const kept = async () => (await run("select name from pg_prepared_statements")).rows;
+  const preparedStatements = async () => (await run("select name from pg_prepared_statements")).rows;
 
   test("name: same statement → same name; another statement → another name", () => {
-    assert.equal(named("select 1").name, named("select 1").name);
-    assert.notEqual(named("select 1").name, named("select 2").name);
+    assert.equal(namedStatement("select 1").name, namedStatement("select 1").name);
+    assert.notEqual(namedStatement("select 1").name, namedStatement("select 2").name);
   });
 
   test("query: repeated → the server keeps the statement", async () => {
     for (let times = 0; times < 3; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
-    assert.deepEqual(await kept(), [{ name: SUM.name }]);
+    assert.deepEqual(await preparedStatements(), [{ name: SUM.name }]);
   });
 
   test("query: the connection lost the name → repeated without names", async () => {
     await ask();
     await run("deallocate all");
     for (let times = 0; times < 2; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
-    assert.deepEqual(await kept(), []);
+    assert.deepEqual(await preparedStatements(), []);
   });
 
   test("query: the name is taken by something else → repeated without names", async () => {
     await run(`prepare "${SUM.name}" as select 'something else'`);
     for (let times = 0; times < 2; times += 1) assert.deepEqual(await ask(), [{ sum: 2 }]);
-    assert.deepEqual(await kept(), []);
+    assert.deepEqual(await preparedStatements(), []);
   });
 });

@@ -3,12 +3,12 @@ import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import { ServerWatch } from "./postgres-servers.ts";
+import { ServerMonitor } from "./postgres-servers.ts";
 
 /** Transient failures are retried for this long; then the client gets 503. */
 const RETRY_MS = 1_500;
-/** Longer where connections are spread: it takes up to a second to notice that a server is frozen. */
-const SPREAD_RETRY_MS = 3_000;
+/** Longer with load balancing: it takes up to a second to notice that a server is frozen. */
+const BALANCED_RETRY_MS = 3_000;
 const CONNECT_MS = 1_000;
 /** Timeout of one statement. */
 const STATEMENT_MS = 5_000;
@@ -16,7 +16,7 @@ const IDLE_MS = 30_000;
 /** Work that takes longer while a server is failing is probably waiting for it. */
 const WAITING_MS = 250;
 /** So that a server that was down gets its share of connections again. */
-const SPREAD_LIFETIME_S = 60;
+const BALANCED_LIFETIME_S = 60;
 /** How long a write waits for another process that is writing for the same user. */
 const LOCK_MS = 2_000;
 
@@ -34,7 +34,7 @@ export interface NamedStatement {
 }
 
 /** The name contains a hash of the text, because a pooler may reuse a connection of another version of Earmark. */
-export function named(text: string): NamedStatement {
+export function namedStatement(text: string): NamedStatement {
   return { name: `earmark ${hash("sha256", text, "hex").slice(0, 32)}`, text };
 }
 
@@ -49,30 +49,31 @@ class NotWritable extends Error {
 }
 
 /**
- * Connections to the servers of the URL: to the one that is writable, or spread over all of them (`load_balance_hosts`).
+ * Connections to the servers of the URL: to the one that is writable, or balanced over all of them (`load_balance_hosts`).
  * Queries that are sent in one turn of the event loop are pipelined and executed in order. A pooler may assign each
  * transaction to another connection.
  */
 export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
-  /** Undefined unless connections are spread. */
-  readonly #watch: ServerWatch | undefined;
+  /** Undefined without load balancing. */
+  readonly #monitor: ServerMonitor | undefined;
   /** What each connection in use is connected to, and since when it is in use. */
   readonly #inUse = new Map<Connection, Link & { readonly since: number }>();
   readonly #links = new WeakMap<pg.ClientBase, Link>();
   #current: number;
-  #canName = true;
+  #canUseNames = true;
 
   /** With `hasNoTimeout`, a statement may take any time. */
   constructor(url: string, connections: number, options: { readonly hasNoTimeout?: boolean } = {}) {
     this.#servers = readServers(url);
     const hasNoTimeout = options.hasNoTimeout === true;
-    const isSpread = isBalanced(url);
-    if (isSpread && !hasNoTimeout) this.#watch = new ServerWatch(this.#servers, () => this.#onFailing(connections));
+    const isLoadBalanced = usesLoadBalancing(url);
+    if (isLoadBalanced && !hasNoTimeout)
+      this.#monitor = new ServerMonitor(this.#servers, () => this.#onFailing(connections));
     // The first connection goes to the first server, in a cluster the coordinator.
-    this.#current = isSpread ? -1 : 0;
-    const nextServer = () => this.#nextServer(isSpread);
+    this.#current = isLoadBalanced ? -1 : 0;
+    const nextServer = () => this.#nextServer(isLoadBalanced);
     const links = this.#links;
     class ServerClient extends pg.Client {
       constructor(options: pg.ClientConfig = {}) {
@@ -86,7 +87,7 @@ export class Postgres {
       max: connections,
       connectionTimeoutMillis: CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
-      ...(isSpread ? { maxLifetimeSeconds: SPREAD_LIFETIME_S } : {}),
+      ...(isLoadBalanced ? { maxLifetimeSeconds: BALANCED_LIFETIME_S } : {}),
       query_timeout: hasNoTimeout ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
@@ -111,7 +112,7 @@ export class Postgres {
       this.#inUse.delete(connection);
       connection.release(true);
       const code = codeOf(error);
-      if (code !== undefined && STATEMENT_LOST.test(code)) this.#canName = false;
+      if (code !== undefined && STATEMENT_LOST.test(code)) this.#canUseNames = false;
       if (code === READ_ONLY) this.#tryNextServer();
       throw error;
     }
@@ -119,7 +120,7 @@ export class Postgres {
 
   /** Retries transient failures for a limited time. `work` must be safe to repeat after any error it throws. */
   async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = performance.now() + (this.#watch === undefined ? RETRY_MS : SPREAD_RETRY_MS);
+    const deadline = performance.now() + (this.#monitor === undefined ? RETRY_MS : BALANCED_RETRY_MS);
     for (let pause = 20; ; pause = Math.min(2 * pause, 250)) {
       try {
         return await this.use(work);
@@ -135,7 +136,7 @@ export class Postgres {
 
   /** The statement without its name, once a pooler has lost one. */
   toQuery({ name, text }: NamedStatement): NamedStatement | Pick<NamedStatement, "text"> {
-    return this.#canName ? { name, text } : { text };
+    return this.#canUseNames ? { name, text } : { text };
   }
 
   get connections(): { readonly used: number; readonly idle: number; readonly waiting: number } {
@@ -144,7 +145,7 @@ export class Postgres {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.end(), this.#watch?.close()]);
+    await Promise.all([this.#pool.end(), this.#monitor?.close()]);
   }
 
   /** The caller must release the connection. */
@@ -152,7 +153,7 @@ export class Postgres {
     try {
       for (;;) {
         const connection = await this.#pool.connect();
-        if (this.#watch?.isFailing(this.#links.get(connection)?.server ?? "") !== true) return connection;
+        if (this.#monitor?.isFailing(this.#links.get(connection)?.server ?? "") !== true) return connection;
         connection.release(true);
       }
     } catch (error) {
@@ -170,18 +171,18 @@ export class Postgres {
     let waiting = 0;
     for (const { server, socket, since } of this.#inUse.values()) {
       const ms = performance.now() - since;
-      if (this.#watch?.isFailing(server) === true || ms > RETRY_MS) socket.destroy();
+      if (this.#monitor?.isFailing(server) === true || ms > RETRY_MS) socket.destroy();
       else if (ms > WAITING_MS) waiting += 1;
     }
     this.#pool.options.max = connections + Math.min(waiting, connections);
   }
 
   /** The server for a new connection. */
-  #nextServer(isSpread: boolean): string {
+  #nextServer(isLoadBalanced: boolean): string {
     const at = () => this.#servers[this.#current] ?? "";
-    if (isSpread) {
+    if (isLoadBalanced) {
       this.#tryNextServer();
-      for (let tries = 1; tries < this.#servers.length && this.#watch?.isFailing(at()) === true; tries += 1)
+      for (let tries = 1; tries < this.#servers.length && this.#monitor?.isFailing(at()) === true; tries += 1)
         this.#tryNextServer();
     }
     return at();
@@ -221,7 +222,7 @@ export function readServers(url: string): string[] {
 
 const BALANCE = "load_balance_hosts";
 
-function isBalanced(url: string): boolean {
+function usesLoadBalancing(url: string): boolean {
   return new URLSearchParams(url.split("?", 2)[1]).get(BALANCE) === "random";
 }
 

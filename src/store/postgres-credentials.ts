@@ -102,8 +102,8 @@ export async function lockCredentials(
 }
 
 /**
- * Locks the account's password, if one of the jobs was made with it. Lock the list first: then at most one writer has this
- * lock, while a change of the password could wait for ever for writers that share it and take turns at the list.
+ * Locks the account's password, if one of the jobs was authenticated with it. Lock the list first: then at most one writer has this
+ * lock, while a change of the password could wait forever for writers that share it and take turns at the list.
  */
 export async function lockPassword(
   connection: Connection,

@@ -5,7 +5,7 @@ import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
 import { begin, type Connection } from "./postgres-connection.ts";
 import { deleteCredentials } from "./postgres-credentials.ts";
-import { log } from "./postgres-people.ts";
+import { addAuditEntry } from "./postgres-people.ts";
 
 type Outcome = UserId | "name-taken" | "not-invited" | "retry";
 
@@ -45,11 +45,11 @@ async function createInTransaction(
     const { rows } = await connection.query("select 1 from earmark.lists where user_id = $1", [user]);
     if (rows.length > 0) throw new StoreUnavailable("the new user id is taken");
   }
-  const { rowCount: named } = await connection.query(
+  const { rowCount: inserted } = await connection.query(
     "insert into earmark.identities (key, user_id) values ($1, $2) on conflict do nothing",
     [key, user],
   );
-  if (named !== 1) return "retry";
+  if (inserted !== 1) return "retry";
   const { rowCount: created } = await connection.query(
     `insert into earmark.accounts (user_id, created_at, name, issuer, password, is_admin) values ($1, $2, $3, $4, $5, $6)
      on conflict do nothing`,
@@ -60,7 +60,7 @@ async function createInTransaction(
     // A concurrent transaction has created the account of the local user.
     return "retry";
   }
-  await log(connection, creationAction(account), referenceOf(account), account.actor, at);
+  await addAuditEntry(connection, creationAction(account), referenceOf(account), account.actor, at);
   // Last, because two concurrent setups would otherwise deadlock.
   if (decision.endsSetup) await deleteCredentials(connection, NOBODY, "kind = 'setup'");
   return user;
@@ -95,8 +95,8 @@ async function readState(connection: Connection, account: NewAccount): Promise<O
     LOCAL_USER,
     DELETED,
   ]);
-  // After the account of the local user, so that a caller that finds that one also finds an account here. A cluster has to ask all
-  // its nodes, so ask only while there is a setup link.
+  // Read after the local user's account: if that one was found, this query finds an account too. A cluster has to ask all its
+  // nodes, so ask only while there is a setup link.
   const isSettingUp = links.some(({ kind }) => kind === "setup");
   const { rows: accounts } = isSettingUp
     ? await connection.query("select 1 from earmark.accounts limit 1")

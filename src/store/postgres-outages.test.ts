@@ -91,7 +91,7 @@ for (const mode of ["fast", "immediate"] as const) {
       await restarted.start();
       const before = acknowledged.size;
       await sleep(2_000);
-      assert.ok(acknowledged.size > before, "good again within two seconds");
+      assert.ok(acknowledged.size > before, "recovered within two seconds");
     } finally {
       stopping = true;
       await Promise.all(clients);
@@ -139,7 +139,7 @@ test("failover: the standby is promoted → it is found", async () => {
   const both = await open(
     `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
   );
-  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is passed over");
+  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is skipped");
   for (
     let tries = 0;
     tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
@@ -169,7 +169,7 @@ test("failover: the primary becomes read-only → writes fail, then recover", as
   assert.equal(wordOf((await adding)[0]), "added");
 });
 
-test("connections: none free at start → waits, and says so once", async () => {
+test("connections: none free at start → waits, and reports it once", async () => {
   const tiny = await startPostgres(["max_connections=10", "superuser_reserved_connections=0"]);
   const url = await tiny.database();
   const store = await open(url, { connections: 2 });
@@ -181,7 +181,7 @@ test("connections: none free at start → waits, and says so once", async () => 
   await sleep(300);
   await Promise.all(hogs.map((hog) => hog.end()));
   const later = await starved;
-  assert.equal(waited, 1, "it is said once that the server is waited for");
+  assert.equal(waited, 1, "the wait is reported once");
   after(() => later.close());
   assert.equal(wordOf((await addTo(later, asUser(USER), drafts(0), NOW))[0]), "added");
 });

@@ -46,7 +46,7 @@ export function toAccount({ user_id, name, issuer, created_at, is_admin, disable
 }
 
 /** Adds an entry to the audit log, in the transaction of what it records. */
-export async function log(
+export async function addAuditEntry(
   connection: Connection,
   action: AuditAction,
   target: string,
@@ -69,7 +69,7 @@ export async function logCredential(
 ): Promise<void> {
   const action = credentialAction(what, kind);
   if (action === undefined) return;
-  await log(connection, action, user === NOBODY ? label : await nameOf(connection, user), actor, at);
+  await addAuditEntry(connection, action, user === NOBODY ? label : await nameOf(connection, user), actor, at);
 }
 
 export async function nameOf(connection: Connection, user: UserId): Promise<string> {
@@ -150,7 +150,7 @@ export class PostgresPeople implements PeopleStore {
         ...[user, next.isAdmin ? 1 : 0, disabledAt],
       ]);
       if (kind === "disable" || kind === "enable") await switchCredentials(connection, user, kind);
-      await log(connection, ACCOUNT_CHANGES[kind], referenceOf(account), caller.actor, at);
+      await addAuditEntry(connection, ACCOUNT_CHANGES[kind], referenceOf(account), caller.actor, at);
       return "done";
     };
     return this.#postgres.retry((connection) => transact(connection, work));

@@ -16,15 +16,21 @@ import type { UserId } from "../subscriptions.ts";
 import {
   countQuery,
   idOfUrl,
-  READ_SUBSCRIBERS,
+  MAX_SUBSCRIBERS_READ,
+  PUBLIC_COLUMNS,
   RECORD_COLUMNS,
-  SHOWN_COLUMNS,
   toCounts,
+  toPublicPodcast,
   toRecord,
-  toShown,
   toValues,
 } from "./podcast-rows.ts";
-import { type Connection, type NamedStatement, named, type Postgres, transact } from "./postgres-connection.ts";
+import {
+  type Connection,
+  type NamedStatement,
+  namedStatement,
+  type Postgres,
+  transact,
+} from "./postgres-connection.ts";
 
 /** Records to check per step when those without subscribers are erased. */
 const CHECKED_AT_ONCE = 500;
@@ -32,15 +38,17 @@ const READ_SUBSCRIPTIONS = 2_000;
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
-const VERSIONS = named("select feed, checked_at from earmark.podcasts where feed = any($1::uuid[])");
-const SHOWN = named(`select ${SHOWN_COLUMNS.join(", ")}, feed from earmark.podcasts where feed = any($1::uuid[])`);
-const SUBSCRIBED = named("select 1 from earmark.subscriptions where user_id = $1 and feed = $2");
+const VERSIONS = namedStatement("select feed, checked_at from earmark.podcasts where feed = any($1::uuid[])");
+const PUBLIC = namedStatement(
+  `select ${PUBLIC_COLUMNS.join(", ")}, feed from earmark.podcasts where feed = any($1::uuid[])`,
+);
+const SUBSCRIBED = namedStatement("select 1 from earmark.subscriptions where user_id = $1 and feed = $2");
 
 type Row = (string | Buffer | null)[];
 
 /**
  * Podcasts in PostgreSQL. A cluster distributes them by feed and everything else by user, so no statement joins the two:
- * a request reads the user's list, then podcasts by their keys. Only the background looks up subscriptions by feed.
+ * a request reads the user's list, then podcasts by their keys. Only background jobs look up subscriptions by feed.
  */
 export class PostgresPodcasts implements PodcastStore {
   readonly #postgres: Postgres;
@@ -55,7 +63,7 @@ export class PostgresPodcasts implements PodcastStore {
 
   async versions(feedUrls: readonly string[]): Promise<PodcastVersion[]> {
     const ids = feedUrls.map(idOfUrl);
-    const times = new Map((await this.#ofFeeds(VERSIONS, ids)).map(([id, at]) => [String(id), Number(at)]));
+    const times = new Map((await this.#queryByFeed(VERSIONS, ids)).map(([id, at]) => [String(id), Number(at)]));
     return ids.map((id) => ({ id, checkedAt: times.get(id) ?? 0 }));
   }
 
@@ -66,14 +74,14 @@ export class PostgresPodcasts implements PodcastStore {
   async artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined> {
     if (!(await this.#isSubscriber(user, id))) return undefined;
     const sql = "select bytes from earmark.artwork where feed = $1 and size = $2 and hash = $3";
-    const [row] = await this.#read(sql, id, size, hash);
+    const [row] = await this.#query(sql, id, size, hash);
     return row?.[0] as Buffer | undefined;
   }
 
   async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
     if (!(await this.#isSubscriber(user, id))) return false;
     const { status, statusSince, nextAt } = newRecord(at.getTime());
-    await this.#read(
+    await this.#query(
       `insert into earmark.podcasts as p (feed, status, status_since, next_at) values ($1, $2, $3, $4)
        on conflict (feed) do update set next_at = greatest($5::bigint, p.not_before), artwork_at = 0
        where p.checked_at <= $5::bigint - ${MIN_REFRESH_MS}`,
@@ -87,7 +95,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async changedFeeds(user: UserId, after: number, limit: number) {
-    const rows = await this.#read(
+    const rows = await this.#query(
       `select feed, feed_url, sequence from earmark.subscriptions where user_id = $1 and sequence > $2
        union all
        select feed, feed_url, update_sequence from earmark.subscriptions
@@ -113,7 +121,7 @@ export class PostgresPodcasts implements PodcastStore {
     if (missing.length === 0) return [];
     // Sorted, so that two processes that create the same records do not deadlock.
     const { status, statusSince, nextAt } = newRecord(at.getTime());
-    await this.#read(
+    await this.#query(
       `insert into earmark.podcasts (feed, status, status_since, next_at)
        select feed, $2, $3, $4 from unnest($1::uuid[]) as given (feed) on conflict do nothing`,
       missing.toSorted(),
@@ -125,7 +133,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]> {
-    const rows = await this.#read(
+    const rows = await this.#query(
       `select feed, next_at, moved_to from earmark.podcasts
        where next_at <= $1 and next_at >= $2 and (next_at, feed) > ($2, $3) and lease_until <= $1
        order by next_at, feed limit $4`,
@@ -142,7 +150,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]> {
-    const text = `select user_id, feed_url from earmark.subscriptions where feed = $1 limit ${READ_SUBSCRIBERS}`;
+    const text = `select user_id, feed_url from earmark.subscriptions where feed = $1 limit ${MAX_SUBSCRIBERS_READ}`;
     return this.#postgres.retry((connection) =>
       Promise.all(
         ids.map(async (id) => {
@@ -154,7 +162,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async findByTitle(id: string, title: string, after: UserId, limit: number) {
-    const rows = await this.#read(
+    const rows = await this.#query(
       `select user_id, id from earmark.subscriptions where feed = $1 and user_id > $2 and title = $3
        order by user_id limit $4`,
       id,
@@ -166,7 +174,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async isAnyActive(users: readonly UserId[], since: Date): Promise<boolean> {
-    const accounts = await this.#read(
+    const accounts = await this.#query(
       "select user_id, issuer <> '' or created_at >= $2 from earmark.accounts where user_id = any($1::bigint[])",
       users,
       since.getTime(),
@@ -178,13 +186,13 @@ export class PostgresPodcasts implements PodcastStore {
       ["sync_clients", "seen_at"],
     ]) {
       const sql = `select 1 from earmark.${table} where user_id = any($1::bigint[]) and ${seen} >= $2 limit 1`;
-      if ((await this.#read(sql, users, since.getTime())).length > 0) return true;
+      if ((await this.#query(sql, users, since.getTime())).length > 0) return true;
     }
     return false;
   }
 
   async claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined> {
-    const [row] = await this.#read(
+    const [row] = await this.#query(
       `update earmark.podcasts set lease_until = $3 where feed = $1 and lease_until <= $2 and next_at <= $2
        returning ${COLUMNS}`,
       id,
@@ -217,7 +225,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async feedsAfter(position: FeedPosition | undefined, limit: number) {
-    const rows = await this.#read(
+    const rows = await this.#query(
       `select feed, user_id from earmark.subscriptions where (feed, user_id) > ($1, $2)
        order by feed, user_id limit $3`,
       position?.id ?? NO_FEED,
@@ -232,7 +240,7 @@ export class PostgresPodcasts implements PodcastStore {
   async eraseUnused(): Promise<void> {
     const sql = `select feed from earmark.podcasts where feed > $1 order by feed limit ${CHECKED_AT_ONCE}`;
     for (let last: string | undefined = NO_FEED; last !== undefined; ) {
-      const rows: Row[] = await this.#read(sql, last);
+      const rows: Row[] = await this.#query(sql, last);
       const feeds = rows.map(([feed]) => String(feed));
       await eraseUnusedOf(this.#postgres, feeds);
       last = feeds.at(-1);
@@ -240,7 +248,7 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async counts(at: Date): Promise<PodcastCounts> {
-    return toCounts((await this.#read(countQuery("earmark.podcasts", "$1"), at.getTime()))[0]);
+    return toCounts((await this.#query(countQuery("earmark.podcasts", "$1"), at.getTime()))[0]);
   }
 
   async #isSubscriber(user: UserId, id: string): Promise<boolean> {
@@ -252,11 +260,11 @@ export class PostgresPodcasts implements PodcastStore {
 
   /** Result N is the podcast with id N. */
   async #find(ids: readonly string[]): Promise<Podcast[]> {
-    const byId = new Map((await this.#ofFeeds(SHOWN, ids)).map((row) => [String(row.at(-1)), row]));
-    return ids.map((id) => toShown(id, byId.get(id)));
+    const byId = new Map((await this.#queryByFeed(PUBLIC, ids)).map((row) => [String(row.at(-1)), row]));
+    return ids.map((id) => toPublicPodcast(id, byId.get(id)));
   }
 
-  async #ofFeeds(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
+  async #queryByFeed(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
     if (ids.length === 0) return [];
     // The driver would escape each id.
     const values = [`{${ids.join()}}`];
@@ -266,7 +274,7 @@ export class PostgresPodcasts implements PodcastStore {
     return rows as Row[];
   }
 
-  async #read(text: string, ...values: readonly unknown[]): Promise<Row[]> {
+  async #query(text: string, ...values: readonly unknown[]): Promise<Row[]> {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query({ text, values: [...values], rowMode: "array" }),
     );

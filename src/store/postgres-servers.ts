@@ -8,7 +8,7 @@ const SILENT_MS = 750;
  * Pings the servers of a cluster, so that one that does not answer is noticed before statements time out. If no server
  * answers, this process may be the slow one, so none counts as failing.
  */
-export class ServerWatch {
+export class ServerMonitor {
   readonly #servers: readonly string[];
   readonly #failing = new Set<string>();
   readonly #clients = new Map<string, pg.Client>();

@@ -9,7 +9,7 @@ import {
   type Connection,
   isRefusedCommit,
   type NamedStatement,
-  named,
+  namedStatement,
   type Postgres,
 } from "./postgres-connection.ts";
 import { lockCredentials, lockPassword } from "./postgres-credentials.ts";
@@ -54,15 +54,17 @@ interface LockedList {
   readonly isRevoked: IsRevoked;
 }
 
-const LOCK = named("select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update");
-const ADVANCE = named("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
+const LOCK = namedStatement(
+  "select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update",
+);
+const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
 
 /**
  * Inserts items with sequence numbers relative to that of the list. It selects from the user's row of `lists`, so that a
  * Citus coordinator routes it to the one node that has the list and reports that node's row count and errors, instead of
  * copying the rows itself.
  */
-const INSERT = named(`
+const INSERT = namedStatement(`
   insert into earmark.subscriptions
     (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
   select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders
@@ -75,7 +77,9 @@ const INSERT = named(`
  * Inserts nothing outside our transaction. If `begin` failed, each pipelined statement is its own transaction, which has no
  * id yet; in ours, locking the list has assigned one.
  */
-const INSERT_IF_NEW = named(`${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`);
+const INSERT_IF_NEW = namedStatement(
+  `${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`,
+);
 
 /** The values of an insert. The list's sequence number was `before` when the items got theirs. */
 function columnsOf(items: readonly Item<string>[], { writer }: Group, before: number): unknown[] {
@@ -120,7 +124,7 @@ export class ListWriter {
           if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.results;
           group.unconfirmed = undefined;
         }
-        return (await addUnread(connection, group)) ?? (await readAndWrite(connection, group));
+        return (await addWithoutReading(connection, group)) ?? (await readAndWrite(connection, group));
       });
     } catch (error) {
       if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
@@ -167,7 +171,7 @@ export class ListWriter {
 type IsRevoked = (job: Job) => boolean;
 
 /** Whether a job's credential is no longer valid. */
-function toCheck(
+function createRevocationCheck(
   isChanged: Awaited<ReturnType<typeof lockPassword>>,
   isExpired: Awaited<ReturnType<typeof lockCredentials>>,
 ): IsRevoked {
@@ -188,7 +192,7 @@ function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked)
  * Adds without reading the list first, because most additions are new; a lower row count means that some are not. Returns
  * undefined and writes nothing if the outcome depends on the list's content.
  */
-async function addUnread(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
+async function addWithoutReading(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
   const { jobs } = group;
   const list = new MemoryList(0, 0);
   const results = applyJobs(list, jobs, () => false).flatMap((result) => (result === "access-revoked" ? [] : result));
@@ -202,7 +206,7 @@ async function addUnread(connection: Connection, group: Group): Promise<readonly
   ]);
   const before = Number(lists.rows[0]?.sequence);
   const total = Number(lists.rows[0]?.total) + list.total;
-  const isRevoked = toCheck(isChanged, isExpired);
+  const isRevoked = createRevocationCheck(isChanged, isExpired);
   const isAllowed = (job: Job) => total <= job.maxTotal && !isRevoked(job);
   if (rowCount !== list.total || !jobs.every(isAllowed)) {
     await connection.query("rollback");
@@ -263,8 +267,8 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if (row !== undefined) {
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
       const list = new MemoryList(Number(row.sequence), Number(row.total));
-      for (const item of items.rows) list.know(toItem(item));
-      const isRevoked = toCheck(isChanged, isExpired);
+      for (const item of items.rows) list.load(toItem(item));
+      const isRevoked = createRevocationCheck(isChanged, isExpired);
       return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
     }
     await connection.query("rollback");

@@ -81,7 +81,7 @@ test("change: three processes write one list → each feed once, in order, witho
     "select sequence::int, id from earmark.subscriptions order by sequence",
     databaseOf(url),
   );
-  const places = new Map(rows.map(({ id }, index) => [String(id), index]));
+  const positions = new Map(rows.map(({ id }, index) => [String(id), index]));
   assert.deepEqual(
     rows.map(({ sequence }) => sequence),
     rows.map((_, index) => index + 1),
@@ -89,9 +89,9 @@ test("change: three processes write one list → each feed once, in order, witho
   assert.equal(rows.length, 3 + 3 * 32 * 20 + 8 * 20);
   assert.equal(added.flat().length, rows.length - 3);
   for (const ids of added) {
-    const [first = 0] = ids.map((id) => places.get(id));
+    const [first = 0] = ids.map((id) => positions.get(id));
     assert.deepEqual(
-      ids.map((id) => places.get(id)),
+      ids.map((id) => positions.get(id)),
       ids.map((_, index) => first + index),
     );
   }
@@ -159,7 +159,7 @@ test("page: another process removes items → the next page starts where it shou
   const { store, other, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 5_000), NOW);
   let left = drafts(0, 5_000).map(({ id }) => id);
-  const reading = (offset: number) =>
+  const countReadStatements = (offset: number) =>
     statementsOf(proxy, async () => {
       const page = await store.page(USER, { offset, size: 100 });
       assert.deepEqual(
@@ -172,12 +172,16 @@ test("page: another process removes items → the next page starts where it shou
     for (const number of numbers) assert.equal(await removeFrom(from, asUser(USER), idOf(number), NOW), true);
     left = left.filter((id) => !numbers.some((number) => idOf(number) === id));
   };
-  assert.equal(await reading(0), 1);
-  assert.equal(await reading(4_000), 1);
+  assert.equal(await countReadStatements(0), 1);
+  assert.equal(await countReadStatements(4_000), 1);
   await drop(store, 7, 8, 4_500);
   await drop(other, 9, 300, 4_501);
   for (let offset = 0; offset < 5_000; offset += 100)
-    assert.equal(await reading(offset), offset === 100 ? 2 : 1, "only the first one after the removals starts over");
+    assert.equal(
+      await countReadStatements(offset),
+      offset === 100 ? 2 : 1,
+      "only the first one after the removals starts over",
+    );
 });
 
 test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {

@@ -22,11 +22,11 @@ import {
   type Window,
 } from "../subscriptions.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
-import { DELETED, feedDigits } from "./keys.ts";
+import { DELETED, feedKeyHex } from "./keys.ts";
 import { PostgresAccounts } from "./postgres-accounts.ts";
 import { PostgresApps } from "./postgres-apps.ts";
 import { distribute } from "./postgres-cluster.ts";
-import { type Connection, named, Postgres } from "./postgres-connection.ts";
+import { type Connection, namedStatement, Postgres } from "./postgres-connection.ts";
 import { PostgresPeople } from "./postgres-people.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
 import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
@@ -74,7 +74,7 @@ class PostgresStore implements Store {
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobResult>>();
-  /** The gaps of lists that have some, as they were last read. */
+  /** Cache of the gaps of lists that have some. */
   readonly #gaps = new Map<UserId, Gaps>();
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
@@ -110,7 +110,7 @@ class PostgresStore implements Store {
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
     const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
-    const feeds = keys.flatMap((key) => ("feed" in key ? feedDigits(key.feed) : []));
+    const feeds = keys.flatMap((key) => ("feed" in key ? feedKeyHex(key.feed) : []));
     const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { feed: string }>(
@@ -121,7 +121,7 @@ class PostgresStore implements Store {
       ),
     );
     const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
-    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedDigits(key.feed)));
+    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.feed)));
   }
 
   page(user: UserId, window: Window): Promise<Page> {
@@ -188,7 +188,7 @@ class PostgresStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.idle()));
+    await Promise.all([...this.#queues.values()].map((queue) => queue.whenIdle()));
     await this.#postgres.close();
   }
 
@@ -205,13 +205,13 @@ class PostgresStore implements Store {
   }
 
   async #dropWhenIdle(user: UserId, queue: WriteQueue<Job, JobResult>): Promise<void> {
-    while (!queue.isIdle) await queue.idle();
+    while (!queue.isIdle) await queue.whenIdle();
     this.#queues.delete(user);
   }
 }
 
 function toKeys(change: Change): KeyedChange<string> {
-  return "feed" in change ? { ...change, feed: feedDigits(change.feed) } : change;
+  return "feed" in change ? { ...change, feed: feedKeyHex(change.feed) } : change;
 }
 
 interface ItemRow {
@@ -230,7 +230,7 @@ function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow
 }
 
 /** One JSON text costs the driver much less than many rows. */
-const PAGE = named(`
+const PAGE = namedStatement(`
   select (select sequence from earmark.lists where user_id = $1) as sequence,
     (select total from earmark.lists where user_id = $1) as total,
     (select counts from earmark.gaps where user_id = $1) as counts,
@@ -238,20 +238,20 @@ const PAGE = named(`
         else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
       select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
       where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
-const MAX_REMEMBERED_GAPS = 1_000;
+const MAX_CACHED_GAPS = 1_000;
 
 /**
  * Reads total, gaps and items in one statement, so that they come from one snapshot. The start of the page follows from
- * the gaps: if they are not those that this process remembers, it starts over.
+ * the gaps: if the cached ones are outdated, it starts over.
  */
 async function readPage(
   postgres: Postgres,
   connection: Connection,
-  remembered: Map<UserId, Gaps>,
+  cached: Map<UserId, Gaps>,
   user: UserId,
   { offset, size }: Window,
 ): Promise<Page> {
-  for (let gaps = remembered.get(user); ; ) {
+  for (let gaps = cached.get(user); ; ) {
     const { from, skip } = locate(gaps, offset);
     // An upper bound, so that no plan reads the rest of the list.
     const { until } = locate(gaps, offset + size - 1);
@@ -267,9 +267,9 @@ async function readPage(
       return { items: (items ?? []).map(toListed), total: Number(total), sequence: Number(sequence) };
     }
     gaps = current;
-    if (remembered.size >= MAX_REMEMBERED_GAPS) remembered.clear();
-    if (gaps === undefined) remembered.delete(user);
-    else remembered.set(user, gaps);
+    if (cached.size >= MAX_CACHED_GAPS) cached.clear();
+    if (gaps === undefined) cached.delete(user);
+    else cached.set(user, gaps);
   }
 }
 
@@ -289,12 +289,12 @@ function toListed([id, feedUrl, at, title = null, folders = null]: ListedItem): 
   return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
 }
 
-const REMOVALS = named(removalsQuery("earmark."));
+const REMOVALS = namedStatement(removalsQuery("earmark."));
 
-const SEQUENCES = named("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
+const SEQUENCES = namedStatement("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
 
 /** One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. */
-const CHANGES = named(`
+const CHANGES = namedStatement(`
   with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
   select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
     (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, title, folders)) from (

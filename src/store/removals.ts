@@ -1,7 +1,7 @@
 import type { RemovedSubscription } from "../subscriptions.ts";
 import { DELETED } from "./keys.ts";
 
-/** How many recorded removals are looked at, whatever has become of their ids. */
+/** How many recorded removals are read, including those whose ids were added again. */
 const MAX_READ = 10_000;
 
 /** Parameters: the user and a limit. An update to another feed records a removal too, but the id stays in the list. */

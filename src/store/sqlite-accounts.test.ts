@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanEnvironment, EARMARK } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { describeAccounts, fillAccount, requireEnds, requireNoLateWrites } from "./accounts.suite.ts";
+import { assertNoLateWrites, assertRevokedEverywhere, describeAccounts, fillAccount } from "./accounts.suite.ts";
 import { openStore } from "./engines.ts";
 
 const folder = temporaryFolder();
@@ -23,7 +23,7 @@ test("access: a revocation is confirmed → refused at the next use", async (t) 
   const url = `file:${join(folder, "revoked.db")}`;
   const store = await openStore(url, { connections: 1 });
   t.after(() => store.close());
-  await requireEnds(store, store);
+  await assertRevokedEverywhere(store, store);
 });
 
 test("access: a revocation by a command is confirmed → refused by the server", async (t) => {
@@ -31,14 +31,14 @@ test("access: a revocation by a command is confirmed → refused by the server",
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
-  await requireEnds(command, server);
+  await assertRevokedEverywhere(command, server);
 });
 
 test("access: a revocation in this process is confirmed → no write under it appears later", async (t) => {
   const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
   const stores = { accounts: store.accounts, people: store.people, subscriptions: store };
-  await requireNoLateWrites(stores, stores);
+  await assertNoLateWrites(stores, stores);
 });
 
 test("access: a revocation by a command is confirmed → no write of the server under it appears later", async (t) => {
@@ -46,7 +46,7 @@ test("access: a revocation by a command is confirmed → no write of the server 
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
-  await requireNoLateWrites(
+  await assertNoLateWrites(
     { accounts: command.accounts, people: command.people, subscriptions: command },
     { accounts: server.accounts, people: server.people, subscriptions: server },
   );

@@ -33,7 +33,7 @@ import {
   toAccount,
   toCredential,
 } from "./sqlite-account-rows.ts";
-import { reading } from "./sqlite-file.ts";
+import { wrapReadErrors } from "./sqlite-file.ts";
 import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
 import type { PodcastWriter } from "./sqlite-podcasts.ts";
 import { Statements } from "./sqlite-statements.ts";
@@ -120,7 +120,7 @@ export class AccountWriter {
            or (kind = 'session' and max(used_at, created_at) <= ?1 - ${SESSION_IDLE_MS})`,
           change.at,
         );
-        this.#people.forget(change.at);
+        this.#people.deleteOldEntries(change.at);
         return DONE;
       default:
         return this.#people.apply(change);
@@ -161,7 +161,7 @@ export class AccountWriter {
       "insert into accounts (user_id, name, issuer, password, created_at, is_admin) values (?, ?, ?, ?, ?, ?)",
       ...[user, name, issuer, password, at, decision.becomesAdmin ? 1 : 0],
     );
-    this.#people.log(creationAction(change), referenceOf(change), change.actor, at);
+    this.#people.addAuditEntry(creationAction(change), referenceOf(change), change.actor, at);
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
@@ -172,7 +172,7 @@ export class AccountWriter {
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
     this.#endSessions(user, keepSession, revokesTokens);
-    if (resetBy !== undefined) this.#people.log("password-reset", this.#people.nameOf(user), resetBy, at);
+    if (resetBy !== undefined) this.#people.addAuditEntry("password-reset", this.#people.nameOf(user), resetBy, at);
     return DONE;
   }
 
@@ -192,7 +192,7 @@ export class AccountWriter {
     const [name, issuer] = row;
     const isAlone = !this.#has("select 1 from accounts where user_id <> ? limit 1", user);
     if (!isAlone && this.#people.isLastAdmin(user)) return LAST_ADMIN;
-    this.#people.log("account-deleted", referenceOf({ name, issuer }), actor, at);
+    this.#people.addAuditEntry("account-deleted", referenceOf({ name, issuer }), actor, at);
     this.#run("delete from identities where key = ?", identityKey(name, issuer));
     for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
@@ -288,7 +288,7 @@ export class SqliteAccounts implements AccountStore {
   }
 
   async isEmpty(): Promise<boolean> {
-    return reading(() => !this.#statements.has("select 1 from accounts limit 1"));
+    return wrapReadErrors(() => !this.#statements.has("select 1 from accounts limit 1"));
   }
 
   async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
@@ -302,12 +302,12 @@ export class SqliteAccounts implements AccountStore {
 
   async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
     const sql = `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`;
-    return toAccount(reading(() => this.#statements.get<AccountRow>(sql, identityKey(name, issuer))));
+    return toAccount(wrapReadErrors(() => this.#statements.get<AccountRow>(sql, identityKey(name, issuer))));
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
     const sql = `select ${ACCOUNT} from accounts where user_id = ?`;
-    return toAccount(reading(() => this.#statements.get<AccountRow>(sql, user)));
+    return toAccount(wrapReadErrors(() => this.#statements.get<AccountRow>(sql, user)));
   }
 
   async setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean> {
@@ -344,13 +344,13 @@ export class SqliteAccounts implements AccountStore {
 
   async findCredential(hash: string): Promise<Credential | undefined> {
     const sql = `select ${CREDENTIAL} from credentials where hash = ?`;
-    const row = reading(() => this.#statements.get<CredentialRow>(sql, bytesOf(hash)));
+    const row = wrapReadErrors(() => this.#statements.get<CredentialRow>(sql, bytesOf(hash)));
     return row && toCredential(row);
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
     const sql = `select ${CREDENTIAL} from credentials where user_id = ? and kind = ? order by created_at, id`;
-    return reading(() => this.#statements.all<CredentialRow>(sql, user, kind)).map(toCredential);
+    return wrapReadErrors(() => this.#statements.all<CredentialRow>(sql, user, kind)).map(toCredential);
   }
 
   async removeCredential(
@@ -377,7 +377,7 @@ export class SqliteAccounts implements AccountStore {
 
   async sweep(at: Date): Promise<void> {
     await this.#write({ kind: "sweep", at: at.getTime() }, SERVER, at);
-    const unfinished = reading(() => this.#statements.all<[user: number]>("select user_id from erasures"));
+    const unfinished = wrapReadErrors(() => this.#statements.all<[user: number]>("select user_id from erasures"));
     for (const [user] of unfinished) await this.#eraseRest(user, at);
   }
 }

@@ -34,7 +34,7 @@ import {
 } from "../sync-marks.ts";
 import { turn } from "../turns.ts";
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
-import { reading } from "./sqlite-file.ts";
+import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
 /** A change to app data, as sent to the writer thread, which replies with a number. */
@@ -262,7 +262,7 @@ export class SqliteApps implements AppStore {
   }
 
   async state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState> {
-    const state = reading(() => this.#snapshot(() => this.#readState(user, kind, client, since)));
+    const state = wrapReadErrors(() => this.#snapshot(() => this.#readState(user, kind, client, since)));
     if (state.sequence === DELETED) throw new AccessRevoked();
     return state;
   }
@@ -295,7 +295,7 @@ export class SqliteApps implements AppStore {
     const sql = `select url, client from feed_spellings indexed by feed_spellings_by_feed
        where user_id = ? and feed = ? order by sequence`;
     const read = (feed: string) => this.#statements.all<[string, string]>(sql, user, feedKey(feed));
-    return reading(() =>
+    return wrapReadErrors(() =>
       this.#snapshot(() => feeds.flatMap((feed) => read(feed).map(([url, client]) => ({ feed, url, client })))),
     );
   }
@@ -318,12 +318,12 @@ export class SqliteApps implements AppStore {
     for await (const after of this.#windows(
       user,
       0,
-      reading(() => lastAction(this.#statements, user)),
+      wrapReadErrors(() => lastAction(this.#statements, user)),
     )) {
       const window = { after, upTo: after + WINDOW, limit: size - items.length, feed };
       const { where, values } = conditionOf(user, window);
       const count =
-        reading(() =>
+        wrapReadErrors(() =>
           this.#statements.get<[number]>(`select count(*) from episode_actions where ${where}`, ...values),
         )?.[0] ?? 0;
       const skipped = Math.max(0, offset - total);
@@ -336,7 +336,7 @@ export class SqliteApps implements AppStore {
   /** Where windows of sequence numbers begin. Actions are read by windows, so that other requests are handled in between. */
   async *#windows(user: UserId, after: number, upTo: number): AsyncGenerator<number> {
     const sql = "select min(sequence) from episode_actions where user_id = ?";
-    const first = reading(() => this.#statements.get<[number | null]>(sql, user))?.[0] ?? upTo;
+    const first = wrapReadErrors(() => this.#statements.get<[number | null]>(sql, user))?.[0] ?? upTo;
     for (let start = Math.max(after, first - 1); start < upTo; start += WINDOW) {
       yield start;
       await turn();
@@ -346,12 +346,12 @@ export class SqliteApps implements AppStore {
   #readActions(user: UserId, range: ActionRange, skipped = 0): readonly StoredAction[] {
     const { where, values } = conditionOf(user, range);
     const sql = `${ACTIONS} where ${where} order by sequence limit ? offset ?`;
-    return reading(() => this.#statements.all<ActionRow>(sql, ...values, range.limit, skipped).map(toAction));
+    return wrapReadErrors(() => this.#statements.all<ActionRow>(sql, ...values, range.limit, skipped).map(toAction));
   }
 
   async devices(user: UserId): Promise<readonly Device[]> {
     const sql = "select id, caption, type, app, synced_at from devices where user_id = ? order by id";
-    const rows = reading(() => this.#statements.all<[string, string, DeviceType, string, number]>(sql, user));
+    const rows = wrapReadErrors(() => this.#statements.all<[string, string, DeviceType, string, number]>(sql, user));
     return rows.map(([id, caption, type, app, syncedAt]) => ({ id, caption, type, app, syncedAt: new Date(syncedAt) }));
   }
 

@@ -13,12 +13,12 @@ export function openSqliteArchive(path: string): Archive {
     async read() {
       if (!existsSync(path)) throw new UserError(`No database at ${path}.`);
       const release = claimFile(path);
-      return readFile(new DatabaseSync(path, { readOnly: true }), release);
+      return createSource(new DatabaseSync(path, { readOnly: true }), release);
     },
-    async replaceEmpty() {
+    async fillEmpty() {
       const release = claimFile(path);
       try {
-        const present = readFile(new DatabaseSync(path, { readOnly: true }), () => undefined);
+        const present = createSource(new DatabaseSync(path, { readOnly: true }), () => undefined);
         const counts = await Promise.all(TABLES.map((table) => present.count(table)));
         await present.close();
         if (counts.some((count) => count > 0))
@@ -83,7 +83,7 @@ export function makeSingleFile(path: string): void {
   }
 }
 
-export function readFile(database: DatabaseSync, release: () => void): Source {
+export function createSource(database: DatabaseSync, release: () => void): Source {
   return {
     async count({ name }) {
       return Number(database.prepare(`select count(*) as count from ${name}`).get()?.["count"]);
@@ -113,13 +113,13 @@ export function readFile(database: DatabaseSync, release: () => void): Source {
 
 /** Writes the rows to another file, which replaces the one at the path when it is complete and durable. */
 function buildFile(path: string, unfinished: string, release: () => void, keep?: () => void): Target {
-  for (const rest of ["", "-journal"]) rmSync(unfinished + rest, { force: true });
+  for (const suffix of ["", "-journal"]) rmSync(unfinished + suffix, { force: true });
   const database = new DatabaseSync(unfinished);
   chmodSync(unfinished, 0o600);
   createSchema(database);
   database.exec("pragma synchronous = off");
   let isFinished = false;
-  const source = readFile(database, () => undefined);
+  const source = createSource(database, () => undefined);
   return {
     ...source,
     async write(table, rows) {
@@ -136,7 +136,7 @@ function buildFile(path: string, unfinished: string, release: () => void, keep?:
       syncFile(unfinished);
       keep?.();
       // SQLite would apply the old database's log to the new one.
-      for (const rest of ["-wal", "-shm"]) rmSync(path + rest, { force: true });
+      for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
       renameSync(unfinished, path);
       syncFile(dirname(path));
       release();

@@ -6,8 +6,8 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { UserError } from "../user-error.ts";
-import { readFile } from "./sqlite-archive.ts";
-import { isOurs, shareFile } from "./sqlite-file.ts";
+import { createSource } from "./sqlite-archive.ts";
+import { isEarmarkFile, shareFile } from "./sqlite-file.ts";
 import { createSchema, isNewest, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
 import type { Source } from "./tables.ts";
 
@@ -50,13 +50,13 @@ function liveBytes(path: string): number {
 
 /** Throws unless the file is an intact Earmark database. Returns its number of subscriptions. */
 export function checkFile(path: string): number {
-  if (!statSync(path).isFile() || !isOurs(path)) throw new UserError(`${path} is not an Earmark database.`);
+  if (!statSync(path).isFile() || !isEarmarkFile(path)) throw new UserError(`${path} is not an Earmark database.`);
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
     throw new UserError(
       `${path} is not a backup but a database with a write-ahead log (${path}-wal), which a restore would leave out. Back it up first: DATABASE_URL=file:${path} earmark backup FILE`,
     );
   }
-  const database = openUnchanged(path);
+  const database = openImmutable(path);
   try {
     refuseForeignSchema(database, readVersion(database, path), path);
     const [finding] = Object.values(database.prepare("pragma integrity_check(1)").get() ?? {});
@@ -70,8 +70,8 @@ export function checkFile(path: string): number {
 
 /** Reads a checked backup without changing it. One of an earlier version is migrated in a copy. */
 export function readBackup(path: string): Source {
-  const database = openUnchanged(path);
-  if (isNewest(database)) return readFile(database, () => undefined);
+  const database = openImmutable(path);
+  if (isNewest(database)) return createSource(database, () => undefined);
   database.close();
   const folder = mkdtempSync(join(tmpdir(), "earmark-"));
   const removeCopy = () => rmSync(folder, { recursive: true, force: true });
@@ -80,7 +80,7 @@ export function readBackup(path: string): Source {
     copyFileSync(path, copy);
     const migrated = new DatabaseSync(copy);
     createSchema(migrated, readVersion(migrated, path));
-    return readFile(migrated, removeCopy);
+    return createSource(migrated, removeCopy);
   } catch (error) {
     removeCopy();
     throw error;
@@ -88,7 +88,7 @@ export function readBackup(path: string): Source {
 }
 
 /** Opens a file that has no writers, without creating files next to it. */
-function openUnchanged(path: string): DatabaseSync {
+function openImmutable(path: string): DatabaseSync {
   const url = pathToFileURL(resolve(path));
   url.searchParams.set("immutable", "1");
   const database = new DatabaseSync(url, { readOnly: true });

@@ -8,23 +8,23 @@ import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
-import { claimFile, inspectFile, isOurs, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { claimFile, inspectFile, isEarmarkFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
 import { findForeignSchema, isNewest, NEWEST_VERSION } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
-const refuses = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
+const isUserError = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 
 test("claim: a missing file → created with its folders; claimed again through a link → refused until released", () => {
   const file = join(temporaryFolder(), "a", "b", "earmark.db");
   const release = claimFile(file);
-  assert.ok(isOurs(file));
+  assert.ok(isEarmarkFile(file));
   const link = newFile();
   symlinkSync(file, link);
   assert.throws(
     () => claimFile(link),
-    refuses(`Another Earmark is running on ${file}. Stop it first, or set DATABASE_URL to another file.`),
+    isUserError(`Another Earmark is running on ${file}. Stop it first, or set DATABASE_URL to another file.`),
   );
   release();
   claimFile(link)();
@@ -69,7 +69,7 @@ test("open: any connection → durable settings", () => {
 test("open: no write-ahead log possible → refused", () => {
   assert.throws(
     () => openConnection(":memory:", { readOnly: false, cacheKiB: 1 }),
-    refuses(
+    isUserError(
       "SQLite cannot guarantee durable writes here (journal_mode memory, synchronous 2, secure_delete 1; wal, 2 and 1 are needed).",
     ),
   );
@@ -125,7 +125,7 @@ test("claim: a foreign file or a newer schema → refused and unchanged", () => 
   const before = readFileSync(foreign);
   assert.throws(
     () => claimFile(foreign),
-    refuses(`${foreign} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`),
+    isUserError(`${foreign} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`),
   );
   assert.deepEqual(readFileSync(foreign), before);
   assert.equal(existsSync(`${foreign}-lock`), false);
@@ -137,11 +137,11 @@ test("claim: a foreign file or a newer schema → refused and unchanged", () => 
   other.close();
   assert.throws(
     () => claimFile(newer),
-    refuses(
+    isUserError(
       `${newer} was written by a newer Earmark (schema version ${NEWEST_VERSION + 1}; this Earmark supports up to ${NEWEST_VERSION}).`,
     ),
   );
-  assert.throws(() => claimFile(newer), refuses("newer"), "the lock is released");
+  assert.throws(() => claimFile(newer), isUserError("newer"), "the lock is released");
 });
 
 test("claim: a damaged file or a folder in its place → refused with advice", () => {
@@ -149,46 +149,49 @@ test("claim: a damaged file or a folder in its place → refused with advice", (
   claimFile(file)();
   const bytes = readFileSync(file);
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
-  assert.throws(() => claimFile(file), refuses("It was not changed; restore a backup."));
-  const [, whole] = inspectFile(file);
-  assert.equal(whole?.state, "error");
-  assert.match(whole?.what ?? "", /^The database is damaged \(.+\)$/s);
-  assert.equal(whole?.advice, "Restore a backup: earmark restore FILE");
+  assert.throws(() => claimFile(file), isUserError("It was not changed; restore a backup."));
+  const [, integrity] = inspectFile(file);
+  assert.equal(integrity?.state, "error");
+  assert.match(integrity?.what ?? "", /^The database is damaged \(.+\)$/s);
+  assert.equal(integrity?.advice, "Restore a backup: earmark restore FILE");
 
   const folder = temporaryFolder();
   mkdirSync(join(folder, "earmark.db"));
-  assert.throws(() => claimFile(join(folder, "earmark.db")), refuses("Check that it is an intact Earmark database"));
+  assert.throws(
+    () => claimFile(join(folder, "earmark.db")),
+    isUserError("Check that it is an intact Earmark database"),
+  );
 });
 
 test("share: a running server → allowed, unless it has another schema version", () => {
   const file = newFile();
   shareFile(file)();
-  assert.ok(isOurs(file));
+  assert.ok(isEarmarkFile(file));
   const release = claimFile(file);
   shareFile(file)();
   const database = new DatabaseSync(file);
   database.exec("pragma user_version = 1");
   assert.throws(
     () => shareFile(file),
-    refuses(`A server of another Earmark version is running on ${file}. Stop it first.`),
+    isUserError(`A server of another Earmark version is running on ${file}. Stop it first.`),
   );
   database.exec(`pragma user_version = ${NEWEST_VERSION}`);
   database.close();
   release();
   const foreign = newFile();
   writeFileSync(foreign, "x".repeat(200));
-  assert.throws(() => shareFile(foreign), refuses("is not an Earmark database"));
+  assert.throws(() => shareFile(foreign), isUserError("is not an Earmark database"));
 });
 
 test("read: fails → StoreUnavailable with the cause", () => {
   assert.equal(
-    reading(() => 1),
+    wrapReadErrors(() => 1),
     1,
   );
   const cause = new Error("x");
   assert.throws(
     () =>
-      reading(() => {
+      wrapReadErrors(() => {
         throw cause;
       }),
     (error: Error) => error instanceof StoreUnavailable && error.cause === cause,

@@ -114,7 +114,7 @@ function refuseDamagedFile(database: DatabaseSync, path: string): void {
 }
 
 /** Reads only the header, because SQLite may create files next to a foreign file when it opens it. */
-export function isOurs(path: string): boolean {
+export function isEarmarkFile(path: string): boolean {
   const header = Buffer.alloc(100);
   const file = openSync(path, "r");
   readSync(file, header);
@@ -129,7 +129,7 @@ export function syncFile(path: string): void {
 }
 
 export function refuseForeignFile(path: string): void {
-  if (existsSync(path) && statSync(path).size > 0 && !isOurs(path)) {
+  if (existsSync(path) && statSync(path).size > 0 && !isEarmarkFile(path)) {
     throw new UserError(`${path} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`);
   }
 }
@@ -241,7 +241,7 @@ export function shareFile(path: string): () => void {
 }
 
 function isUpToDate(path: string): boolean {
-  if (!existsSync(path) || !isOurs(path)) return false;
+  if (!existsSync(path) || !isEarmarkFile(path)) return false;
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   try {
     return isNewest(database);
@@ -253,7 +253,7 @@ function isUpToDate(path: string): boolean {
 /** Checks a file without changing it. */
 export function inspectFile(path: string): readonly Finding[] {
   if (!existsSync(path)) return [{ state: "ok", what: `No database at ${path} yet; the first start creates it` }];
-  if (!isOurs(path))
+  if (!isEarmarkFile(path))
     return [
       { state: "error", what: `${path} is not an Earmark database`, advice: "Set DATABASE_URL to another file." },
     ];
@@ -300,7 +300,8 @@ export function inspectFile(path: string): readonly Finding[] {
   }
 }
 
-export function reading<T>(read: () => T): T {
+/** Reports a failed read as `StoreUnavailable`. */
+export function wrapReadErrors<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {

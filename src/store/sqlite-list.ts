@@ -108,7 +108,7 @@ export class ListWriter {
   }
 
   /** Erases the oldest removals before that time, and returns how many there were. */
-  forget(before: number): number {
+  forgetRemovals(before: number): number {
     const rows = this.#oldRemovals.all(before) as unknown as [user: number, sequence: number, count: number][];
     let erased = 0;
     for (const [user, sequence, count] of rows) {

@@ -22,7 +22,7 @@ import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../s
 import { turn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import { NEVER, toDate } from "./sqlite-account-rows.ts";
-import { reading } from "./sqlite-file.ts";
+import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
 /** A change that an administrator makes, as sent to the writer thread, which replies with one of the numbers below. */
@@ -72,7 +72,7 @@ export class PeopleWriter {
       const [from, to] = change === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
       this.#statements.run("update credentials set kind = ? where user_id = ? and kind = ?", to, user, from);
     }
-    this.log(ACCOUNT_CHANGES[change], this.nameOf(user), actor, at);
+    this.addAuditEntry(ACCOUNT_CHANGES[change], this.nameOf(user), actor, at);
     return DONE;
   }
 
@@ -87,7 +87,7 @@ export class PeopleWriter {
     return row === undefined ? "" : referenceOf({ name: row[0], issuer: row[1] });
   }
 
-  log(action: AuditAction, target: string, { name, address }: Actor = COMMAND_LINE, at: number): void {
+  addAuditEntry(action: AuditAction, target: string, { name, address }: Actor = COMMAND_LINE, at: number): void {
     this.#statements.run(
       "insert into audit_log (acted_at, id, action, actor, address, target) values (?, ?, ?, ?, ?, ?)",
       ...[at, idKey(randomUUID()), action, name, address, target],
@@ -98,11 +98,11 @@ export class PeopleWriter {
   logCredential(what: "created" | "revoked", credential: LoggedCredential, actor: Actor, at: number): void {
     const { kind, user, label } = credential;
     const action = credentialAction(what, kind);
-    if (action !== undefined) this.log(action, user === NOBODY ? label : this.nameOf(user), actor, at);
+    if (action !== undefined) this.addAuditEntry(action, user === NOBODY ? label : this.nameOf(user), actor, at);
   }
 
   /** Deletes old entries of the audit log. */
-  forget(now: number): void {
+  deleteOldEntries(now: number): void {
     this.#statements.run("delete from audit_log where acted_at <= ?", now - AUDIT_MS);
   }
 }
@@ -134,7 +134,7 @@ export class SqlitePeople implements PeopleStore {
   }
 
   async page({ offset, size }: PageWindow): Promise<{ people: PersonSummary[]; total: number }> {
-    const rows = reading(() => this.#statements.all<PersonRow>(PERSON_PAGE, size, offset));
+    const rows = wrapReadErrors(() => this.#statements.all<PersonRow>(PERSON_PAGE, size, offset));
     const people: PersonSummary[] = [];
     for (const row of rows) {
       // Counting the rows of many large accounts takes a while.
@@ -145,12 +145,12 @@ export class SqlitePeople implements PeopleStore {
   }
 
   async get(user: UserId): Promise<PersonSummary | undefined> {
-    const row = reading(() => this.#statements.get<PersonRow>(`${PERSON} where a.user_id = ?`, user));
+    const row = wrapReadErrors(() => this.#statements.get<PersonRow>(`${PERSON} where a.user_id = ?`, user));
     return row && this.#toPerson(row);
   }
 
   #toPerson([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: PersonRow): PersonSummary {
-    const [rows = 0] = reading(() => this.#statements.get<[number]>(COUNT_ROWS, user)) ?? [];
+    const [rows = 0] = wrapReadErrors(() => this.#statements.get<[number]>(COUNT_ROWS, user)) ?? [];
     return {
       ...{ user, name, issuer, createdAt: new Date(created), isAdmin: isAdmin === 1 },
       ...{ disabledAt: toDate(disabled), seenAt: toDate(seen), subscriptions: subscriptions ?? 0, rows },
@@ -158,7 +158,7 @@ export class SqlitePeople implements PeopleStore {
   }
 
   #count(table: "accounts" | "audit_log"): number {
-    return reading(() => this.#statements.get<[number]>(`select count(*) from ${table}`))?.[0] ?? 0;
+    return wrapReadErrors(() => this.#statements.get<[number]>(`select count(*) from ${table}`))?.[0] ?? 0;
   }
 
   async change(
@@ -173,7 +173,7 @@ export class SqlitePeople implements PeopleStore {
   }
 
   async auditLog({ offset, size }: PageWindow): Promise<{ entries: AuditEntry[]; total: number }> {
-    const rows = reading(() =>
+    const rows = wrapReadErrors(() =>
       this.#statements.all<AuditRow>(
         `select acted_at, id, action, actor, address, target from audit_log
          order by acted_at desc, id desc limit ? offset ?`,

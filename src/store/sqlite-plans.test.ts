@@ -35,9 +35,9 @@ test("plans: statements of a request → none reads all rows of a table or of a 
   await store.page(user, { offset: 0, size: 10 });
   await store.changeRows(user, { sequence: 0, removalsAfter: 0 }, 10);
   for await (const items of everySubscription(store, user)) assert.ok(items.length > 0);
-  const judged = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
-  assert.ok(judged.length > 10);
-  for (const [sql, plan] of judged) {
+  const checked = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
+  assert.ok(checked.length > 10);
+  for (const [sql, plan] of checked) {
     assert.doesNotMatch(plan, /^SCAN (?!CONSTANT ROW)/m, sql);
     if (/[^+]\bfeed = \?/.test(sql)) assert.match(plan, /feed=\?/, sql);
   }

@@ -18,15 +18,15 @@ import { idKey, idOfKey } from "./keys.ts";
 import {
   countQuery,
   idOfUrl,
-  READ_SUBSCRIBERS,
+  MAX_SUBSCRIBERS_READ,
+  PUBLIC_COLUMNS,
   RECORD_COLUMNS,
-  SHOWN_COLUMNS,
   toCounts,
+  toPublicPodcast,
   toRecord,
-  toShown,
   toValues,
 } from "./podcast-rows.ts";
-import { reading } from "./sqlite-file.ts";
+import { wrapReadErrors } from "./sqlite-file.ts";
 
 /** A change to podcasts, as sent to the writer thread, which replies with the number of affected podcasts. */
 export type PodcastChange =
@@ -47,7 +47,7 @@ const CHECKED_AT_ONCE = 1_000;
 
 const UNUSED = "not exists (select 1 from subscriptions as s where s.feed = podcasts.feed)";
 const COLUMNS = RECORD_COLUMNS.join(", ");
-const ARTWORK_OF_NONE = "not exists (select 1 from podcasts as p where p.feed = artwork.feed)";
+const ORPHANED_ARTWORK = "not exists (select 1 from podcasts as p where p.feed = artwork.feed)";
 
 /** Applies changes to podcasts inside the transaction of the writer thread. */
 export class PodcastWriter {
@@ -79,13 +79,13 @@ export class PodcastWriter {
     );
     this.#addArtwork = database.prepare("insert or replace into artwork (feed, size, hash, bytes) values (?, ?, ?, ?)");
     this.#erase = database.prepare(`delete from podcasts where feed = ? and ${UNUSED}`);
-    this.#eraseArtwork = database.prepare(`delete from artwork where feed = ? and ${ARTWORK_OF_NONE}`);
+    this.#eraseArtwork = database.prepare(`delete from artwork where feed = ? and ${ORPHANED_ARTWORK}`);
     const ofUser = "feed in (select feed from subscriptions where user_id = ?1 and sequence > ?2)";
     this.#eraseOfUser = database.prepare(
       `delete from podcasts where ${ofUser}
        and not exists (select 1 from subscriptions as s where s.feed = podcasts.feed and s.user_id <> ?1)`,
     );
-    this.#eraseArtworkOfUser = database.prepare(`delete from artwork where ${ofUser} and ${ARTWORK_OF_NONE}`);
+    this.#eraseArtworkOfUser = database.prepare(`delete from artwork where ${ofUser} and ${ORPHANED_ARTWORK}`);
   }
 
   apply(change: PodcastChange): number {
@@ -135,12 +135,12 @@ function sum(numbers: readonly number[]): number {
 }
 
 /** As text, because many small blobs cost more than the rest of the row. */
-const SHOWN = SHOWN_COLUMNS.map((name) => (name === "artwork" ? "lower(hex(artwork))" : name)).join(", ");
-/** Many at once: a statement for each would take twice the time. Each row ends with the place of its id. */
-const FIND = `select ${SHOWN}, key from json_each(?) cross join podcasts on feed = unhex(value, '-')`;
+const PUBLIC = PUBLIC_COLUMNS.map((name) => (name === "artwork" ? "lower(hex(artwork))" : name)).join(", ");
+/** Many at once: a statement for each would take twice the time. Each row ends with the index of its id. */
+const FIND = `select ${PUBLIC}, key from json_each(?) cross join podcasts on feed = unhex(value, '-')`;
 /** A left join keeps the order of `json_each`; sorting again would take a quarter of the time. */
 const VERSIONS = "select json_group_array(checked_at) from json_each(?) left join podcasts on feed = unhex(value, '-')";
-const GET = `select ${SHOWN} from podcasts where feed = ?`;
+const GET = `select ${PUBLIC} from podcasts where feed = ?`;
 
 type Row = (string | number | Uint8Array | null)[];
 
@@ -159,7 +159,7 @@ export class SqlitePodcasts implements PodcastStore {
     const ids = feedUrls.map(idOfUrl);
     const rows: Row[] = [];
     for (const row of this.#all(FIND, JSON.stringify(ids))) rows[Number(row.at(-1))] = row;
-    return ids.map((id, index) => toShown(id, rows[index]));
+    return ids.map((id, index) => toPublicPodcast(id, rows[index]));
   }
 
   async versions(feedUrls: readonly string[]): Promise<PodcastVersion[]> {
@@ -170,7 +170,7 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   async get(user: UserId, id: string): Promise<Podcast | undefined> {
-    return this.#isSubscriber(user, id) ? toShown(id, this.#all(GET, idKey(id))[0]) : undefined;
+    return this.#isSubscriber(user, id) ? toPublicPodcast(id, this.#all(GET, idKey(id))[0]) : undefined;
   }
 
   async artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined> {
@@ -230,7 +230,7 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   async subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]> {
-    const sql = `select user_id, feed_url from subscriptions where feed = ? limit ${READ_SUBSCRIBERS}`;
+    const sql = `select user_id, feed_url from subscriptions where feed = ? limit ${MAX_SUBSCRIBERS_READ}`;
     return ids.map((id) =>
       this.#all(sql, idKey(id)).map(([user, feedUrl]) => ({ user: Number(user), feedUrl: String(feedUrl) })),
     );
@@ -300,7 +300,7 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   #all(sql: string, ...values: SQLInputValue[]): Row[] {
-    return reading(() => this.#prepare(sql).all(...values) as unknown as Row[]);
+    return wrapReadErrors(() => this.#prepare(sql).all(...values) as unknown as Row[]);
   }
 
   #prepare(sql: string): StatementSync {

@@ -8,7 +8,7 @@ export const APPLICATION_ID = 0x4541524d;
  * Append-only: a released migration never changes, and their number is the schema version.
  *
  * Every change to a user's list takes that user's next sequence number. An item keeps the number under which it was
- * added, which is also its place in the order; `update_sequence` is that of its last update, or 0. A removal is recorded
+ * added, which is also its position in the list; `update_sequence` is that of its last update, or 0. A removal is recorded
  * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
  * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *

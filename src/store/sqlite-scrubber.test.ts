@@ -62,13 +62,13 @@ async function churn(store: Store, users: readonly number[], count: number) {
 test("erasing: removals are forgotten → gone from all files after the sweep", async (t) => {
   const { store, file } = await open(t);
   const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
-  const wanted = new Set(live.map(({ marker }) => marker));
+  const expected = new Set(live.map(({ marker }) => marker));
   await store.forgetRemovals(NOW);
   await store.accounts.sweep(NOW);
   assert.equal(markersIn(file).size, live.length + removed.length, "they are recorded until then");
   await store.forgetRemovals(new Date(NOW.getTime() + 1));
   assert.ok(
-    [...markersIn(file)].some((marker) => !wanted.has(marker)),
+    [...markersIn(file)].some((marker) => !expected.has(marker)),
     "the log has copies until the sweep",
   );
   // A store that is opened again, because one store rewrites the file at most once a minute.
@@ -76,7 +76,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
   const later = await openStore(`file:${file}`, { connections: 1 });
   t.after(() => later.close());
   await later.accounts.sweep(NOW);
-  assert.deepEqual(markersIn(file), wanted);
+  assert.deepEqual(markersIn(file), expected);
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
 
@@ -86,8 +86,8 @@ test("erasing: a deleted account → gone from all files when the deletion is co
   await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
   const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
   assert.equal(await store.accounts.delete(asUser(3), NOW), "deleted");
-  const wanted = new Set([...live, ...removed].filter(({ user }) => user !== 3).map(({ marker }) => marker));
-  assert.deepEqual(markersIn(file), wanted);
+  const expected = new Set([...live, ...removed].filter(({ user }) => user !== 3).map(({ marker }) => marker));
+  assert.deepEqual(markersIn(file), expected);
   assert.equal(statSync(`${file}-wal`).size, 0);
 });
 

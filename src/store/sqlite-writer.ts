@@ -59,7 +59,7 @@ class Writer {
     this.#beginTransaction();
     this.#expiries.clear();
     const results = jobs.map((job) => {
-      const result = this.#do(job);
+      const result = this.#execute(job);
       this.#scrubber.note(job, result);
       return result;
     });
@@ -71,14 +71,14 @@ class Writer {
     return results;
   }
 
-  #do(job: Job): JobResult {
+  #execute(job: Job): JobResult {
     if (job.kind === "probe") {
       touch(this.#database);
       return 0;
     }
     if (job.kind === "forget") {
       this.#lists.flush();
-      return this.#lists.forget(job.before);
+      return this.#lists.forgetRemovals(job.before);
     }
     if (job.kind === "podcast") {
       this.#lists.flush();

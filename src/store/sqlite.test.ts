@@ -152,16 +152,16 @@ test("open, page: a damaged file → an error, never a shorter list", async () =
   const other = newFile();
   const store = await open(other);
   await addTo(store, asUser(USER), drafts(0, 31), NOW);
-  const vandal = new DatabaseSync(other);
-  vandal.exec("delete from subscriptions where sequence = 7");
+  const tamperer = new DatabaseSync(other);
+  tamperer.exec("delete from subscriptions where sequence = 7");
   await assert.rejects(store.page(USER, { offset: 0, size: 100 }), StoreUnavailable);
-  vandal.exec("delete from lists");
-  vandal.close();
+  tamperer.exec("delete from lists");
+  tamperer.close();
   await assert.rejects(store.page(USER, { offset: 0, size: 25 }), StoreUnavailable);
 });
 
 /** Executes SQL on the file of an open store. */
-function meddle(file: string, sql: string): void {
+function executeSql(file: string, sql: string): void {
   const other = new DatabaseSync(file);
   other.exec(sql);
   other.close();
@@ -182,13 +182,13 @@ test("change: failure before the commit → not done; at the commit → unknown;
   const file = newFile();
   const store = await open(file);
   const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
-  meddle(file, refuse);
+  executeSql(file, refuse);
   await assert.rejects(addTo(store, asUser(USER), drafts(0, 1), NOW), isUnavailable(false));
-  meddle(file, "drop trigger no");
+  executeSql(file, "drop trigger no");
   await addTo(store, asUser(USER), drafts(0, 1), NOW);
-  meddle(file, refuse);
+  executeSql(file, refuse);
   await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
-  meddle(
+  executeSql(
     file,
     `drop trigger no;
      create table parent (id integer primary key);
@@ -196,7 +196,7 @@ test("change: failure before the commit → not done; at the commit → unknown;
      create trigger no after insert on subscriptions begin insert into child values (1); end`,
   );
   await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
-  meddle(file, "drop trigger no");
+  executeSql(file, "drop trigger no");
   await store.ready();
   assert.ok((await addTo(store, asUser(USER), drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
@@ -234,7 +234,7 @@ test("open: a server is running → shares its file; another schema version → 
   assert.equal(await removing, true);
   assert.equal((await second.page(USER, { offset: 0, size: 1 })).total, 1);
   for (const version of [NEWEST_VERSION - 1, NEWEST_VERSION + 1]) {
-    meddle(file, `pragma user_version = ${version}`);
+    executeSql(file, `pragma user_version = ${version}`);
     await assert.rejects(store.ready(), StoreUnavailable);
   }
 });

@@ -30,7 +30,7 @@ import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
-import { cannotOpen, claimFile, openConnection, reading, shareFile } from "./sqlite-file.ts";
+import { cannotOpen, claimFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
 import { authorizedBy, type GroupResult, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
 import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
@@ -115,28 +115,28 @@ class SqliteStore implements Store {
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
-    return reading(() => this.#reader.find(user, keys));
+    return wrapReadErrors(() => this.#reader.find(user, keys));
   }
 
   async page(user: UserId, window: Window): Promise<Page> {
-    return reading(() => this.#reader.page(user, window));
+    return wrapReadErrors(() => this.#reader.page(user, window));
   }
 
   async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
-    return reading(() => this.#reader.itemsAfter(user, after, size));
+    return wrapReadErrors(() => this.#reader.itemsAfter(user, after, size));
   }
 
   async sequences(users: readonly UserId[]): Promise<number[]> {
-    return reading(() => this.#reader.sequences(users));
+    return wrapReadErrors(() => this.#reader.sequences(users));
   }
 
   async changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
-    return reading(() => this.#reader.changeRows(user, position, limit));
+    return wrapReadErrors(() => this.#reader.changeRows(user, position, limit));
   }
 
   async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
     const read = () => this.#reader.database.prepare(removalsQuery("")).all({ $1: user, $2: limit });
-    return reading(read).map((row) => ({ ...toRemoval(row), id: idOfKey(row["id"] as Uint8Array) }));
+    return wrapReadErrors(read).map((row) => ({ ...toRemoval(row), id: idOfKey(row["id"] as Uint8Array) }));
   }
 
   watch(onChange: OnChange): void {
@@ -144,11 +144,11 @@ class SqliteStore implements Store {
   }
 
   async sample(size: number): Promise<StoreSample> {
-    return reading(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
+    return wrapReadErrors(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
   }
 
   async ready(): Promise<void> {
-    reading(() => this.#reader.check());
+    wrapReadErrors(() => this.#reader.check());
     if (this.#writer.hasFailed) await this.#write({ kind: "probe" }, 0);
   }
 
@@ -158,7 +158,7 @@ class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await this.#queue.idle();
+    await this.#queue.whenIdle();
     // The last connection to close removes the log, and only the writer can.
     this.#reader.close();
     await this.#writer.close();
@@ -300,12 +300,12 @@ class Reader {
       this.#begin.run();
       return read();
     } finally {
-      this.#leave();
+      this.#endTransaction();
     }
   }
 
   /** An open transaction would keep its snapshot, so later reads would be stale. */
-  #leave(): void {
+  #endTransaction(): void {
     try {
       if (this.database.isTransaction) this.#end.run();
     } finally {

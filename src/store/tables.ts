@@ -8,7 +8,7 @@ export interface Table {
   /** Number of leading columns that form the primary key. */
   readonly keyColumns: number;
   /** How an account's rows are deleted: all at once, in steps, or by a special rule. */
-  readonly deletion: "at-once" | "in-steps" | "own-rule";
+  readonly deletion: "at-once" | "in-steps" | "special";
   /** The column by which a cluster distributes the rows. Tables with `user_id` have all rows of one user on one node. */
   readonly distributedBy: string;
 }
@@ -29,7 +29,7 @@ export const TABLES: readonly Table[] = [
       ["forgotten_sequence", "number"],
     ],
     keyColumns: 1,
-    deletion: "own-rule",
+    deletion: "special",
     distributedBy: "user_id",
   },
   {
@@ -80,7 +80,7 @@ export const TABLES: readonly Table[] = [
       ["remaining", "number"],
     ],
     keyColumns: 1,
-    deletion: "own-rule",
+    deletion: "special",
     distributedBy: "user_id",
   },
   {
@@ -106,7 +106,7 @@ export const TABLES: readonly Table[] = [
       ["user_id", "number"],
     ],
     keyColumns: 1,
-    deletion: "own-rule",
+    deletion: "special",
     distributedBy: "key",
   },
   {
@@ -228,7 +228,7 @@ export const TABLES: readonly Table[] = [
       ["move_count", "number"],
     ],
     keyColumns: 1,
-    deletion: "own-rule",
+    deletion: "special",
     distributedBy: "feed",
   },
   {
@@ -242,7 +242,7 @@ export const TABLES: readonly Table[] = [
       ["target", "text"],
     ],
     keyColumns: 2,
-    deletion: "own-rule",
+    deletion: "special",
     distributedBy: "id",
   },
 ];
@@ -270,6 +270,6 @@ export interface Target extends Source {
 
 export interface Archive {
   read(): Promise<Source>;
-  /** Throws `UserError` if it is not empty. */
-  replaceEmpty(): Promise<Target>;
+  /** Opens the database to fill it. Throws `UserError` if it is not empty. */
+  fillEmpty(): Promise<Target>;
 }

@@ -41,12 +41,12 @@ test("write queue: jobs arrive while a group is written → they form the next g
   assert.equal(await results[0], "A");
   await nextGroup();
   assert.deepEqual(groups, [["a"], ["b", "c"]]);
-  let isOver = false;
-  const idle = queue.idle().then(() => {
-    isOver = true;
+  let isDone = false;
+  const idle = queue.whenIdle().then(() => {
+    isDone = true;
   });
   await nextGroup();
-  assert.equal(isOver, false);
+  assert.equal(isDone, false);
   release();
   assert.deepEqual(await Promise.all(results), ["A", "B", "C"]);
   await idle;

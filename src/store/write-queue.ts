@@ -8,7 +8,7 @@ const GROUP_OPERATIONS = 2_000;
 /** Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written. */
 export type WriteGroup<Job, Result> = (jobs: readonly Job[]) => Promise<readonly Result[]>;
 
-interface Waiting<Job, Result> {
+interface QueuedJob<Job, Result> {
   readonly job: Job;
   readonly operations: number;
   readonly resolve: (result: Result) => void;
@@ -22,7 +22,7 @@ interface Waiting<Job, Result> {
 export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
-  readonly #queue = new FairQueue<UserId, Waiting<Job, Result>>();
+  readonly #queue = new FairQueue<UserId, QueuedJob<Job, Result>>();
   /** How many jobs were done or waited when the last group was written. */
   #recent = 0;
   #running: Promise<void> | undefined;
@@ -45,7 +45,7 @@ export class WriteQueue<Job, Result> {
   }
 
   /** Resolves when the queue is empty. */
-  async idle(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await this.#running;
   }
 
@@ -68,7 +68,7 @@ export class WriteQueue<Job, Result> {
     return group.length === 0 ? undefined : this.#write(group);
   }
 
-  async #write(group: readonly Waiting<Job, Result>[]): Promise<() => void> {
+  async #write(group: readonly QueuedJob<Job, Result>[]): Promise<() => void> {
     const operations = group.reduce((sum, waiting) => sum + waiting.operations, 0);
     const started = performance.now();
     try {
@@ -87,10 +87,10 @@ export class WriteQueue<Job, Result> {
 
   /**
    * Half of the jobs, if they may come from the same clients again and again: then two groups of equal size take turns, and
-   * one is written while the other is answered. Otherwise groups of 1 and 31 could take turns, and the writer would wait.
+   * one is written while the results of the other are sent. Otherwise groups of 1 and 31 could take turns, and the writer would wait.
    */
-  #takeGroup(): Waiting<Job, Result>[] {
-    const group: Waiting<Job, Result>[] = [];
+  #takeGroup(): QueuedJob<Job, Result>[] {
+    const group: QueuedJob<Job, Result>[] = [];
     const max = this.#queue.length > this.#recent ? this.#queue.length : Math.ceil(this.#recent / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import pg from "pg";
-import { DISTRIBUTED } from "../../src/store/postgres-cluster.ts";
+import { DISTRIBUTED_TABLES } from "../../src/store/postgres-cluster.ts";
 import { createDistributedDatabase } from "../support/citus.ts";
 import type { Statement } from "../support/record-statements.ts";
 
@@ -84,7 +84,7 @@ if (process.env["TEST_STATEMENTS_COMPLETE"] === "true") {
   test("statements of requests: all tests have run → every table occurs", () => {
     const texts = [...recorded.keys()];
     const isUsed = (table: string) => texts.some((text) => text.includes(`earmark.${table}`));
-    const unused = DISTRIBUTED.map(([table]) => table).filter((table) => !isUsed(table));
+    const unused = DISTRIBUTED_TABLES.map(([table]) => table).filter((table) => !isUsed(table));
     assert.deepEqual(unused, []);
   });
 }
