@@ -87,21 +87,21 @@ describe("apps", { concurrency: 3 }, () => {
   test("app guide: each app → its steps, which fit", async () => {
     const ann = await newUser();
     const { page, finish } = await visit({ as: ann, path: "/#apps", size: "phone" });
-    for (const { name, ways } of GUIDES) {
+    for (const { name, methods } of GUIDES) {
       await chooseApp(page, name);
-      for (const way of ways) {
-        if (ways.length > 1)
-          await page.getByText(way.credentials ? apps.withToken : apps.inBrowser, { exact: true }).click();
-        for (const text of [apps.menu(name), ...way.menu, ...way.buttons])
+      for (const method of methods) {
+        if (methods.length > 1)
+          await page.getByText(method.credentials ? apps.withToken : apps.inBrowser, { exact: true }).click();
+        for (const text of [apps.menu(name), ...method.menu, ...method.buttons])
           await page.locator(".steps").getByText(text, { exact: false }).first().waitFor();
         const values = await valuesToType(page);
         assert.deepEqual(values, {
-          [way.server]: server.url,
-          ...(way.credentials ? { [way.credentials[0]]: ann.name } : {}),
-          ...(way.device ? { [way.device[0]]: way.device[1] } : {}),
+          [method.server]: server.url,
+          ...(method.credentials ? { [method.credentials[0]]: ann.name } : {}),
+          ...(method.device ? { [method.device[0]]: method.device[1] } : {}),
         });
-        assert.equal(await button(page, apps.create).count(), way.credentials ? 1 : 0);
-        assert.equal(await page.getByText(apps.allowThere).count(), way.credentials ? 0 : 1);
+        assert.equal(await button(page, apps.create).count(), method.credentials ? 1 : 0);
+        assert.equal(await page.getByText(apps.allowThere).count(), method.credentials ? 0 : 1);
         await assertNoOverflow(page);
       }
     }

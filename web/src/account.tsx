@@ -18,7 +18,7 @@ import { usePeopleWords } from "./words/people.ts";
 
 export function AccountView() {
   const { account } = useWords();
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const me = useValue(currentUser);
   const devices = useDevices({ polls: false });
   const [isDeleting, setDeleting] = useState(false);
@@ -57,7 +57,7 @@ export function AccountView() {
       <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="muted">{more.exportOwnLead}</p>
+        <p class="muted">{peopleWords.exportOwnLead}</p>
         <p class="buttons">
           <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
@@ -100,7 +100,7 @@ async function exportAccount(): Promise<void> {
 function Sessions() {
   const words = useWords();
   const { account, apps } = words;
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const [sessions, setSessions] = useState<readonly Access[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -111,12 +111,12 @@ function Sessions() {
   };
   useEffect(() => void load(), []);
   useRestoreFocus(sessions);
-  const [ended, setEnded] = useState<Access | undefined>(undefined);
+  const [ending, setEnding] = useState<Access | undefined>(undefined);
   const labelOf = (session: Access) => describeBrowser(session.label) ?? account.unknownBrowser;
   const end = async (session: Access) => {
     await client.revoke(session);
     showNotice(account.sessionEnded);
-    setEnded(undefined);
+    setEnding(undefined);
     await load();
   };
   return (
@@ -144,7 +144,7 @@ function Sessions() {
                   type="button"
                   class="button danger"
                   aria-label={account.endSession(isolate(label))}
-                  onClick={() => setEnded(session)}
+                  onClick={() => setEnding(session)}
                 >
                   {account.signOut}
                 </button>
@@ -153,13 +153,13 @@ function Sessions() {
           );
         })}
       </ul>
-      {ended && (
+      {ending && (
         <Confirm
-          title={account.endSession(isolate(labelOf(ended)))}
-          lead={more.endSessionLead}
+          title={account.endSession(isolate(labelOf(ending)))}
+          lead={peopleWords.endSessionLead}
           action={account.signOut}
-          onConfirm={() => end(ended)}
-          onClose={() => setEnded(undefined)}
+          onConfirm={() => end(ending)}
+          onClose={() => setEnding(undefined)}
         />
       )}
     </section>
@@ -189,7 +189,7 @@ function describeBrowser(agent: string): string | undefined {
 
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
@@ -205,7 +205,7 @@ function ChangePassword({ name }: { name: string }) {
       setCurrent("");
       setNewPassword("");
       setRevokeTokens(false);
-      showNotice(revokeTokens ? more.changedWithApps : account.changed);
+      showNotice(revokeTokens ? peopleWords.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -253,7 +253,7 @@ function ChangePassword({ name }: { name: string }) {
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {more.revokeTokens}
+            {peopleWords.revokeTokens}
           </label>
         </div>
         <p class="buttons">
@@ -270,7 +270,7 @@ function ChangePassword({ name }: { name: string }) {
 function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -295,7 +295,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <p>{more.deleteOwnLead}</p>
+        <p>{peopleWords.deleteOwnLead}</p>
         {name === undefined ? (
           <Problem error={error} />
         ) : (

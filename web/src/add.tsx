@@ -2,7 +2,7 @@ import { useId, useState } from "preact/hooks";
 import { addFeeds } from "./add-feeds.ts";
 import { useRestoreFocus } from "./components.tsx";
 import { explainError } from "./errors.ts";
-import { FeedSearch, isSearching, offerFeeds } from "./feed-search.tsx";
+import { FeedSearch, isSearching, searchForFeeds } from "./feed-search.tsx";
 import { parseLine } from "./feed-url.ts";
 import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { servicePageOf } from "./page-links.ts";
@@ -57,8 +57,8 @@ function AddForm() {
   const feeds = parseLines(text);
   const isBusy = useValue(isSearching);
   const submit = async () => {
-    // A page with feeds stays in the form, so that one of them can be taken instead.
-    if (feeds.length > 0 && !isBusy && !(await offerFeeds(feeds)))
+    // A page with feeds stays in the form, so that the user can choose one of them instead.
+    if (feeds.length > 0 && !isBusy && !(await searchForFeeds(feeds)))
       void run(feeds.map((feed) => ({ feed, outcome: "waiting" })));
   };
   return (

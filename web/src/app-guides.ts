@@ -1,5 +1,5 @@
-/** One way to connect an app. Names of menus, fields and buttons are those of the app in English. */
-export interface Way {
+/** How to connect an app. Names of menus, fields and buttons are those of the app in English. */
+export interface SetupMethod {
   /** How to find the dialog. */
   readonly menu: readonly string[];
   /** The field for the URL of the server. */
@@ -18,7 +18,7 @@ export interface Guide {
   readonly name: string;
   /** Recognizes the app's `User-Agent`. */
   readonly agent?: RegExp;
-  readonly ways: readonly [Way, ...Way[]];
+  readonly methods: readonly [SetupMethod, ...SetupMethod[]];
   /** The app ignores the path in the URL of the server. */
   readonly isRootOnly?: boolean;
 }
@@ -30,7 +30,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "AntennaPod",
     agent: /AntennaPod/,
-    ways: [
+    methods: [
       {
         menu: [...SYNCHRONIZATION, "Choose synchronization provider", "Gpodder.net"],
         server: "Server address",
@@ -48,7 +48,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "Kasts",
     agent: /Kasts/,
-    ways: [
+    methods: [
       {
         menu: [...SYNCHRONIZATION, "Login", "gpodder.net", "Use custom server"],
         server: "Hostname",
@@ -60,7 +60,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "gPodder",
     agent: /gPodder|mygpoclient/,
-    ways: [
+    methods: [
       {
         menu: ["Preferences", "gpodder.net", "Synchronize subscriptions and episode actions"],
         server: "Server",
@@ -72,7 +72,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "Cardo",
     agent: /cardo|tauri/i,
-    ways: [
+    methods: [
       {
         menu: SYNCHRONIZATION,
         server: "Gpodder Server URL",
@@ -85,13 +85,13 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "GNOME Podcasts",
     agent: /gnome podcasts/i,
-    ways: [{ menu: ["Sync Preferences", "Nextcloud Login"], server: "Server", buttons: ["Login via Browser"] }],
+    methods: [{ menu: ["Sync Preferences", "Nextcloud Login"], server: "Server", buttons: ["Login via Browser"] }],
     isRootOnly: true,
   },
   {
     name: "Podcini.X",
     agent: /Podcini/,
-    ways: [
+    methods: [
       {
         menu: ["Settings", "Network and Storage", "Synchronization", "Choose synchronization provider"],
         server: "Server address",
@@ -102,7 +102,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "Music Assistant",
     agent: /Music ?Assistant/,
-    ways: [
+    methods: [
       {
         menu: ["Settings", "Providers", "gPodder", "gpodder / opodsync server"],
         server: "gPodder Service URL",
@@ -120,7 +120,7 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "PinePods",
     agent: /PinePods/,
-    ways: [
+    methods: [
       {
         menu: ["Settings", "Podcast Sync", "External GPodder Server"],
         server: "Server URL",
@@ -137,14 +137,14 @@ export const GUIDES: readonly Guide[] = [
   {
     name: "YourPods",
     agent: /YourPods/,
-    ways: [
+    methods: [
       { menu: ["Add Account"], server: "Nextcloud URL", credentials: USER_AND_PASSWORD, buttons: ["Save & Sync"] },
     ],
   },
   {
     name: "Kodi",
     agent: /Kodi/,
-    ways: [
+    methods: [
       {
         menu: ["RSS Podcasts", "Settings", "Provider", "gPodder.net"],
         server: "Hostname",

@@ -44,7 +44,7 @@ function AppLoginRequest({ id }: { id: string }) {
       <h1>{words.appLogin[login && login.status !== "pending" ? login.status : "title"]}</h1>
       {login === undefined && error === undefined && <p class="muted">{words.loading}</p>}
       {login === null && <p class="message">{words.appLogin.expired}</p>}
-      {login && login.status !== "pending" && <Decided login={login} />}
+      {login && login.status !== "pending" && <DecisionMessage login={login} />}
       {error && (
         <div class="message danger" role="alert">
           <p>{error}</p>
@@ -56,7 +56,7 @@ function AppLoginRequest({ id }: { id: string }) {
         </div>
       )}
       {login?.status === "pending" && (
-        <Question
+        <DecisionForm
           login={login}
           isBusy={isBusy}
           onAllow={(label) =>
@@ -74,7 +74,7 @@ function AppLoginRequest({ id }: { id: string }) {
   );
 }
 
-function Decided({ login: { status } }: { login: AppLogin }) {
+function DecisionMessage({ login: { status } }: { login: AppLogin }) {
   const { appLogin } = useWords();
   const text = status === "allowed" ? appLogin.returnToApp : appLogin.noAccess;
   useEffect(() => announce(text), [text]);
@@ -88,14 +88,14 @@ function Decided({ login: { status } }: { login: AppLogin }) {
   );
 }
 
-interface QuestionProps {
+interface DecisionFormProps {
   readonly login: AppLogin;
   readonly isBusy: boolean;
   readonly onAllow: (label: string) => void;
   readonly onDeny: () => void;
 }
 
-function Question({ login, isBusy, onAllow, onDeny }: QuestionProps) {
+function DecisionForm({ login, isBusy, onAllow, onDeny }: DecisionFormProps) {
   const { appLogin, apps } = useWords();
   const userName = useValue(currentUser)?.name ?? "";
   const known = findAppName(login.app);

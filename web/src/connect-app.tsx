@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Device } from "../../client/src/index.ts";
-import { findAppName, GUIDES, type Guide, type Way } from "./app-guides.ts";
+import { findAppName, GUIDES, type Guide, type SetupMethod } from "./app-guides.ts";
 import { CopyField, Icon } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
@@ -28,7 +28,7 @@ export function ConnectApp({ devices, onCreateToken }: Props) {
   const guide = index === undefined ? undefined : GUIDES[index];
   return (
     <>
-      <Choice legend={apps.pick} names={names} chosen={index} onChoose={setIndex} />
+      <RadioGroup legend={apps.pick} names={names} chosen={index} onChoose={setIndex} />
       {index !== undefined && (
         <div key={index} class="panel stack">
           {guide ? (
@@ -43,14 +43,14 @@ export function ConnectApp({ devices, onCreateToken }: Props) {
   );
 }
 
-interface ChoiceProps {
+interface RadioGroupProps {
   readonly legend: string;
   readonly names: readonly string[];
   readonly chosen: number | undefined;
   readonly onChoose: (index: number) => void;
 }
 
-function Choice({ legend, names, chosen, onChoose }: ChoiceProps) {
+function RadioGroup({ legend, names, chosen, onChoose }: RadioGroupProps) {
   const group = useId();
   return (
     <fieldset class="filter choice">
@@ -67,25 +67,25 @@ function Choice({ legend, names, chosen, onChoose }: ChoiceProps) {
 
 function AppGuide({ guide, onCreateToken }: { guide: Guide; onCreateToken: () => void }) {
   const { apps } = useWords();
-  const { name, ways, isRootOnly } = guide;
+  const { name, methods, isRootOnly } = guide;
   const userName = useValue(currentUser)?.name ?? "";
-  const isRefused = (way: Way) => hasAccounts && way.refusedName?.test(userName) === true;
+  const isRefused = (method: SetupMethod) => hasAccounts && method.refusedName?.test(userName) === true;
   const [index, setIndex] = useState(() =>
     Math.max(
       0,
-      ways.findIndex((way) => !isRefused(way)),
+      methods.findIndex((method) => !isRefused(method)),
     ),
   );
-  const way = ways[index] ?? ways[0];
-  const names = ways.map(({ credentials }) => (credentials ? apps.withToken : apps.inBrowser));
+  const method = methods[index] ?? methods[0];
+  const names = methods.map(({ credentials }) => (credentials ? apps.withToken : apps.inBrowser));
   return (
     <>
-      {ways.length > 1 && <Choice legend={apps.way} names={names} chosen={index} onChoose={setIndex} />}
+      {methods.length > 1 && <RadioGroup legend={apps.way} names={names} chosen={index} onChoose={setIndex} />}
       {isRootOnly && hasBasePath && <p class="message">{apps.rootOnly(name)}</p>}
-      {isRefused(way) ? (
+      {isRefused(method) ? (
         <p class="message">{apps.refusedName(name, apps.inBrowser)}</p>
       ) : (
-        <Steps key={index} app={name} way={way} userName={userName} onCreateToken={onCreateToken} />
+        <Steps key={index} app={name} method={method} userName={userName} onCreateToken={onCreateToken} />
       )}
     </>
   );
@@ -93,15 +93,15 @@ function AppGuide({ guide, onCreateToken }: { guide: Guide; onCreateToken: () =>
 
 interface StepsProps {
   readonly app: string;
-  readonly way: Way;
+  readonly method: SetupMethod;
   readonly userName: string;
   readonly onCreateToken: () => void;
 }
 
-function Steps({ app, way, userName, onCreateToken }: StepsProps) {
+function Steps({ app, method, userName, onCreateToken }: StepsProps) {
   const { apps } = useWords();
   const [token, setToken] = useState<string | undefined>(undefined);
-  const { menu, server, credentials, device, buttons } = way;
+  const { menu, server, credentials, device, buttons } = method;
   return (
     <div class="connect">
       <ol class="steps">
@@ -229,11 +229,11 @@ function TokenField(props: {
 
 function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   const { apps } = useWords();
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const userName = useValue(currentUser)?.name;
   return (
     <>
-      <p>{more.otherAppLead}</p>
+      <p>{peopleWords.otherAppLead}</p>
       <CopyField label={apps.serverUrl} text={publicUrl} />
       {hasAccounts && userName !== undefined ? (
         <>

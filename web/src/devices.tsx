@@ -53,7 +53,7 @@ export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
 
 export function Devices({ devices, failure, load }: DeviceList) {
   const words = useWords();
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const { apps } = words;
   const [renaming, setRenaming] = useState<Device | undefined>(undefined);
   const [forgetting, setForgetting] = useState<Device | undefined>(undefined);
@@ -109,7 +109,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
       {forgetting && (
         <Confirm
           title={apps.forgetOf(isolate(forgetting.caption))}
-          lead={more.forgetLead}
+          lead={peopleWords.forgetLead}
           action={apps.forget}
           onConfirm={async () => {
             await client.forgetDevice(forgetting.id);

@@ -67,7 +67,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
   );
 }
 
-/** All folders in which there is something, in alphabetical order. */
+/** All folders that contain subscriptions, in alphabetical order. */
 export function listFolders(items: readonly Subscription[]): string[] {
   return [...new Set(items.flatMap(({ folders = [] }) => folders))].sort(compareText);
 }

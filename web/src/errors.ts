@@ -8,12 +8,12 @@ export function explainCode(code: string | undefined, fallback: string): string 
   return code !== undefined && Object.hasOwn(errors, code) ? errors[code as keyof typeof errors] : fallback;
 }
 
-/** `more` has texts of errors that only some views meet. */
-export function explainError(error: unknown, more: Readonly<Record<string, string>> = {}): string {
+/** `viewErrors` has the texts of errors that only some views get. */
+export function explainError(error: unknown, viewErrors: Readonly<Record<string, string>> = {}): string {
   const { failure } = translation.value.words;
   if (!(error instanceof EarmarkError)) return failure.unreachable;
   const { status, code = "", detail, title } = error;
-  if (Object.hasOwn(more, code)) return more[code] as string;
+  if (Object.hasOwn(viewErrors, code)) return viewErrors[code] as string;
   const general = status === 403 ? failure.forbidden : failure.other(isolate(detail ?? title));
   return explainCode(code, status === 503 ? failure.busy : general);
 }

@@ -22,18 +22,18 @@ const findFeeds = createFeedSearch(SIGNED_IN);
 const searches = createState<ReadonlyMap<string, Search>>(new Map());
 export const isSearching = createState(false);
 
-/** Searches the lines that are pages for feeds. Resolves to whether there are any that the user can take instead. */
-export async function offerFeeds(lines: readonly string[]): Promise<boolean> {
+/** Searches the lines that are pages for feeds. Resolves to whether the user can choose any of them instead. */
+export async function searchForFeeds(lines: readonly string[]): Promise<boolean> {
   if (!isEnabled || !navigator.onLine || connectionProblem.value !== undefined) return false;
   const pages = unsearched(lines, isLikelyPage);
   await search(pages);
-  return pages.some((page) => isOffer(page, searches.value.get(page)));
+  return pages.some((page) => hasOtherFeeds(page, searches.value.get(page)));
 }
 
 const unsearched = (lines: readonly string[], isPage: (line: string) => boolean) =>
   [...new Set(lines)].filter((line) => isPage(line) && !searches.value.has(line)).slice(0, MAX_PAGES);
 
-const isOffer = (page: string, found: Search | undefined) =>
+const hasOtherFeeds = (page: string, found: Search | undefined) =>
   found !== undefined && !("reason" in found) && found.some(({ feedUrl }) => feedUrl !== page);
 
 async function search(pages: readonly string[]): Promise<void> {
@@ -91,7 +91,7 @@ function SearchResult({ page, index, result, onUse }: SearchResultProps) {
   const { find } = useFeedWords();
   const line = formatNumber(index + 1);
   if ("reason" in result) return <p>{find.failed(line, isolate(result.reason))}</p>;
-  if (!isOffer(page, result)) return <p>{result.length === 0 ? find.none(line) : find.isFeed(line)}</p>;
+  if (!hasOtherFeeds(page, result)) return <p>{result.length === 0 ? find.none(line) : find.isFeed(line)}</p>;
   return (
     <>
       <p>{find.found(line)}</p>

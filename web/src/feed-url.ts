@@ -105,7 +105,7 @@ function looksRandom(text: string): boolean {
   let last: string | undefined;
   for (const character of text.replace(/%[\da-f]{2}/gi, "-")) {
     const kind = kindOf(character);
-    // A capital at the start of a word is no switch.
+    // A capital at the start of a word does not count as a switch.
     const isSwitch = kind !== last && kind !== undefined && last !== undefined;
     if (isSwitch && !(last === "upper" && kind === "lower")) switches += 1;
     wordLength = kind === undefined ? 0 : wordLength + 1;

@@ -4,7 +4,7 @@ import { Icon, useRestoreFocus } from "./components.tsx";
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { ExportGuides } from "./export-guides.tsx";
-import { type Choice, ChoiceBar, ChoiceBox, isInFolder } from "./import-choice.tsx";
+import { type ImportSelection, isInFolder, LineCheckbox, SelectionBar } from "./import-selection.tsx";
 import { announce } from "./notices.ts";
 import { countOutcomes, explainLine, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { client, isStale } from "./server.ts";
@@ -12,7 +12,7 @@ import { createState, useValue } from "./state.ts";
 import { feedWords, useFeedWords } from "./words/feeds.ts";
 import { formatNumber, translation, useWords } from "./words/index.ts";
 
-interface ImportState extends Choice {
+interface ImportState extends ImportSelection {
   readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
   readonly fileName: string;
   /** How many of the lines are to be added. */
@@ -71,7 +71,7 @@ function toLine({ feedUrl, line, title, folders, outcome, code, detail, subscrip
     id: subscriptionId ?? undefined,
     title,
     folders,
-    line: line ?? undefined,
+    lineNumber: line ?? undefined,
     outcome: outcome === "added" ? "new" : outcome,
     error: detail === null ? undefined : { code: code ?? undefined, detail },
   };
@@ -101,7 +101,7 @@ const NOT_SELECTED = { code: "not-selected", detail: "" };
 export function ImportView() {
   const words = useWords();
   const state = useValue(importing);
-  const more = useFeedWords();
+  const feedTexts = useFeedWords();
   const { step, fileName, lines, filter, failure, excluded, folder } = state;
   useRestoreFocus(step);
 
@@ -113,7 +113,7 @@ export function ImportView() {
       {step === "choosing" && (
         <>
           <p class="muted">
-            {words.import.lead} {more.lists}
+            {words.import.lead} {feedTexts.lists}
           </p>
           {failure && (
             <div class="message danger" role="alert">
@@ -141,7 +141,7 @@ export function ImportView() {
           isShown={(line) => isInFolder(line, folder)}
           mark={(line, index) =>
             step === "preview" &&
-            line.outcome === "new" && <ChoiceBox line={line} index={index} excluded={excluded} onChange={update} />
+            line.outcome === "new" && <LineCheckbox line={line} index={index} excluded={excluded} onChange={update} />
           }
         />
       )}
@@ -165,7 +165,7 @@ function Preview({ fileName, lines, excluded, folder }: ImportState) {
         )}
         <ChooseAnother />
       </p>
-      {counts.new > 0 && <ChoiceBar lines={lines} excluded={excluded} folder={folder} onChange={update} />}
+      {counts.new > 0 && <SelectionBar lines={lines} excluded={excluded} folder={folder} onChange={update} />}
       {counts.new === 0 && <p role="status">{lines.length === 0 ? words.empty : words.nothingNew}</p>}
     </>
   );

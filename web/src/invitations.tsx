@@ -24,7 +24,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<Invitation> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
-  const [revoked, setRevoked] = useState<Invitation | undefined>(undefined);
+  const [revoking, setRevoking] = useState<Invitation | undefined>(undefined);
   useEffect(() => {
     setFailure(undefined);
     admin.invitations({ number }).then(setPage, setFailure);
@@ -54,7 +54,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
                   type="button"
                   class="button danger"
                   aria-label={words.revokeOf(isolate(nameOf(invitation)))}
-                  onClick={() => setRevoked(invitation)}
+                  onClick={() => setRevoking(invitation)}
                 >
                   {words.revoke}
                 </button>
@@ -63,18 +63,18 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
           </ul>
         )}
         <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
-        {revoked && (
+        {revoking && (
           <Confirm
-            title={words.revokeOf(isolate(nameOf(revoked)))}
+            title={words.revokeOf(isolate(nameOf(revoking)))}
             lead={words.revokeLead}
             action={words.revoke}
             explain={(cause) => explainError(cause, words.errors)}
             onConfirm={async () => {
-              await admin.revokeInvitation(revoked.id);
-              setRevoked(undefined);
+              await admin.revokeInvitation(revoking.id);
+              setRevoking(undefined);
               onChange();
             }}
-            onClose={() => setRevoked(undefined)}
+            onClose={() => setRevoking(undefined)}
           />
         )}
       </section>

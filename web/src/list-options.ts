@@ -33,14 +33,14 @@ const isIn = (path: string) => (folder: string) => folder === path || (path !== 
 export function filterList(
   items: readonly Subscription[],
   hidden: ReadonlySet<string>,
-  shown: Filter,
+  currentFilter: Filter,
   query: string,
 ): Subscription[] {
   const contains = (text: string | undefined) => text?.toLowerCase().includes(query);
   return items.filter((item) => {
     if (hidden.has(item.id)) return false;
-    if (shown === "attention" && !needsAttention(item)) return false;
-    if (typeof shown === "object" && !foldersOf(item).some(isIn(shown.folder))) return false;
+    if (currentFilter === "attention" && !needsAttention(item)) return false;
+    if (typeof currentFilter === "object" && !foldersOf(item).some(isIn(currentFilter.folder))) return false;
     if (query === "" || contains(item.feedUrl) || contains(item.title)) return true;
     const podcast = podcastOf(item);
     return contains(podcast?.title) || contains(podcast?.author);
@@ -63,12 +63,12 @@ function byTitle(items: readonly Subscription[]): Subscription[] {
 /** Takes the filtered list, oldest first. */
 export function arrange(
   items: readonly Subscription[],
-  by: Order,
-  closed: ReadonlySet<string>,
+  currentOrder: Order,
+  collapsedFolders: ReadonlySet<string>,
 ): readonly (Group | Subscription)[] {
-  if (by === "oldest") return items;
-  if (by === "newest") return [...items].reverse();
-  if (by === "title") return byTitle(items);
+  if (currentOrder === "oldest") return items;
+  if (currentOrder === "newest") return [...items].reverse();
+  if (currentOrder === "title") return byTitle(items);
   const groups = new Map<string, Subscription[]>();
   for (const item of byTitle(items)) {
     for (const folder of foldersOf(item)) {
@@ -81,7 +81,7 @@ export function arrange(
   const folders = [...groups.keys()].sort((one, other) => (one && other ? compareText(one, other) : one ? -1 : 1));
   return folders.flatMap((folder) => {
     const members = groups.get(folder) ?? [];
-    const isCollapsed = closed.has(folder);
+    const isCollapsed = collapsedFolders.has(folder);
     return [{ folder, count: members.length, isCollapsed }, ...(isCollapsed ? [] : members)];
   });
 }

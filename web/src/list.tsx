@@ -39,7 +39,7 @@ export function ListView() {
     if (total > 0) void loadTools();
   }, [total > 0]);
   useEffect(() => {
-    if (openedId !== undefined) void openTools();
+    if (openedId !== undefined) void loadToolsForPanel();
   }, [openedId]);
 
   return (
@@ -96,7 +96,7 @@ async function loadTools(): Promise<boolean> {
   }
 }
 
-async function openTools(): Promise<void> {
+async function loadToolsForPanel(): Promise<void> {
   if (await loadTools()) return;
   openedPanel.set(undefined);
   showNotice(translation.value.words.failure.unreachable);
@@ -108,9 +108,9 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   const words = useWords();
   const loaded = useValue(tools);
   const version = useValue(podcastsVersion);
-  const shown = useValue(filter);
-  const by = useValue(order);
-  const closed = useValue(collapsed);
+  const currentFilter = useValue(filter);
+  const currentOrder = useValue(order);
+  const collapsedFolders = useValue(collapsed);
   const selected = useValue(selection);
   const isNarrow = useNarrow();
   const text = useValue(search);
@@ -118,17 +118,23 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   const focusRow = useRef<((index: number) => void) | undefined>(undefined);
 
   const query = text.trim().toLowerCase();
-  const matches = useMemo(() => filterList(items, hidden, shown, query), [items, hidden, shown, query, version]);
-  const visible = useMemo(() => arrange(matches, by, closed), [matches, by, closed]);
+  const matches = useMemo(
+    () => filterList(items, hidden, currentFilter, query),
+    [items, hidden, currentFilter, query, version],
+  );
+  const visible = useMemo(
+    () => arrange(matches, currentOrder, collapsedFolders),
+    [matches, currentOrder, collapsedFolders],
+  );
   const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
 
   const found = words.list.found(matches.length, formatNumber(matches.length));
-  const isFiltered = query !== "" || shown !== "all";
+  const isFiltered = query !== "" || currentFilter !== "all";
   useEffect(() => {
     if (!isFiltered) return;
     const timer = setTimeout(() => announce(found), ANNOUNCE_AFTER_MS);
     return () => clearTimeout(timer);
-  }, [query, shown, found]);
+  }, [query, currentFilter, found]);
   useRestoreFocus(matches.length === 0);
 
   const showAll = () => {

@@ -17,7 +17,7 @@ export interface Line {
   readonly title?: string | null;
   readonly folders?: readonly string[] | undefined;
   /** Line of the imported file. */
-  readonly line?: number | undefined;
+  readonly lineNumber?: number | undefined;
   readonly outcome: Outcome;
   /** Why it was skipped or refused. */
   readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
@@ -78,7 +78,7 @@ export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => 
   const visible = numbered.filter(({ line }) => (filter === "all" || line.outcome === filter) && isShown(line));
   const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
 
-  const save = () => {
+  const downloadCsv = () => {
     const rows = lines.map((line) => {
       const cells = [words.outcome[line.outcome], line.feed, line.title ?? "", explainLine(line) ?? ""];
       return cells.map(writeCell).join(",");
@@ -101,7 +101,7 @@ export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => 
             </label>
           ))}
         </fieldset>
-        <button type="button" class="button" onClick={save}>
+        <button type="button" class="button" onClick={downloadCsv}>
           <Icon name="import" />
           {words.download}
         </button>
@@ -131,7 +131,7 @@ interface OutcomeRowProps {
 
 function OutcomeRow({ line, mark, children }: OutcomeRowProps) {
   const words = useWords();
-  const more = useFeedWords();
+  const feedTexts = useFeedWords();
   const { feed, title, outcome } = line;
   const reason = explainLine(line);
   return (
@@ -146,7 +146,7 @@ function OutcomeRow({ line, mark, children }: OutcomeRowProps) {
         <span class="truncate muted">
           {words.outcome[outcome]}
           {reason && ` – ${isolate(reason)}`}
-          {reason && line.line !== undefined && ` · ${more.line(formatNumber(line.line))}`}
+          {reason && line.lineNumber !== undefined && ` · ${feedTexts.line(formatNumber(line.lineNumber))}`}
           {title && (
             <>
               {" · "}

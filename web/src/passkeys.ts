@@ -9,7 +9,7 @@ export const canUsePasskeys =
 export type PasskeyFailure = "cancelled" | "exists";
 
 /** Asks the user for one of their passkeys for this site. */
-export function usePasskey(options: object): Promise<object | PasskeyFailure> {
+export function requestPasskey(options: object): Promise<object | PasskeyFailure> {
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as PublicKeyCredentialRequestOptionsJSON);
   return ask(() => navigator.credentials.get({ publicKey }));
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { isolate } from "./control-characters.ts";
 import { explainCode, explainError } from "./errors.ts";
-import { canUsePasskeys, usePasskey } from "./passkeys.ts";
+import { canUsePasskeys, requestPasskey } from "./passkeys.ts";
 import { finishSignIn, providerName } from "./server.ts";
 import { anonymousRequests } from "./sign-in-requests.ts";
 import { openProvider, signInFailure } from "./sign-in-return.ts";
@@ -25,7 +25,7 @@ export function PasswordlessSignIn() {
     setBusy(false);
   };
   const signInWithPasskey = async () => {
-    const passkey = await usePasskey(await anonymousRequests.passkeyOptions("sign-in"));
+    const passkey = await requestPasskey(await anonymousRequests.passkeyOptions("sign-in"));
     if (typeof passkey === "string") return setError(account.passkeyCancelled);
     await anonymousRequests.signIn(passkey);
     await finishSignIn();

@@ -175,7 +175,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   const words = usePodcastWords();
   const [failure, setFailure] = useState("");
   const { id, title, folders } = subscription;
-  const take = async () => {
+  const followMove = async () => {
     try {
       const found = await changeFeedUrl(id, movedTo);
       onConflict(found);
@@ -186,9 +186,9 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
   };
   const merge = async (kept: Subscription) => {
     // Keeps the user's own title and folders.
-    const notes = { title: kept.title ?? title, folders: kept.folders ?? folders };
+    const details = { title: kept.title ?? title, folders: kept.folders ?? folders };
     close();
-    await edit([{ id: kept.id, ...notes }]).catch(() => showNotice(words.notSaved));
+    await edit([{ id: kept.id, ...details }]).catch(() => showNotice(words.notSaved));
     remove([subscription]);
   };
   return (
@@ -196,7 +196,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
       <Url label={words.newUrl} url={movedTo} />
       {failure && <p role="alert">{failure}</p>}
       {existing === undefined ? (
-        <button type="button" class="button primary" onClick={take}>
+        <button type="button" class="button primary" onClick={followMove}>
           {words.changeUrl}
         </button>
       ) : (

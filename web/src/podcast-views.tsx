@@ -43,19 +43,22 @@ export function FilterSelect(props: { items: readonly Subscription[]; hidden: Re
   const core = useWords();
   const words = usePodcastWords();
   const version = useValue(podcastsVersion);
-  const shown = useValue(filter);
+  const currentFilter = useValue(filter);
   const folders = useMemo(() => listFolders(items), [items]);
   const count = useMemo(
     () => items.filter((item) => !hidden.has(item.id) && needsAttention(item)).length,
     [items, hidden, version],
   );
-  if (folders.length === 0 && count === 0 && shown === "all") return null;
+  if (folders.length === 0 && count === 0 && currentFilter === "all") return null;
   return (
     <label class="order">
       <span class="visually-hidden">{core.filter}</span>
-      <select value={writeFilter(shown)} onChange={({ currentTarget }) => filter.set(readFilter(currentTarget.value))}>
+      <select
+        value={writeFilter(currentFilter)}
+        onChange={({ currentTarget }) => filter.set(readFilter(currentTarget.value))}
+      >
         <option value="all">{core.outcome.all}</option>
-        {(count > 0 || shown === "attention") && (
+        {(count > 0 || currentFilter === "attention") && (
           <option value="attention">{words.attention(count, formatNumber(count))}</option>
         )}
         {folders.length > 0 && (

@@ -36,9 +36,9 @@ export function RemovedView() {
   };
   useEffect(() => void load(), []);
 
-  const restore = async (wanted: readonly Removal[]) => {
+  const restore = async (removals: readonly Removal[]) => {
     setBusy(true);
-    let lines: readonly Line[] = wanted.map(({ feedUrl, id }) => ({ feed: feedUrl, id, outcome: "waiting" }));
+    let lines: readonly Line[] = removals.map(({ feedUrl, id }) => ({ feed: feedUrl, id, outcome: "waiting" }));
     try {
       await addFeeds(lines, (current) => {
         lines = current;
@@ -49,10 +49,10 @@ export function RemovedView() {
     }
     const refused = lines.filter(({ outcome }) => outcome === "refused").length;
     if (refused > 0) showNotice(removed.notRestored(formatNumber(refused)));
-    const back = new Set(
+    const restored = new Set(
       lines.flatMap(({ id, outcome }) => (outcome === "waiting" || outcome === "refused" ? [] : id)),
     );
-    setItems((all) => all?.filter(({ id }) => !back.has(id)));
+    setItems((all) => all?.filter(({ id }) => !restored.has(id)));
     setBusy(false);
   };
 

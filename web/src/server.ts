@@ -27,7 +27,7 @@ export const connectionProblem = createState<"unreachable" | "busy" | "blocked" 
 const REQUEST_TIMEOUT_MS = 60_000;
 export const RETRY_MS = 10_000;
 /** How long a new page waits for the server before it shows the copy of the list in this browser. */
-const PATIENCE_MS = 4_000;
+const SHOW_LAST_USER_AFTER_MS = 4_000;
 /** A request may wait until the user has signed in; each attempt has its own timeout. The maximum delay of a timer. */
 export const NO_TIMEOUT = 2 ** 31 - 1;
 
@@ -41,7 +41,7 @@ addEventListener("pageshow", ({ persisted }) => {
   if (persisted) reloadUser();
 });
 /** True from when the page is left until it comes back from the back/forward cache. */
-export const isPageLeft = (): boolean => isUnloading;
+export const isPageUnloading = (): boolean => isUnloading;
 
 /** Whether a proxy with its own sign-in has sent an HTML page, a redirect or 401: only a page load gets past it. */
 function isBlocked({ type, status, headers }: Response): boolean {
@@ -53,7 +53,7 @@ function isBlocked({ type, status, headers }: Response): boolean {
 /** Sends a request once, and resolves to the response whatever its status. */
 export async function fetchOnce(url: string, init: RequestInit): Promise<Response> {
   if (isStale()) {
-    leave();
+    reloadOnce();
     throw new Error("the user of this page has signed out");
   }
   const signals = init.signal ? [init.signal] : [];
@@ -139,7 +139,7 @@ export const isStale = (): boolean =>
   isLeaving || (owner !== undefined && accountMode !== "off" && readLastUser()?.owner !== owner);
 
 /** Reloads the page, so that nothing of its user is left in memory. */
-function leave(): void {
+function reloadOnce(): void {
   if (isLeaving) return;
   isLeaving = true;
   location.reload();
@@ -148,7 +148,7 @@ function leave(): void {
 /** Hides everything until the server has said who is signed in now. */
 function reloadUser(): void {
   if (currentUser.value === undefined) return;
-  if (isStale()) leave();
+  if (isStale()) reloadOnce();
   currentUser.set(undefined);
   void loadUser();
 }
@@ -162,7 +162,7 @@ export function requireSignIn(): void {
 // Tabs share one cookie, so that signing in or out in one affects all of them.
 storage.watch(LAST_USER, () => {
   const user = readLastUser();
-  if (isStale()) leave();
+  if (isStale()) reloadOnce();
   else if (user?.me) needsSignIn.set(false);
   // The session has ended, which this request finds out too.
   else if (user) void noRetryClient.me().catch(() => {});
@@ -180,7 +180,7 @@ export function setUser(me: Me): boolean {
     if (!isStale()) writeLastUser({ owner: ownerOf(me), me });
     owner ??= ownerOf(me);
     if (isStale()) {
-      leave();
+      reloadOnce();
       return false;
     }
   }
@@ -196,7 +196,7 @@ export async function loadUser(): Promise<void> {
     owner ??= user.owner;
     if (!isStale()) currentUser.set(user.me);
   };
-  const timer = setTimeout(showLastUser, PATIENCE_MS);
+  const timer = setTimeout(showLastUser, SHOW_LAST_USER_AFTER_MS);
   for (let delayMs = 500; ; delayMs = Math.min(2 * delayMs, RETRY_MS)) {
     try {
       setUser(await noRetryClient.me());

@@ -14,7 +14,7 @@ import { formatDay, useWords } from "./words/index.ts";
 /** Passkeys of the account. Where the browser cannot create any, only those that exist are shown. */
 export function Passkeys({ browser }: { browser: string }) {
   const { account } = useWords();
-  const [passkeys, load] = useAccess(() => signedInRequests.list("passkey"));
+  const [passkeys, load] = useSignInMethods(() => signedInRequests.list("passkey"));
   const [name, setName] = useState(browser);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -45,7 +45,7 @@ export function Passkeys({ browser }: { browser: string }) {
     <section class="stack" aria-labelledby="passkeys">
       <h2 id="passkeys">{account.passkeys}</h2>
       <p class="muted">{account.passkeysLead}</p>
-      <AccessList all={passkeys} action={account.remove} describe={account.removePasskey} onRemoved={load} />
+      <SignInMethodList all={passkeys} action={account.remove} describe={account.removePasskey} onRemoved={load} />
       {canUsePasskeys && (
         <form class="panel stack" onSubmit={add}>
           <Problem error={error} />
@@ -71,7 +71,7 @@ export function Passkeys({ browser }: { browser: string }) {
 /** Users of the identity provider that are linked to the account. */
 export function SingleSignOn({ issuer }: { issuer: string | null }) {
   const { account, errors } = useWords();
-  const [identities, load] = useAccess(() => signedInRequests.list("identity"));
+  const [identities, load] = useSignInMethods(() => signedInRequests.list("identity"));
   const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
   const [error, setError] = useState<unknown>(failed);
   if (providerName === "" && !identities?.length) return null;
@@ -93,7 +93,7 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
       {providerName !== "" && (
         <p class="muted">{issuer === null ? account.linkLead(name) : account.ownProvider(name)}</p>
       )}
-      <AccessList all={identities} action={account.unlink} describe={account.unlinkOf} onRemoved={load} />
+      <SignInMethodList all={identities} action={account.unlink} describe={account.unlinkOf} onRemoved={load} />
       {providerName !== "" && issuer === null && (
         <p class="buttons">
           <button type="button" class="button" onClick={() => void link()}>
@@ -106,7 +106,7 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
 }
 
 /** The list, and a function that loads it again. */
-function useAccess(read: () => Promise<readonly SignInMethod[]>) {
+function useSignInMethods(read: () => Promise<readonly SignInMethod[]>) {
   const [all, setAll] = useState<readonly SignInMethod[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -120,44 +120,44 @@ function useAccess(read: () => Promise<readonly SignInMethod[]>) {
   return [all, load] as const;
 }
 
-interface AccessListProps {
+interface SignInMethodListProps {
   readonly all: readonly SignInMethod[] | undefined;
   readonly action: string;
   readonly describe: (label: string) => string;
   readonly onRemoved: () => Promise<void>;
 }
 
-function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
+function SignInMethodList({ all, action, describe, onRemoved }: SignInMethodListProps) {
   const { account, apps } = useWords();
-  const [removed, setRemoved] = useState<SignInMethod | undefined>(undefined);
-  const remove = async (access: SignInMethod) => {
-    await signedInRequests.remove(access);
-    showNotice(account.methodRemoved(isolate(access.label)));
-    setRemoved(undefined);
+  const [removing, setRemoving] = useState<SignInMethod | undefined>(undefined);
+  const remove = async (method: SignInMethod) => {
+    await signedInRequests.remove(method);
+    showNotice(account.methodRemoved(isolate(method.label)));
+    setRemoving(undefined);
     await onRemoved();
   };
   return (
     <>
       {all !== undefined && all.length > 0 && (
         <ul class="cards">
-          {all.map((access) => (
-            <li key={access.id}>
+          {all.map((method) => (
+            <li key={method.id}>
               <div class="details">
                 <strong class="truncate">
-                  <bdi>{revealControlCharacters(access.label)}</bdi>
+                  <bdi>{revealControlCharacters(method.label)}</bdi>
                 </strong>
                 <span class="muted">
                   {[
-                    account.since(formatDay(access.createdAt)),
-                    access.lastUsedAt ? apps.used(formatDay(access.lastUsedAt)) : apps.neverUsed,
+                    account.since(formatDay(method.createdAt)),
+                    method.lastUsedAt ? apps.used(formatDay(method.lastUsedAt)) : apps.neverUsed,
                   ].join(" · ")}
                 </span>
               </div>
               <button
                 type="button"
                 class="button danger"
-                aria-label={describe(isolate(access.label))}
-                onClick={() => setRemoved(access)}
+                aria-label={describe(isolate(method.label))}
+                onClick={() => setRemoving(method)}
               >
                 {action}
               </button>
@@ -165,13 +165,13 @@ function AccessList({ all, action, describe, onRemoved }: AccessListProps) {
           ))}
         </ul>
       )}
-      {removed && (
+      {removing && (
         <Confirm
-          title={describe(isolate(removed.label))}
+          title={describe(isolate(removing.label))}
           lead={account.removeMethodLead}
           action={action}
-          onConfirm={() => remove(removed)}
-          onClose={() => setRemoved(undefined)}
+          onConfirm={() => remove(removing)}
+          onClose={() => setRemoving(undefined)}
         />
       )}
     </>

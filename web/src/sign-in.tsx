@@ -21,10 +21,10 @@ const resetLink = createState(/\/reset-password$/.test(location.pathname) ? loca
 if (resetLink.value !== "") history.replaceState(null, "", "./");
 
 /** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
-let isInvitationOpen = isInvited;
+let isInvitationUnused = isInvited;
 export function explainUnusedInvitation(userName: string): void {
-  if (isInvitationOpen) showNotice(translation.value.words.account.alreadySignedIn(isolate(userName)));
-  isInvitationOpen = false;
+  if (isInvitationUnused) showNotice(translation.value.words.account.alreadySignedIn(isolate(userName)));
+  isInvitationUnused = false;
 }
 
 const hideToken = () => {
@@ -133,7 +133,7 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
     try {
       if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
       else await anonymousClient.signIn(credentials);
-      isInvitationOpen = false;
+      isInvitationUnused = false;
       await finishSignIn();
       if (isNew) showNotice(account.welcome(isolate(credentials.name)));
     } catch (cause) {

@@ -17,7 +17,7 @@ import {
   anonymousClient,
   connectionProblem,
   currentUser,
-  isPageLeft,
+  isPageUnloading,
   needsSignIn,
   ownerOf,
   RETRY_MS,
@@ -125,7 +125,7 @@ function saveRefusal(refusal: Refusal): void {
   });
 }
 
-let run: AbortController | undefined;
+let running: AbortController | undefined;
 
 /** Keeps the list in sync with the server, but not while nobody is signed in or the page is in the back/forward cache. */
 async function runIfNeeded(): Promise<void> {
@@ -133,15 +133,15 @@ async function runIfNeeded(): Promise<void> {
   // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
   // visible tabs may have one.
   const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
-  if (replica === undefined || isPageLeft() || needsSignIn.value || !canRun) {
-    run?.abort();
-    run = undefined;
-  } else if (run === undefined) {
+  if (replica === undefined || isPageUnloading() || needsSignIn.value || !canRun) {
+    running?.abort();
+    running = undefined;
+  } else if (running === undefined) {
     const current = new AbortController();
-    run = current;
+    running = current;
     await replica.run({ signal: current.signal, onError }).catch((error) => {
-      if (run !== current) return;
-      run = undefined;
+      if (running !== current) return;
+      running = undefined;
       if (!onError(error)) setTimeout(runIfNeeded, RETRY_MS);
     });
   }
@@ -161,8 +161,8 @@ function onError(error: unknown): boolean {
 
 /** Retries immediately. */
 export function reconnect(): void {
-  run?.abort();
-  run = undefined;
+  running?.abort();
+  running = undefined;
   if (subscriptionList.value.status === "failed") update({ status: "loading" });
   void runIfNeeded();
 }
@@ -194,8 +194,8 @@ export async function savePodcasts(): Promise<void> {
 
 /** Deletes the copy of the list from this browser; called after signing out. */
 export async function deleteCopy(): Promise<void> {
-  run?.abort();
-  run = undefined;
+  running?.abort();
+  running = undefined;
   discardRemovals(owner, readRemovals(owner));
   await (await copy)?.storage.clear().catch(() => {});
 }
@@ -246,7 +246,7 @@ function removeUndoable(): void {
   const subscriptions = undoable;
   undoable = [];
   if (subscriptions.length === 0) return;
-  if (isPageLeft()) {
+  if (isPageUnloading()) {
     // This page may not live long enough to complete the removal. Removing twice is harmless.
     storeRemovals(owner, subscriptions, 0);
     void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
@@ -298,7 +298,7 @@ addEventListener("pagehide", () => {
 addEventListener("pageshow", ({ persisted }) => persisted && void runIfNeeded());
 addEventListener("online", reconnect);
 addEventListener("visibilitychange", () => {
-  if (document.visibilityState !== "visible" || run === undefined) void runIfNeeded();
+  if (document.visibilityState !== "visible" || running === undefined) void runIfNeeded();
   else if (connectionProblem.value === undefined) void refresh();
   else reconnect();
 });

@@ -16,10 +16,10 @@ type NewToken = Access & { readonly secret: string };
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
-  const more = usePeopleWords();
+  const peopleWords = usePeopleWords();
   const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
-  const [revoked, setRevoked] = useState<Access | undefined>(undefined);
+  const [revoking, setRevoking] = useState<Access | undefined>(undefined);
 
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -36,7 +36,7 @@ export function Tokens({ version }: { version: unknown }) {
   const revoke = async (token: Access) => {
     await client.revoke(token);
     showNotice(apps.revoked(isolate(token.label)));
-    setRevoked(undefined);
+    setRevoking(undefined);
     await attempt(load);
   };
 
@@ -54,14 +54,14 @@ export function Tokens({ version }: { version: unknown }) {
         </div>
       )}
       {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
-      {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoked} />}
-      {revoked && (
+      {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoking} />}
+      {revoking && (
         <Confirm
-          title={apps.revokeOf(isolate(revoked.label))}
-          lead={more.revokeTokenLead}
+          title={apps.revokeOf(isolate(revoking.label))}
+          lead={peopleWords.revokeTokenLead}
           action={apps.revoke}
-          onConfirm={() => revoke(revoked)}
-          onClose={() => setRevoked(undefined)}
+          onConfirm={() => revoke(revoking)}
+          onClose={() => setRevoking(undefined)}
         />
       )}
     </section>

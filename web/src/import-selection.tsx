@@ -5,8 +5,8 @@ import type { Line } from "./outcomes.tsx";
 import { useFeedWords } from "./words/feeds.ts";
 import { formatNumber } from "./words/index.ts";
 
-/** Which of the new lines are imported. */
-export interface Choice {
+/** Which of the new lines are selected for the import. */
+export interface ImportSelection {
   readonly lines: readonly Line[];
   /** Indexes of new lines that are not imported. */
   readonly excluded: ReadonlySet<number>;
@@ -14,8 +14,8 @@ export interface Choice {
   readonly folder: string | undefined;
 }
 
-interface ChoiceProps extends Choice {
-  readonly onChange: (change: Partial<Choice>) => void;
+interface SelectionProps extends ImportSelection {
+  readonly onChange: (change: Partial<ImportSelection>) => void;
 }
 
 const NO_FOLDER = [""];
@@ -26,7 +26,7 @@ export function isInFolder(line: Line, folder: string | undefined): boolean {
 }
 
 /** Shows how many lines are selected, with buttons to select or deselect all visible lines. */
-export function ChoiceBar({ lines, excluded, folder, onChange }: ChoiceProps) {
+export function SelectionBar({ lines, excluded, folder, onChange }: SelectionProps) {
   const words = useFeedWords();
   const total = lines.filter(({ outcome }) => outcome === "new").length;
   const folders = [...new Set(lines.flatMap(foldersOf))].sort(compareText);
@@ -66,12 +66,12 @@ export function ChoiceBar({ lines, excluded, folder, onChange }: ChoiceProps) {
   );
 }
 
-interface CheckboxProps extends Pick<ChoiceProps, "excluded" | "onChange"> {
+interface CheckboxProps extends Pick<SelectionProps, "excluded" | "onChange"> {
   readonly line: Line;
   readonly index: number;
 }
 
-export function ChoiceBox({ line, index, excluded, onChange }: CheckboxProps) {
+export function LineCheckbox({ line, index, excluded, onChange }: CheckboxProps) {
   const words = useFeedWords();
   const toggle = () => {
     const next = new Set(excluded);
