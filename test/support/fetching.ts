@@ -8,6 +8,7 @@ import type { FeedOutcome } from "../../src/podcasts/feed.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
 import { Scheduler, type SchedulerOptions } from "../../src/podcasts/scheduler.ts";
 import { asUser, LOCAL_USER, type UserId } from "../../src/subscriptions.ts";
+import type { Later } from "./postgres.ts";
 import { newId } from "./server.ts";
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
@@ -29,7 +30,7 @@ export interface Fetching {
 }
 
 /** It fetches from this machine only, and hosts do not pause unless asked. */
-export function startFetching(store: Store, options: Partial<SchedulerOptions> = {}): Fetching {
+export function startFetching(store: Store, options: Partial<SchedulerOptions> = {}, later: Later = after): Fetching {
   const clock = { now: new Date() };
   const outcomes: FeedOutcome[] = [];
   const errors: unknown[] = [];
@@ -46,7 +47,7 @@ export function startFetching(store: Store, options: Partial<SchedulerOptions> =
     ...options,
   });
   store.watch(scheduler.notify);
-  after(() => scheduler.close());
+  later(() => scheduler.close());
   const find = async (url: string) => (await store.podcasts.find([url]))[0] as Podcast;
   const waitFor = async (url: string, isWanted: (podcast: Podcast) => boolean) => {
     for (let tries = 0; tries < 1_000; tries += 1) {
