@@ -15,7 +15,7 @@ const ROUNDS = 3;
 /** How often each feed is fetched in a round, under a new URL. */
 const COPIES = 2;
 /** A slow publisher delays only its own feeds. */
-const PUBLISHERS = 6;
+const PUBLISHERS = 12;
 /** What one feed may have when it is decoded: less than one of them is kept. */
 const MAX_BYTES = 4 * 1024 * 1024;
 /** Of anything else, less than one per round. */
@@ -79,12 +79,14 @@ function growthOf(before: ResourceUsage, { bytes, counts }: ResourceUsage): read
   return growth < MAX_BYTES ? grown : [...grown, `bytes: ${growth} more`];
 }
 
-/** After the last feed, connections and the child process for artwork take a moment to close. */
+/** After the last feed, connections and the child process for artwork take a moment to close, and memory to be freed. */
 async function measureIdle(measure: () => Promise<ResourceUsage>): Promise<ResourceUsage> {
   let usage = await measure();
-  for (let tries = 0; tries < 100 && !isIdle(usage); tries += 1) {
+  for (let tries = 0; tries < 100; tries += 1) {
     await sleep(20);
-    usage = await measure();
+    const next = await measure();
+    if (isIdle(usage) && next.bytes >= usage.bytes) return usage;
+    usage = next;
   }
   return usage;
 }

@@ -20,7 +20,7 @@ export type FetchingReply =
   | { readonly usage: ResourceUsage };
 
 /** Longer than a feed takes that does not wait on purpose. */
-const TIMEOUTS = { connectMs: 10_000, firstByteMs: 10_000, totalMs: 3_000 };
+const TIMEOUTS = { connectMs: 10_000, firstByteMs: 10_000, totalMs: 1_500 };
 const PAGES_AT_A_TIME = 4;
 
 const cleanups: (() => unknown)[] = [];
