@@ -165,7 +165,7 @@ export function describeRefusal(refusal: AccountRefusal): string {
     "name-taken": "An account with this name already exists.",
     full: "There are already too many tokens or unused links. Revoke some that are no longer needed, or wait until they expire.",
     disabled: "The account is disabled. Enable it first: earmark user enable NAME",
-    "no-password": "The account signs in through the identity provider and has no password.",
+    "no-password": "The account has no password: an identity provider or a reverse proxy signs the user in.",
     "last-admin":
       "The account is the only administrator. Make another one an administrator first: earmark user admin NAME",
   };

@@ -86,7 +86,8 @@ export const es: PeopleWords = {
     "last-admin": "Es el único administrador. Nombra antes a otra persona.",
     "admin-required": "Solo los administradores pueden hacer esto.",
     "too-many-links": "Hay demasiados enlaces sin usar. Revoca algunos o espera a que caduquen.",
-    "no-password": "Esta persona inicia sesión con el proveedor de identidad y no tiene contraseña aquí.",
+    "no-password":
+      "Esta persona inicia sesión con el proveedor de identidad o un proxy inverso y no tiene contraseña aquí.",
     "account-disabled": "Esta cuenta está desactivada. Actívala primero.",
     "invalid-reset-link": "Este enlace ha caducado o ya se usó. Pide uno nuevo.",
   },

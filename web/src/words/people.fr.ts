@@ -88,7 +88,8 @@ export const fr: PeopleWords = {
     "last-admin": "C’est le seul administrateur. Nommez-en d’abord un autre.",
     "admin-required": "Seuls les administrateurs peuvent le faire.",
     "too-many-links": "Il y a trop de liens inutilisés. Révoquez-en ou attendez leur expiration.",
-    "no-password": "Cette personne se connecte par le fournisseur d’identité et n’a pas de mot de passe ici.",
+    "no-password":
+      "Cette personne se connecte par le fournisseur d’identité ou un proxy inverse et n’a pas de mot de passe ici.",
     "account-disabled": "Ce compte est désactivé. Activez-le d’abord.",
     "invalid-reset-link": "Ce lien a expiré ou a déjà servi. Demandez-en un nouveau.",
   },
