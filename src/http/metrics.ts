@@ -98,7 +98,7 @@ export function createMetrics(version: string, now: () => number = () => perform
 
   const failedSignIns = new Counter({
     name: "earmark_failed_sign_ins_total",
-    help: "Sign-ins with an invalid name or password.",
+    help: "Failed sign-ins, by any method.",
     registers,
   });
 
