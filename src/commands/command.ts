@@ -15,8 +15,11 @@ export const OPTIONS = {
     "N",
     "Write a dated file to the folder and keep the N newest; older backups written by this command are deleted",
   ],
-  "keep-access": ["", "Keep the backup's tokens, sessions and invitations valid"],
-  "end-access": ["", "Revoke the backup's tokens, sessions and invitations; users must sign in again"],
+  "keep-access": ["", "Keep the backup's tokens, sessions, invitations, passkeys and linked identities valid"],
+  "end-access": [
+    "",
+    "Revoke the backup's tokens, sessions, invitations, passkeys and linked identities; users must sign in again",
+  ],
   server: [
     "URL",
     "Server to use; if it has accounts, set EARMARK_TOKEN, or EARMARK_TOKEN_FILE to a file with the token",
