@@ -247,9 +247,11 @@ function removeUndoable(): void {
   undoable = [];
   if (subscriptions.length === 0) return;
   if (isPageUnloading()) {
-    // This page may not live long enough to complete the removal. Removing twice is harmless.
+    // This page may not live long enough to complete the removal, so the next one does (`finishRemovals`). It is not
+    // queued in the copy, which would send it again, even if another device has added the feed in the meantime.
     storeRemovals(owner, subscriptions, 0);
     void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
+    return;
   }
   const removal = removeNow(subscriptions).finally(() => pendingRemovals.delete(removal));
   pendingRemovals.add(removal);
@@ -264,11 +266,11 @@ async function removeNow(subscriptions: readonly Subscription[]): Promise<void> 
   unhide(subscriptions);
 }
 
-/** Completes the removals of tabs that were closed or crashed. */
+/** Completes the removals of tabs that were closed or crashed, and of this page if it comes back from the cache. */
 async function finishRemovals(): Promise<void> {
   await copy;
-  const { hidden } = subscriptionList.value;
-  const removals = readRemovals(owner).filter(({ id }) => !hidden.has(id));
+  const ownIds = new Set(undoable.map(({ id }) => id));
+  const removals = readRemovals(owner).filter(({ id }) => !ownIds.has(id));
   const due = removals.filter(({ finishAt }) => finishAt <= Date.now());
   if (due.length < removals.length) setTimeout(finishRemovals, UNDO_MS);
   if (due.length === 0) return;
@@ -295,7 +297,11 @@ addEventListener("pagehide", () => {
   void flushRemovals();
   void runIfNeeded();
 });
-addEventListener("pageshow", ({ persisted }) => persisted && void runIfNeeded());
+addEventListener("pageshow", ({ persisted }) => {
+  if (!persisted) return;
+  void runIfNeeded();
+  void finishRemovals();
+});
 addEventListener("online", reconnect);
 addEventListener("visibilitychange", () => {
   if (document.visibilityState !== "visible" || running === undefined) void runIfNeeded();
