@@ -67,7 +67,7 @@ export const SETTINGS = {
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [
     "",
-    "User-Agent of these requests. Default: Earmark, its version and a short description.",
+    "User-Agent of the server's requests to publishers. Default: Earmark, its version and a short description.",
   ],
   EARMARK_ARTWORK: ["true", "false: do not fetch artwork."],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
