@@ -97,7 +97,7 @@ test("SSRF: redirects to private addresses, other schemes, blocked ports → not
     assert.equal(await reason(`${url}/${index}`, { networks: ["127.0.0.1"] }), expected, location);
 });
 
-test("URLs: other schemes, blocked ports → rejected without a query", async () => {
+test("URLs: other schemes, blocked ports → rejected without a DNS query", async () => {
   const resolve = () => assert.fail("resolved");
   for (const url of ["ftp://a.example/", "file:///etc/passwd", "http://a.example:22/", "https://a.example:0/", "x", ""])
     assert.equal(await reason(url, { resolve }), "bad-url", url);
@@ -233,7 +233,7 @@ test("codings: gzip, br, deflate → decoded; several, unknown, broken, truncate
     assert.equal(await reason(`${url}/${index}`), expected, `${index}: ${encoding}`);
 });
 
-test("size: bombs and endless bodies → stopped; the head is enough", async () => {
+test("size: compression bombs and endless bodies → stopped; read if the title came before the limit", async () => {
   const items = `<item><title>${"x".repeat(1_000)}</title></item>`;
   const [bomb, itemBomb] = [
     gzipSync(Buffer.alloc(64 * 1024 * 1024, " ")),

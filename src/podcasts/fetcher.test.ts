@@ -39,7 +39,7 @@ test("fetcher: many feeds at a time → each its own outcome", async () => {
   );
 });
 
-test("fetcher: default networks → nothing on this machine or network", async () => {
+test("fetcher: no extra networks allowed → private addresses are not fetched", async () => {
   const fetcher = create([]);
   for (const address of [url, url.replace("127.0.0.1", "localhost"), "http://10.0.0.1/", "http://[::1]/"])
     assert.equal(reasonOf(await fetcher.fetchFeed({ url: address })), "not-public", address);
@@ -67,7 +67,7 @@ test("fetcher: image of a private feed → credentials of the same origin only",
   assert.equal((await fetcher.fetchImage(`${url}/private`, other)).kind, "failed");
 });
 
-test("fetcher: aborted or closed → at once", async () => {
+test("fetcher: aborted or closed → fetches end at once as aborted", async () => {
   const fetcher = create();
   const aborted = { kind: "failed", reason: "aborted" };
   assert.deepEqual(await fetcher.fetchFeed({ url: `${url}/silent` }, AbortSignal.timeout(50)), aborted);

@@ -29,7 +29,7 @@ test("Retry-After: seconds, dates, negative, ten years → at most 30 days", () 
     assert.equal(readRetryAfter(value, NOW), expected, value?.slice(0, 40));
 });
 
-test("freshness: Cache-Control before Expires → at most 30 days", () => {
+test("freshness: Cache-Control and Expires → Cache-Control wins, at most 30 days", () => {
   const expires = "Mon, 16 Nov 2026 12:01:00 GMT";
   for (const [headers, expected] of [
     [{ "cache-control": "max-age=60" }, 60],

@@ -138,7 +138,7 @@ test("feeds: other prefixes of the podcast namespaces → recognized by URI", ()
   });
 });
 
-test("feeds: several images → itunes, podcast, RSS image, in any order", () => {
+test("feeds: several images → itunes before podcast before RSS, wherever they are in the channel", () => {
   const [itunes, podcast, image] = [
     '<itunes:image href="/1"/>',
     '<podcast:image href="/2"/>',
@@ -175,7 +175,7 @@ test("feeds: title and artwork after the items → found", () => {
   });
 });
 
-test("feeds: no artwork → found up to 256 KiB after the first item began, then reading ends", () => {
+test("feeds: no artwork before the items → looked for in the next 256 KiB", () => {
   const item = `<item><title>Item</title><description>${"x".repeat(970)}</description></item>`;
   const withItems = (kib: number, head = "<title>T</title>") =>
     rss(`${head}${item.repeat(Math.ceil((kib * 1_024) / item.length))}<itunes:image href="/a.png"/><title>Z</title>`);

@@ -24,7 +24,7 @@ test("page: links to feeds, in any spelling → found in order, once each", () =
   ]);
 });
 
-test("page: base → relative links follow the first one that is valid http", () => {
+test("page: several base elements → only the first with an href counts, if it is http", () => {
   assert.deepEqual(urlsOf(`<base href="/b/"><base href="/c/">${link("rss")}`), ["https://site.example/b/rss"]);
   assert.deepEqual(urlsOf(`<base target=_top><base href="https://cdn.example">${link("rss")}`), [
     "https://cdn.example/rss",
@@ -80,7 +80,7 @@ test("page: 10,000 links, attributes and titles without end → the first 20 fee
   assert.equal(shown?.title, "gnp.exe x\ufffd");
 });
 
-test("page of Apple Podcasts: the first feed in its data → found; of others → not", () => {
+test("page of Apple Podcasts: the first feed in its data → found; the same data on another site → not", () => {
   const data = (url: string) => `<script type="application/json" id="serialized-server-data">[{"feedUrl":"${url}"},
     {"feedUrl":"https://others.example/rss"}]</script>`;
   const page = "https://podcasts.apple.com/us/podcast/x/id1";
