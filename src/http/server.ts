@@ -11,7 +11,7 @@ import type { AccountsConfig, Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
 import { createNetworkCheck } from "../networks.ts";
 import { People } from "../people.ts";
-import { createScheduler } from "../podcasts/fetching.ts";
+import { createScheduler } from "../podcasts/create-scheduler.ts";
 import { estimateSize, SAMPLE_USERS } from "../store-size.ts";
 import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";

@@ -40,7 +40,7 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
     lookup: (_host, _options, callback) => callback(null, [...addresses]),
     signal,
   });
-  await settled(socket, "connect", "unreachable");
+  await waitForEvent(socket, "connect", "unreachable");
   // In case the socket connected to anything but the addresses that were checked.
   if (!network.isAllowed(socket.remoteAddress ?? "")) {
     socket.destroy();
@@ -54,7 +54,7 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
     secureContext: network.secureContext,
     rejectUnauthorized: true,
   });
-  await settled(secure, "secureConnect", "tls");
+  await waitForEvent(secure, "secureConnect", "tls");
   return secure;
 }
 
@@ -74,8 +74,12 @@ async function lookup(host: string, resolve: Resolve): Promise<readonly Address[
   }
 }
 
-/** Waits for the event. The socket keeps its error listener; later errors are reported by the request. */
-function settled(socket: Socket, event: "connect" | "secureConnect", reason: "unreachable" | "tls"): Promise<void> {
+/** Waits for the event; fails with `reason`. The socket keeps its error listener; later errors are reported by the request. */
+function waitForEvent(
+  socket: Socket,
+  event: "connect" | "secureConnect",
+  reason: "unreachable" | "tls",
+): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once(event, () => resolve());
     socket.on("error", () => reject(new FetchError(reason)));

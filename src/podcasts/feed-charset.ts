@@ -39,9 +39,9 @@ export class FeedDecoder {
 function createDecoder(label: string | undefined) {
   try {
     const decoder = new TextDecoder(label);
-    // Bytes that begin with a readable declaration are not UTF-16.
-    const isGuess = ["utf-8", "windows-1252"].includes(decoder.encoding);
-    return isGuess ? new Utf8OrLatin() : decoder;
+    // TextDecoder also maps the labels of ASCII and Latin-1 to windows-1252.
+    const isUnreliable = ["utf-8", "windows-1252"].includes(decoder.encoding);
+    return isUnreliable ? new Utf8OrLatin() : decoder;
   } catch {
     return new Utf8OrLatin();
   }
@@ -93,7 +93,7 @@ function bomOf(start: Uint8Array): string | undefined {
 }
 
 function charsetOf(contentType: string): string | undefined {
-  return asciiCompatible(/;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1]);
+  return ignoreUtf16(/;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1]);
 }
 
 function declaredIn(start: Buffer): string | undefined {
@@ -101,10 +101,10 @@ function declaredIn(start: Buffer): string | undefined {
   const at = text.toLowerCase().indexOf("<?xml");
   if (at === -1) return undefined;
   const [declaration = ""] = text.slice(at).split(">", 1);
-  return asciiCompatible(/\sencoding\s{0,9}=\s{0,9}["']([\w.:-]+)/i.exec(declaration)?.[1]);
+  return ignoreUtf16(/\sencoding\s{0,9}=\s{0,9}["']([\w.:-]+)/i.exec(declaration)?.[1]);
 }
 
 /** Without NUL bytes at the start, the text is not UTF-16, whatever its label says. */
-function asciiCompatible(label: string | undefined): string | undefined {
+function ignoreUtf16(label: string | undefined): string | undefined {
   return label === undefined || /^utf-?16/i.test(label) ? undefined : label;
 }

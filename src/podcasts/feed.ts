@@ -16,8 +16,8 @@ export interface FeedRequest {
   /** From the last response, for a conditional request. */
   readonly etag?: string | undefined;
   readonly lastModified?: string | undefined;
-  /** The last fetch succeeded only with the user agent suffix (`needsSuffix`). */
-  readonly userAgentSuffix?: boolean | undefined;
+  /** From the last response: whether to try the user agent with its suffix first. */
+  readonly needsSuffix?: boolean | undefined;
 }
 
 /** Why a fetch failed. Stable: stored in the database and shown to users. */
@@ -66,7 +66,7 @@ export interface FeedRead extends Received {
   readonly metadata: FeedMetadata;
   readonly etag?: string;
   readonly lastModified?: string;
-  /** The server rejected the plain user agent; pass it as `userAgentSuffix` next time. */
+  /** The server accepted only the user agent with its suffix; pass this on in the next request. */
   readonly needsSuffix: boolean;
 }
 
@@ -117,7 +117,7 @@ export interface Timeouts {
 export interface FeedFetcher {
   /** Never throws: every failure is an outcome. */
   fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome>;
-  /** @param feedUrl Its credentials are sent if the image has the same origin. */
+  /** @param feedUrl Its credentials are sent if the image has the same origin, or the same host upgraded to https. */
   fetchImage(url: string, feedUrl?: string, signal?: AbortSignal): Promise<ImageOutcome>;
   /** The feeds that a page declares. If the URL is that of a feed, this one. */
   fetchPage(url: string, signal?: AbortSignal): Promise<PageOutcome>;

@@ -103,7 +103,7 @@ test("user agent: rejected with a challenge → once more with the suffix, then 
   assert.ok(outcome.kind === "read");
   assert.equal(outcome.needsSuffix, true);
   assert.deepEqual(agents(), [USER_AGENT, suffixed]);
-  const again = await fetchHere({ url, userAgentSuffix: true });
+  const again = await fetchHere({ url, needsSuffix: true });
   assert.equal(again.kind === "read" && again.needsSuffix, true);
   assert.deepEqual(agents(), [suffixed]);
 });
@@ -113,7 +113,7 @@ test("user agent: the suffix is rejected → once more without", async () => {
     if (request.headers["user-agent"] === USER_AGENT) response.end(FEED);
     else response.writeHead(403, { "cf-mitigated": "challenge" }).end();
   });
-  const outcome = await fetchHere({ url, userAgentSuffix: true });
+  const outcome = await fetchHere({ url, needsSuffix: true });
   assert.equal(outcome.kind === "read" && outcome.needsSuffix, false);
 });
 
@@ -129,7 +129,7 @@ test("user agent: rejected twice, or without a challenge → failure", async () 
   assert.equal(plain.seen.length, 1);
 });
 
-test("connections: the publisher keeps one open → closed here, never used again, also not when networks change", async () => {
+test("connections: the publisher keeps one open → closed by us; every fetch connects and is checked again", async () => {
   const closings: Promise<unknown>[] = [];
   let received = 0;
   const url = await serveRaw((socket) => {

@@ -39,13 +39,13 @@ const MAX_VALIDATOR = 500;
 class Challenged extends Error {}
 
 export async function fetchFeed(client: Client, request: FeedRequest, signal: AbortSignal): Promise<FeedOutcome> {
-  const first = request.userAgentSuffix === true;
+  const startsWithSuffix = request.needsSuffix === true;
   try {
     try {
-      return await fetchOnce(client, request, first, signal, true);
+      return await fetchOnce(client, request, startsWithSuffix, signal, true);
     } catch (error) {
       if (!(error instanceof Challenged)) throw error;
-      return await fetchOnce(client, request, !first, signal, false);
+      return await fetchOnce(client, request, !startsWithSuffix, signal, false);
     }
   } catch (error) {
     return toFailure(error);
@@ -105,7 +105,7 @@ async function readMetadata({ body, url, headers }: PublicResponse) {
   return reader.end();
 }
 
-/** @param feedUrl Its credentials are sent if the image has the same origin. */
+/** @param feedUrl Its credentials are sent if the image has the same origin, or the same host upgraded to https. */
 export async function fetchImage(
   client: Client,
   url: string,

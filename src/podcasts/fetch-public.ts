@@ -16,7 +16,7 @@ export interface FetchLimits extends Timeouts {
 
 export interface PublicRequest {
   readonly url: string;
-  /** Its user name and password are sent to its own origin only. */
+  /** Its user name and password are sent only to its own origin, or to the same host upgraded to https. */
   readonly credentialsUrl: string;
   readonly headers: OutgoingHttpHeaders;
   readonly limits: FetchLimits;
@@ -207,11 +207,11 @@ async function within<Value>(ms: number, controller: AbortController, work: Prom
 }
 
 async function* readBody(response: IncomingMessage, limits: FetchLimits): AsyncGenerator<Uint8Array> {
-  const received = (source: AsyncIterable<Uint8Array>) => limited(source, limits.receivedBytes);
+  const limitReceived = (source: AsyncIterable<Uint8Array>) => limited(source, limits.receivedBytes);
   const decoder = createContentDecoder(response.headers["content-encoding"]);
   try {
     yield* limited(
-      decoder === undefined ? received(response) : pipeline(response, received, decoder, () => undefined),
+      decoder === undefined ? limitReceived(response) : pipeline(response, limitReceived, decoder, () => undefined),
       limits.decodedBytes,
     );
   } catch (error) {

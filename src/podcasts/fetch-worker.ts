@@ -45,7 +45,7 @@ parentPort?.on("message", ({ id, job }: FetchCommand) => {
 async function run(id: number, job: FetchJob): Promise<void> {
   const controller = new AbortController();
   running.set(id, controller);
-  const outcome = await start(job, controller.signal).catch(
+  const outcome = await fetchJob(job, controller.signal).catch(
     (): FetchFailure => ({ kind: "failed", reason: "worker-crashed" }),
   );
   running.delete(id);
@@ -53,7 +53,7 @@ async function run(id: number, job: FetchJob): Promise<void> {
   parentPort?.postMessage({ id, outcome } satisfies FetchResult, bytes);
 }
 
-function start(job: FetchJob, signal: AbortSignal): Promise<FetchOutcome> {
+function fetchJob(job: FetchJob, signal: AbortSignal): Promise<FetchOutcome> {
   if (job.kind === "feed") return fetchFeed(client, job.request, signal);
   if (job.kind === "page") return fetchPage(client, job.url, signal);
   return fetchImage(client, job.url, job.feedUrl, signal);

@@ -49,7 +49,7 @@ export class Fetcher implements FeedFetcher {
     this.#isClosed = true;
     clearTimeout(this.#idle);
     const worker = this.#worker;
-    this.#failAll("aborted");
+    this.#dropWorker("aborted");
     await worker?.terminate();
   }
 
@@ -89,13 +89,14 @@ export class Fetcher implements FeedFetcher {
     // The error itself may contain what a remote server sent.
     for (const event of ["error", "exit"]) {
       worker.on(event, () => {
-        if (this.#worker === worker) this.#failAll("worker-crashed");
+        if (this.#worker === worker) this.#dropWorker("worker-crashed");
       });
     }
     return worker;
   }
 
-  #failAll(reason: "aborted" | "worker-crashed"): void {
+  /** Fails all fetches in progress; the next one starts another worker. */
+  #dropWorker(reason: "aborted" | "worker-crashed"): void {
     this.#worker = undefined;
     const pending = [...this.#pending.values()];
     this.#pending.clear();

@@ -2,7 +2,7 @@ import type { SharedLimits } from "../account-store.ts";
 
 /** A process that was killed keeps a host locked for this long. */
 const LOCKED_MS = 3 * 60 * 1_000;
-/** How soon to retry while another process fetches from the host, for however long that takes. */
+/** Longest wait between two attempts while another process holds the lock: it may release it early. */
 const RETRY_MS = 2_000;
 
 /** Lets one process at a time fetch from a host, with a pause in between. */

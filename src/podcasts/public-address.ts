@@ -38,7 +38,7 @@ function isPublic(address: string): boolean {
 
 /**
  * The address that packets reach: the IPv4 address within an IPv4-mapped or NAT64 address, else the address itself.
- * Undefined if the text is not an IP address, or one with a zone.
+ * Undefined if the text is not an IP address or has a zone.
  */
 function normalize(text: string): string | undefined {
   if (isIP(text) === 4) return text;

@@ -56,10 +56,11 @@ const NAMESPACES: readonly (readonly [uri: RegExp, prefix: string])[] = [
   [/^https?:\/\/purl\.org\/rss\/1\.0/i, ""],
 ];
 
-/** Elements that only HTML pages have before a feed's root element. */
+/** A document with one of these outside the root element of a feed is an HTML page. */
 const HTML_ELEMENTS = new Set(["html", "head", "body", "script", "meta"]);
 
-interface OpenElement {
+/** The element whose text is being collected. */
+interface CollectedElement {
   readonly target: RankedField;
   readonly depth: number;
   /** With entities; nested elements as tags. */
@@ -85,7 +86,7 @@ export class XmlFeedReader {
   #itemDepth: number | undefined;
   /** Index of the first item in the document. */
   #firstItem: number | undefined;
-  #open: OpenElement | undefined;
+  #collected: CollectedElement | undefined;
   #isCdata = false;
   #length = 0;
   #elements = 0;
@@ -154,7 +155,7 @@ export class XmlFeedReader {
       this.#elements += 1;
       if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > MAX_ELEMENTS) this.#reject();
       // As a tag, so that the markup is removed together with escaped markup.
-      else if (this.#open !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
+      else if (this.#collected !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
       else if (this.#itemDepth === undefined) this.#openInside(name, this.#path.length);
     }
   }
@@ -170,7 +171,7 @@ export class XmlFeedReader {
     if (depth > 4) return;
     const target = this.#fieldIn(TEXTS);
     if (this.#root === "feed" && depth === 2 && name === "link") this.#link = {};
-    else if (target !== undefined) this.#open = { target, depth, raw: "" };
+    else if (target !== undefined) this.#collected = { target, depth, raw: "" };
   }
 
   #openOutside(name: string): void {
@@ -189,7 +190,7 @@ export class XmlFeedReader {
   #onAttribute(name: string, value: string): void {
     const lower = name.slice(0, MAX_NAME).toLowerCase();
     if (lower.startsWith("xmlns:")) this.#declare(lower.slice("xmlns:".length), value);
-    if (this.#itemDepth !== undefined || this.#open !== undefined || this.#root === undefined) return;
+    if (this.#itemDepth !== undefined || this.#collected !== undefined || this.#root === undefined) return;
     if (this.#link !== undefined && (lower === "rel" || lower === "href"))
       this.#link[lower] ??= decodeXML(value.slice(0, MAX_RAW_TEXT));
     else if (lower === "href") {
@@ -200,7 +201,7 @@ export class XmlFeedReader {
   }
 
   #onText(text: string): void {
-    if (this.#open !== undefined)
+    if (this.#collected !== undefined)
       this.#append(this.#isCdata ? text.slice(0, MAX_RAW_TEXT).replaceAll("&", "&amp;") : text);
   }
 
@@ -211,11 +212,11 @@ export class XmlFeedReader {
     }
     const depth = this.#path.length;
     if (depth === this.#itemDepth) this.#itemDepth = undefined;
-    if (this.#open?.depth === depth) {
-      const { target, raw } = this.#open;
-      this.#open = undefined;
+    if (this.#collected?.depth === depth) {
+      const { target, raw } = this.#collected;
+      this.#collected = undefined;
       this.#keep(target, decodeXML(raw));
-    } else if (this.#open !== undefined) this.#appendTag(`</${this.#path.at(-1)}>`);
+    } else if (this.#collected !== undefined) this.#appendTag(`</${this.#path.at(-1)}>`);
     if (this.#link !== undefined && depth === 2) {
       const { rel = "alternate", href } = this.#link;
       this.#link = undefined;
@@ -227,13 +228,15 @@ export class XmlFeedReader {
   }
 
   #append(text: string): void {
-    const open = this.#open;
-    if (open !== undefined && open.raw.length < MAX_RAW_TEXT) open.raw += text.slice(0, MAX_RAW_TEXT - open.raw.length);
+    const collected = this.#collected;
+    if (collected !== undefined && collected.raw.length < MAX_RAW_TEXT)
+      collected.raw += text.slice(0, MAX_RAW_TEXT - collected.raw.length);
   }
 
   /** All or nothing: half a tag would be read as text. */
   #appendTag(tag: string): void {
-    if (this.#open !== undefined && this.#open.raw.length + tag.length <= MAX_RAW_TEXT) this.#open.raw += tag;
+    if (this.#collected !== undefined && this.#collected.raw.length + tag.length <= MAX_RAW_TEXT)
+      this.#collected.raw += tag;
   }
 
   #isItem(name: string, depth: number): boolean {

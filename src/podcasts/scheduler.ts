@@ -5,8 +5,8 @@ import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearFeedTitle } from "./clear-feed-title.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
+import { applyOutcome, needsArtwork, provesMove, urlToFetch, urlToProve } from "./fetch-rules.ts";
 import { HostLocks } from "./host-locks.ts";
-import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
 const LEASE_MS = 3 * 60 * 1_000;
@@ -153,13 +153,13 @@ export class Scheduler {
       const [user, after] = first(this.#changed) ?? [NOBODY, 0];
       // Changes reported from now on are read next time.
       this.#changed.delete(user);
-      const again = (from: number) => this.#changed.set(user, Math.min(from, this.#changed.get(user) ?? from));
+      const readAgainFrom = (from: number) => this.#changed.set(user, Math.min(from, this.#changed.get(user) ?? from));
       try {
         const last = await this.#queueChanged(user, after);
-        if (last !== undefined) again(last);
+        if (last !== undefined) readAgainFrom(last);
       } catch (error) {
         this.#options.onError(error);
-        again(after);
+        readAgainFrom(after);
         pause = RETRY_MS;
       }
     }
@@ -250,16 +250,16 @@ export class Scheduler {
   async #run(feed: WaitingFeed): Promise<void> {
     let pauseMs = 0;
     try {
-      const lock = await this.#hostLocks.acquire(feed.host);
-      if (typeof lock === "number") {
-        pauseMs = lock;
+      const lockOrWaitMs = await this.#hostLocks.acquire(feed.host);
+      if (typeof lockOrWaitMs === "number") {
+        pauseMs = lockOrWaitMs;
         (feed.owner === NOBODY ? this.#due : this.#added).push(feed.owner, feed);
         return;
       }
       try {
         pauseMs = (await this.#fetch(feed.id)) ? this.#hostPauseMs : 0;
       } finally {
-        await lock.release(pauseMs);
+        await lockOrWaitMs.release(pauseMs);
       }
     } finally {
       this.#freeAfter(feed.host, pauseMs);
@@ -311,26 +311,27 @@ export class Scheduler {
       url: record.movedTo ?? feedUrl,
       etag: etag ?? undefined,
       lastModified: lastModified ?? undefined,
-      userAgentSuffix: needsSuffix === 1,
+      needsSuffix: needsSuffix === 1,
     };
     const outcome = await fetcher.fetchFeed(request, signal);
+    // A function, because TypeScript assumes that `aborted` does not change.
     const isAborted = () => signal.aborted;
     if (isAborted()) {
       await store.podcasts.record(id, until, record);
       return true;
     }
     onFetch?.(outcome, (performance.now() - started) / 1_000);
-    const target = needsProof(record, feedUrl, outcome, at);
-    const isProven = target === undefined || isProof(target, await fetcher.fetchFeed({ url: target }, signal));
-    const rules = { intervalMs, random: Math.random };
-    const next = applyOutcome(record, feedUrl, outcome, at, rules, isProven);
+    const target = urlToProve(record, feedUrl, outcome, at);
+    const isProven = target === undefined || provesMove(target, await fetcher.fetchFeed({ url: target }, signal));
+    const timing = { intervalMs, random: Math.random };
+    const next = applyOutcome(record, feedUrl, outcome, at, timing, isProven);
     const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
-    const isTried = artwork !== undefined && !isAborted();
-    const tried = isTried ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
+    const hasTriedArtwork = artwork !== undefined && !isAborted();
+    const artworkFields = hasTriedArtwork ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
     // Before the new title is stored: if this process is killed, the next fetch continues here.
     if (record.title !== null && record.title !== next.title)
       await clearFeedTitle(store, id, record.title, new Date(at));
-    await store.podcasts.record(id, until, { ...next, ...tried }, artwork?.scaled);
+    await store.podcasts.record(id, until, { ...next, ...artworkFields }, artwork?.scaled);
     return true;
   }
 

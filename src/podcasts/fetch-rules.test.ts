@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newRecord, type PodcastRecord } from "../podcast-store.ts";
 import type { FeedMetadata, FeedOutcome, FetchFailure } from "./feed.ts";
-import { applyOutcome, isProof, needsArtwork, needsProof, urlToFetch } from "./podcasts.ts";
+import { applyOutcome, needsArtwork, provesMove, urlToFetch, urlToProve } from "./fetch-rules.ts";
 
 const HOUR = 60 * 60 * 1_000;
 const DAY = 24 * HOUR;
 const T0 = Date.parse("2026-01-02T03:04:05.678Z");
 const FEED = "https://feeds.example/a";
 const NEW = "https://new.example/a";
-const rules = { intervalMs: 7 * DAY, random: () => 0.5 };
+const timing = { intervalMs: 7 * DAY, random: () => 0.5 };
 
 const read = (metadata: FeedMetadata = {}, more: object = {}): FeedOutcome => ({
   ...{ kind: "read", metadata, needsSuffix: false, etag: '"e"' },
@@ -24,7 +24,7 @@ const failed = (reason: FetchFailure["reason"]): FetchFailure => ({ kind: "faile
 
 /** The record after outcomes at these times. */
 function after(...steps: readonly (readonly [at: number, outcome: FeedOutcome])[]): PodcastRecord {
-  return steps.reduce((record, [at, outcome]) => applyOutcome(record, FEED, outcome, T0 + at, rules), newRecord(T0));
+  return steps.reduce((record, [at, outcome]) => applyOutcome(record, FEED, outcome, T0 + at, timing), newRecord(T0));
 }
 const OK = [0, read({ title: "T", author: "A" })] as const;
 const statusOf = ({ status, statusSince }: PodcastRecord) => [status, statusSince - T0];
@@ -35,7 +35,7 @@ describe("next fetch", () => {
   test("next: success → after the interval ± 10 %", () => {
     assert.equal(waitOf(after(OK)), 7 * DAY);
     const at = (random: number) =>
-      applyOutcome(newRecord(T0), FEED, read(), T0, { ...rules, random: () => random }).nextAt - T0;
+      applyOutcome(newRecord(T0), FEED, read(), T0, { ...timing, random: () => random }).nextAt - T0;
     assert.deepEqual([at(0), at(1)], [6.3 * DAY, 7.7 * DAY].map(Math.round));
   });
 
@@ -73,7 +73,7 @@ describe("next fetch", () => {
 });
 
 describe("status", () => {
-  test("status: read → ok; every kind of failure before the first success → at once", () => {
+  test("status: read → ok; a failure before the first success → failing or forbidden at once", () => {
     assert.deepEqual(statusOf(after(OK)), ["ok", 0]);
     assert.deepEqual(statusOf(after([5, failed("not-a-feed")])), ["failing", 5]);
     assert.deepEqual(statusOf(after([5, http(404)])), ["failing", 5]);
@@ -154,7 +154,7 @@ describe("moves", () => {
     assert.deepEqual(statusOf(after(OK, [1, redirect()], [DAY, read()], [4 * DAY, redirect()])), ["ok", 0]);
   });
 
-  test("move: http to https, another spelling, or no feed URL → not a move", () => {
+  test("move: http to https, another spelling, or an invalid feed URL → not a move", () => {
     for (const target of ["http://feeds.example/a", `${FEED}/`, `${FEED}#x`, "ftp://x.example/", "x"]) {
       assert.equal(after(OK, [1, redirect(target)]).moveTarget, null, target);
       assert.equal(after(OK, [1, claim(target)]).moveTarget, null, target);
@@ -163,24 +163,24 @@ describe("moves", () => {
     assert.equal(after(OK, [1, redirect("http://feeds.example/a", { newFeedUrl: NEW })]).moveTarget, NEW);
   });
 
-  test("move: claimed by the feed → needs proof when it is due; unchanged counts as claimed again", () => {
+  test("move: claimed only by the feed → needs proof before it is accepted; 304 repeats the claim", () => {
     const twice = after(OK, [1, claim()], [DAY, unchanged()]);
-    assert.equal(needsProof(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
-    assert.equal(needsProof(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
-    assert.equal(needsProof(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
-    assert.equal(needsProof(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
-    assert.equal(needsProof(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
-    const apply = (isProven: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, rules, isProven);
+    assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
+    assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
+    assert.equal(urlToProve(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
+    assert.equal(urlToProve(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
+    assert.equal(urlToProve(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
+    const apply = (isProven: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, timing, isProven);
     assert.equal(apply(true).movedTo, NEW);
     assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
   });
 
   test("proof: a feed there → yes; a failure, or a feed that claims to be elsewhere → no", () => {
-    assert.equal(isProof(NEW, read()), true);
-    assert.equal(isProof(NEW, claim(`${NEW}/`)), true);
-    assert.equal(isProof(NEW, claim(FEED)), false);
-    assert.equal(isProof(NEW, failed("not-a-feed")), false);
-    assert.equal(isProof(NEW, unchanged()), false);
+    assert.equal(provesMove(NEW, read()), true);
+    assert.equal(provesMove(NEW, claim(`${NEW}/`)), true);
+    assert.equal(provesMove(NEW, claim(FEED)), false);
+    assert.equal(provesMove(NEW, failed("not-a-feed")), false);
+    assert.equal(provesMove(NEW, unchanged()), false);
   });
 
   const MOVED = [OK, [1, redirect()], [DAY, redirect()], [4 * DAY, redirect()]] as const;

@@ -11,9 +11,9 @@ const MAX_WAIT_MS = 30 * DAY_MS;
 /** After a failure: the first wait, which doubles, up to a maximum. */
 const FIRST_RETRY_MS = HOUR_MS;
 const MAX_RETRY_MS = 7 * DAY_MS;
-/** Feeds that are gone are fetched this often; forbidden ones too, eventually. */
+/** Feeds that are gone are fetched this often. Also the longest wait for forbidden ones. */
 const GONE_RETRY_MS = 30 * DAY_MS;
-/** A feed that worked before is failing after this many failures, because most problems resolve themselves. */
+/** A working feed gets the status `failing` only after this many failures, because most problems resolve themselves. */
 const FAILURES_TO_FAIL = 3;
 /** A feed counts as gone after 410 responses for this long, or after its URL or host was missing for this long. */
 const GONE_MS = DAY_MS;
@@ -26,14 +26,14 @@ const MOVE_CHECK_MS = 40 * HOUR_MS;
 const ARTWORK_MS = 30 * DAY_MS;
 const MISSING_ARTWORK_MS = 7 * DAY_MS;
 
-export interface FetchRules {
+export interface FetchTiming {
   /** Usual time between two fetches. */
   readonly intervalMs: number;
   /** From 0 to 1, to spread fetches. */
   readonly random: () => number;
 }
 
-/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred. */
+/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred: it sorts after http. */
 export function urlToFetch(feedUrls: readonly string[], movedTo: string | null): string | undefined {
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
@@ -44,25 +44,25 @@ export function applyOutcome(
   feedUrl: string,
   outcome: FeedOutcome,
   at: number,
-  rules: FetchRules,
+  timing: FetchTiming,
   isProven = true,
 ): PodcastRecord {
   const checked = { ...record, checkedAt: at };
-  if (outcome.kind === "failed") return applyFailure(checked, outcome, at, rules);
-  // "Unchanged" means nothing if there is nothing to compare with.
-  const isEmpty = outcome.kind === "unchanged" && record.etag === null && record.lastModified === null;
-  if (isEmpty) return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, at, rules);
-  return applyMove(applySuccess(checked, outcome, at, rules), feedUrl, outcome, at, rules, isProven);
+  if (outcome.kind === "failed") return applyFailure(checked, outcome, at, timing);
+  // "Unchanged" means nothing if the request had no validators to compare with.
+  const isUnexpected304 = outcome.kind === "unchanged" && record.etag === null && record.lastModified === null;
+  if (isUnexpected304) return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, at, timing);
+  return applyMove(applySuccess(checked, outcome, at, timing), feedUrl, outcome, at, timing, isProven);
 }
 
 function applySuccess(
   record: PodcastRecord,
   outcome: FeedRead | FeedUnchanged,
   at: number,
-  { intervalMs, random }: FetchRules,
+  { intervalMs, random }: FetchTiming,
 ): PodcastRecord {
-  const asked = Math.min((outcome.maxAgeSeconds ?? 0) * 1_000, MAX_WAIT_MS);
-  const nextAt = at + Math.max(asked, vary(intervalMs, 0.1, random));
+  const requestedWait = Math.min((outcome.maxAgeSeconds ?? 0) * 1_000, MAX_WAIT_MS);
+  const nextAt = at + Math.max(requestedWait, vary(intervalMs, 0.1, random));
   const status = record.movedTo === null ? "ok" : "moved";
   const next: PodcastRecord = {
     ...withStatus(record, status, at),
@@ -87,23 +87,28 @@ function applySuccess(
   };
 }
 
-function applyFailure(record: PodcastRecord, outcome: FetchFailure, at: number, { random }: FetchRules): PodcastRecord {
+function applyFailure(
+  record: PodcastRecord,
+  outcome: FetchFailure,
+  at: number,
+  { random }: FetchTiming,
+): PodcastRecord {
   const failure = kindOf(outcome);
   const failures = record.failures + 1;
   const failureSince = record.failure === failure ? record.failureSince : at;
-  const wasRead = record.status === "ok" || record.status === "moved";
-  const status = statusAfter(failure, at - failureSince, { failures, wasRead, old: record.status });
+  const wasWorking = record.status === "ok" || record.status === "moved";
+  const status = statusAfter(failure, at - failureSince, { failures, wasWorking, old: record.status });
   const retry = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), maxRetryOf(status));
-  const asked = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
+  const requestedWait = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
   const wait = status === "gone" ? GONE_RETRY_MS : retry;
   // If a feed fails at its new URL, the old one is tried again.
-  const isLost = record.movedTo !== null && status !== "moved";
+  const undoesMove = record.movedTo !== null && status !== "moved";
   return {
     ...withStatus(record, status, failureSince),
     ...{ failures, failure, failureSince },
-    ...(isLost ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
-    nextAt: Math.round(at + Math.max(vary(wait, 0.2, random), asked)),
-    notBefore: asked === 0 ? 0 : at + asked,
+    ...(undoesMove ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
+    nextAt: Math.round(at + Math.max(vary(wait, 0.2, random), requestedWait)),
+    notBefore: requestedWait === 0 ? 0 : at + requestedWait,
   };
 }
 
@@ -116,14 +121,18 @@ function kindOf({ reason, status }: FetchFailure): FailureKind {
 function statusAfter(
   failure: FailureKind,
   lasted: number,
-  { failures, wasRead, old }: { readonly failures: number; readonly wasRead: boolean; readonly old: PodcastStatus },
+  {
+    failures,
+    wasWorking,
+    old,
+  }: { readonly failures: number; readonly wasWorking: boolean; readonly old: PodcastStatus },
 ): PodcastStatus {
   if (failure === "gone" && lasted >= GONE_MS) return "gone";
   if (failure === "missing" && lasted >= MISSING_MS) return "gone";
   if (failure === "forbidden") return "forbidden";
   // Without more evidence, what was gone stays gone.
   if (old === "gone") return "gone";
-  return wasRead && failures < FAILURES_TO_FAIL ? old : "failing";
+  return wasWorking && failures < FAILURES_TO_FAIL ? old : "failing";
 }
 
 function maxRetryOf(status: PodcastStatus): number {
@@ -164,7 +173,7 @@ function isSeenOften(count: number, since: number, at: number): boolean {
  * The URL that must turn out to be a feed before a move is accepted. A redirect needs no more proof: the response came
  * from there.
  */
-export function needsProof(
+export function urlToProve(
   record: PodcastRecord,
   feedUrl: string,
   outcome: FeedOutcome,
@@ -178,7 +187,7 @@ export function needsProof(
 }
 
 /** Whether the target is a feed that does not itself claim to have moved elsewhere. */
-export function isProof(target: string, outcome: FeedOutcome): boolean {
+export function provesMove(target: string, outcome: FeedOutcome): boolean {
   if (outcome.kind !== "read") return false;
   const { newFeedUrl } = outcome.metadata;
   return newFeedUrl === undefined || isSameFeed(newFeedUrl, target);
@@ -193,7 +202,7 @@ function applyMove(
   feedUrl: string,
   outcome: FeedRead | FeedUnchanged,
   at: number,
-  { random }: FetchRules,
+  { random }: FetchTiming,
   isProven: boolean,
 ): PodcastRecord {
   const move = claimedMove(record, feedUrl, outcome);
@@ -206,11 +215,11 @@ function applyMove(
   }
   const isSame = record.moveTarget === target;
   const [moveSince, moveCount] = isSame ? [record.moveSince, record.moveCount + 1] : [at, 1];
-  const isSeen = isSeenOften(moveCount, moveSince, at);
-  if (isSeen && isProven)
+  const isSeenEnough = isSeenOften(moveCount, moveSince, at);
+  if (isSeenEnough && isProven)
     return { ...record, ...NO_MOVE, ...NO_VALIDATORS, status: "moved", statusSince: at, movedTo: target };
   // A claim without proof is checked again at the usual time.
-  const checkAt = isSeen ? record.nextAt : Math.round(at + vary(MOVE_CHECK_MS, 0.1, random));
+  const checkAt = isSeenEnough ? record.nextAt : Math.round(at + vary(MOVE_CHECK_MS, 0.1, random));
   return { ...record, moveTarget: target, moveSince, moveCount, nextAt: Math.min(record.nextAt, checkAt) };
 }
 

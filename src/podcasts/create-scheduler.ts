@@ -6,7 +6,7 @@ import { Scheduler } from "./scheduler.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;
 
-export interface FetchingOptions {
+export interface CreateSchedulerOptions {
   readonly store: Store;
   readonly version: string;
   readonly clock: () => Date;
@@ -18,7 +18,7 @@ export interface FetchingOptions {
 }
 
 /** Creates the scheduler with the real fetcher and artwork scaler, as configured. They are loaded on demand. */
-export function createScheduler(config: FetchConfig, options: FetchingOptions): Scheduler {
+export function createScheduler(config: FetchConfig, options: CreateSchedulerOptions): Scheduler {
   const { store, version, clock, log, onFetch } = options;
   const { networks, concurrency, hours, artwork } = config;
   const userAgent = config.userAgent || `Earmark/${version} (podcast subscription server)`;
