@@ -130,7 +130,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.deepEqual(await list(database, "token", "list", "ann"), [token]);
     });
 
-    test("account commands: a server is running → it knows at its next request", async () => {
+    test("account commands: a server is running → its next request sees the change", async () => {
       const database = await newDatabase();
       const server = await serve(database);
       await addUser(database, "ann");

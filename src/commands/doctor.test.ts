@@ -47,7 +47,7 @@ describe("doctor", () => {
     assert.match((await about()) ?? "", /^warning The newest backup in .* is \d+ days old$/);
   });
 
-  test("doctor: an identity provider and a proxy that signs in → reachable or not", async () => {
+  test("doctor: an identity provider and a proxy that signs users in → reported, with errors if unreachable", async () => {
     const provider = createServer((_request, response) => response.end(JSON.stringify({ issuer: ISSUER() })));
     await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
     after(() => provider.close());

@@ -13,7 +13,7 @@ import {
 const URL = { EARMARK_PUBLIC_URL: "https://pods.example/ear", EARMARK_BASE_PATH: "/ear" };
 
 for (const [engine, newDatabase] of ENGINES) {
-  describe(`commands for people on ${engine}`, AT_ONCE, () => {
+  describe(`administration commands on ${engine}`, AT_ONCE, () => {
     test("administration commands: each command → has its effect and is in the audit log", async () => {
       const database = await newDatabase();
       for (const name of ["ann", "bob"]) await addUser(database, name);
