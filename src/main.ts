@@ -41,5 +41,5 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   stderr: process.stderr,
   environment: process.env,
   folder: process.cwd(),
-  stopped: stopSignal,
+  stopRequested: stopSignal,
 });

@@ -5,7 +5,7 @@ import { Accounts } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
 import { faultOfLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
-import { nameOf } from "../store/store-options.ts";
+import { displayNameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
@@ -90,8 +90,9 @@ export async function createToken(
   const fault = faultOfLabel(label ?? "");
   if (label === undefined || fault !== undefined)
     throw new UserError(`--label ${label === undefined ? "is required; use the name of the app" : fault}.`);
-  const length = readDays(days);
-  const expiresAt = length === undefined ? undefined : new Date(terminal.context.now().getTime() + length * DAY_MS);
+  const lifetimeDays = readDays(days);
+  const expiresAt =
+    lifetimeDays === undefined ? undefined : new Date(terminal.context.now().getTime() + lifetimeDays * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
     const { user, disabledAt } = await accountOf(terminal, accounts, name);
     if (disabledAt !== undefined) throw new UserError(describeRefusal({ refused: "disabled" }));
@@ -149,7 +150,7 @@ export async function accountOf(terminal: Terminal, accounts: Accounts, name: st
   const config = terminal.context.config();
   const account = await accounts.findByName(name, config.accounts?.oidc?.issuer);
   if (account !== undefined) return account;
-  throw new UserError(`No account "${name}" in ${nameOf(config.databaseUrl)}. See: earmark user list`);
+  throw new UserError(`No account "${name}" in ${displayNameOf(config.databaseUrl)}. See: earmark user list`);
 }
 
 export function readDays(text: string | undefined): number | undefined {

@@ -57,7 +57,7 @@ export function findBackups(folder: string): { readonly name: string; readonly a
     .sort((one, other) => other.at.getTime() - one.at.getTime());
 }
 
-/** Not a link, another program's file, or a backup that somebody has since used as a database. */
+/** False for a link, for another program's file, and for a backup that somebody has since used as a database. */
 function isBackup(path: string): boolean {
   try {
     return lstatSync(path).isFile() && isEarmarkFile(path) && !existsSync(`${path}-wal`) && !existsSync(`${path}-lock`);

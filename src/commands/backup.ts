@@ -5,7 +5,7 @@ import { engineFor } from "../store/engines.ts";
 import { makeSingleFile } from "../store/sqlite-archive.ts";
 import { checkFile, readBackup } from "../store/sqlite-backup.ts";
 import { syncFile } from "../store/sqlite-file.ts";
-import { nameOf } from "../store/store-options.ts";
+import { displayNameOf } from "../store/store-options.ts";
 import { type Source, TABLES } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
 import { askYesOrNo } from "./ask.ts";
@@ -37,7 +37,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(unfinished);
     renameSync(unfinished, path);
     syncFile(dirname(path));
-    terminal.say(`Backed up ${nameOf(databaseUrl)} to ${path}: ${count(rows, "subscription")}, verified.`);
+    terminal.say(`Backed up ${displayNameOf(databaseUrl)} to ${path}: ${count(rows, "subscription")}, verified.`);
   } catch (error) {
     for (const rest of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + rest, { force: true });
     if (error instanceof UserError) throw error;
@@ -56,7 +56,7 @@ function lowerPriority(): void {
   }
 }
 
-/** Whether the tokens, sessions and invitations of a backup stay valid, even those that were revoked later. */
+/** Whether the credentials in a backup stay valid, even those that were revoked after it was made. */
 export type RestoredAccess = "keep" | "end";
 
 /** Replaces the database with the rows of a backup, and keeps the old database if the engine supports that. */
@@ -68,7 +68,7 @@ export async function restore(
   const { databaseUrl } = terminal.context.config();
   if (!existsSync(path)) throw new UserError(`No such file: ${path}.`);
   const subscriptions = checkFile(path);
-  const name = nameOf(databaseUrl);
+  const name = displayNameOf(databaseUrl);
   const { replace, archive } = engineFor(databaseUrl);
   const source = readBackup(path);
   try {
@@ -79,20 +79,21 @@ export async function restore(
         `Replace the database at ${name} with ${count(subscriptions, "subscription")} from ${path}?`,
         isConfirmed,
       );
-    const isKept = (access ?? (revived === undefined ? "keep" : await askForAccess(terminal, revived))) === "keep";
-    let kept: string | undefined;
-    const keptAs = (file: string) => {
-      kept = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
-      return kept;
+    const keepsAccess = (access ?? (revived === undefined ? "keep" : await askForAccess(terminal, revived))) === "keep";
+    let oldDatabase: string | undefined;
+    const nameOldDatabase = (file: string) => {
+      oldDatabase = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
+      return oldDatabase;
     };
-    const target = (await replace?.(databaseUrl, keptAs)) ?? (await (await archive(databaseUrl)).fillEmpty());
-    await fill(target, source, terminal.progress(), isKept ? [] : ["credentials"]);
+    const target = (await replace?.(databaseUrl, nameOldDatabase)) ?? (await (await archive(databaseUrl)).openEmpty());
+    await fill(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
     terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
-    if (revived !== undefined && isKept)
+    if (revived !== undefined && keepsAccess)
       terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
-    if (revived !== undefined && !isKept)
+    if (revived !== undefined && !keepsAccess)
       terminal.say(`The backup's ${revived} were revoked: users must sign in again and create new tokens.`);
-    if (kept !== undefined) terminal.say(`The old database is at ${kept}; delete it when you no longer need it.`);
+    if (oldDatabase !== undefined)
+      terminal.say(`The old database is at ${oldDatabase}; delete it when you no longer need it.`);
   } finally {
     await source.close();
   }
@@ -101,23 +102,28 @@ export async function restore(
 const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any. */
 const RARE_KINDS = { passkey: "passkey", identity: "identity link" } as const;
-/** Other kinds that give access, by the kind they are counted as. */
-const NAMES: Readonly<Record<string, (typeof KINDS)[number]>> = { setup: "invitation", "password-reset": "invitation" };
+/** Other kinds that give access, and the kind that each is counted as. */
+const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
+  setup: "invitation",
+  "password-reset": "invitation",
+};
 
 /** "2 tokens, 1 session, 0 invitations": what a backup makes valid again; undefined if there is nothing. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();
   if (table === undefined) return undefined;
-  const [kind, end] = ["kind", "expires_at"].map((name) => table.columns.findIndex(([column]) => column === name));
+  const [kindColumn = 0, expiryColumn = 0] = ["kind", "expires_at"].map((name) =>
+    table.columns.findIndex(([column]) => column === name),
+  );
   for await (const rows of source.rows(table)) {
     for (const row of rows) {
-      const expiresAt = Number(row[end ?? 0]);
+      const expiresAt = Number(row[expiryColumn]);
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
-      const key = NAMES[String(row[kind ?? 0])] ?? row[kind ?? 0];
+      const kind = COUNTED_AS[String(row[kindColumn])] ?? row[kindColumn];
       // Others, such as the public keys of app sessions, give no access without a password or token.
-      if (KINDS.some((known) => known === key) || Object.hasOwn(RARE_KINDS, String(key)))
-        counts.set(key, (counts.get(key) ?? 0) + 1);
+      if (KINDS.some((known) => known === kind) || Object.hasOwn(RARE_KINDS, String(kind)))
+        counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
   }
   if (counts.size === 0) return undefined;

@@ -21,7 +21,10 @@ const INSTALLATION = resolvePath(fileURLToPath(new URL("../..", import.meta.url)
 const { version } = JSON.parse(readFileSync(`${INSTALLATION}/package.json`, "utf8")) as { version: string };
 
 /** The process in which a command line runs. */
-export type HostProcess = Pick<CommandContext, "stdin" | "stdout" | "stderr" | "environment" | "folder" | "stopped">;
+export type HostProcess = Pick<
+  CommandContext,
+  "stdin" | "stdout" | "stderr" | "environment" | "folder" | "stopRequested"
+>;
 
 /** Runs a command line; resolves to its exit code. */
 export async function runCommandLine(args: readonly string[], host: HostProcess): Promise<number> {
@@ -48,9 +51,9 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
     host.stdout.write(`${version}\n`);
     return OK;
   }
-  const words = [2, 1].find((count) => Object.hasOwn(COMMANDS, positionals.slice(0, count).join(" "))) ?? 0;
-  const name = positionals.slice(0, words).join(" ");
-  const command = words === 0 ? undefined : COMMANDS[name];
+  const nameLength = [2, 1].find((count) => Object.hasOwn(COMMANDS, positionals.slice(0, count).join(" "))) ?? 0;
+  const name = positionals.slice(0, nameLength).join(" ");
+  const command = nameLength === 0 ? undefined : COMMANDS[name];
   if (positionals.length === 0 || (options.help === true && command === undefined)) {
     host.stdout.write((await import("./help.ts")).writeHelp());
     return OK;
@@ -60,10 +63,10 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
     host.stdout.write((await import("./help.ts")).writeCommandHelp(name, command));
     return OK;
   }
-  const operands = positionals.slice(words);
+  const operands = positionals.slice(nameLength);
   const last = command.operands.at(-1) ?? "";
-  const least = command.operands.length - (last.startsWith("[") ? 1 : 0);
-  if (/\.\.\.\]?$/.test(last) ? operands.length < least : operands.length !== least)
+  const minOperands = command.operands.length - (last.startsWith("[") ? 1 : 0);
+  if (/\.\.\.\]?$/.test(last) ? operands.length < minOperands : operands.length !== minOperands)
     throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
   const unknown = Object.keys(options).find(
     (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),

@@ -47,7 +47,7 @@ export type OptionName = keyof typeof OPTIONS;
 export type Options = Readonly<Partial<Record<OptionName, string | boolean>>>;
 
 export interface Command {
-  /** Names of the arguments; the last may end in `...` for one or more, and in brackets for any number. */
+  /** Names of the arguments. The last may be `NAME...` for one or more, or `[NAME...]` for any number. */
   readonly operands: readonly string[];
   readonly options: readonly OptionName[];
   readonly summary: string;
@@ -57,4 +57,4 @@ export interface Command {
 }
 
 /** The value of an option that has one. */
-export const text = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);
+export const textOf = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);

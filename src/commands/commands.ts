@@ -1,10 +1,10 @@
 import { DATABASE_URLS, readDatabaseUrl } from "../config.ts";
 import { stripFromLines } from "../control-characters.ts";
-import { COMMON_OPTIONS, type Command, type Options, text } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type Options, textOf } from "./command.ts";
 import { UsageError } from "./terminal.ts";
 import { USER_COMMANDS } from "./user-commands.ts";
 
-const locationOf = ({ server, user }: Options) => ({ server: text(server), user: text(user) });
+const locationOf = ({ server, user }: Options) => ({ server: textOf(server), user: textOf(user) });
 const LOCATION = ["server", "user"] as const;
 
 /** All commands. The code of each is loaded when it is used: the server needs little of it. */
@@ -26,7 +26,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         version: context.version,
         output: context.stdout,
         say,
-        stopped: context.stopped(),
+        stopRequested: context.stopRequested(),
       });
       return 0;
     },
@@ -75,32 +75,32 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
       ["earmark refresh --server https://pods.example", "Fetch all feeds of the list"],
     ],
-    run: async (terminal, options, wanted) =>
-      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), wanted),
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
   },
   remove: {
     operands: ["URL|ID..."],
     options: ["yes", ...LOCATION],
     summary: "Unsubscribe by feed URL or id",
     examples: [["earmark remove https://podnews.net/rss", "Ask for confirmation, unless --yes is given"]],
-    run: async (terminal, options, wanted) =>
-      (await import("./subscriptions.ts")).remove(terminal, locationOf(options), wanted, options.yes === true),
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).remove(terminal, locationOf(options), urlsOrIds, options.yes === true),
   },
   rename: {
     operands: ["URL|ID", "TITLE"],
     options: [...LOCATION],
     summary: "Set the title of a subscription; an empty TITLE clears it",
     examples: [['earmark rename https://podnews.net/rss "The news"', "Set the title"]],
-    run: async (terminal, options, [wanted = "", title = ""]) =>
-      (await import("./subscriptions.ts")).rename(terminal, locationOf(options), wanted, title),
+    run: async (terminal, options, [urlOrId = "", title = ""]) =>
+      (await import("./subscriptions.ts")).rename(terminal, locationOf(options), urlOrId, title),
   },
   move: {
     operands: ["URL|ID..."],
     options: ["folder", ...LOCATION],
     summary: "Move subscriptions to a folder; without --folder, out of all folders",
     examples: [["earmark move https://podnews.net/rss --folder News/Daily", "Move it to the folder Daily in News"]],
-    run: async (terminal, options, wanted) =>
-      (await import("./subscriptions.ts")).move(terminal, locationOf(options), wanted, text(options.folder)),
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, textOf(options.folder)),
   },
   import: {
     operands: ["FILE|-"],
@@ -144,7 +144,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
     ],
     async run(terminal, options, [path = ""]) {
-      const keep = text(options.keep);
+      const keep = textOf(options.keep);
       if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
       else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
       return 0;
@@ -172,7 +172,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     async run(terminal, options) {
       const { copy } = await import("./copy.ts");
       const url = (name: "from" | "to") => {
-        const given = text(options[name]);
+        const given = textOf(options[name]);
         const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.folder);
         if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URLS}`);
         return read;
@@ -203,7 +203,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Check everything the server needs and suggest fixes",
     examples: [["earmark doctor --server https://pods.example", "Also check the reverse proxy"]],
     run: async (terminal, options) =>
-      (await (await import("./doctor.ts")).doctor(terminal, text(options.server), options.json === true)) ? 0 : 1,
+      (await (await import("./doctor.ts")).doctor(terminal, textOf(options.server), options.json === true)) ? 0 : 1,
   },
   config: {
     operands: [],

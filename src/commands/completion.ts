@@ -1,38 +1,38 @@
 import { UserError } from "../user-error.ts";
 
 /** A command, as a completion script needs it. */
-export interface CompletedCommand {
+export interface CompletionCommand {
   readonly name: string;
   readonly summary: string;
   readonly options: readonly string[];
 }
 
 /** A script that makes a shell complete what is typed after `earmark`. */
-export function writeCompletion(shell: string, commands: readonly CompletedCommand[]): string {
+export function writeCompletion(shell: string, commands: readonly CompletionCommand[]): string {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell as keyof typeof SHELLS] : undefined;
   if (write === undefined) throw new UserError(`Unknown shell. Supported: ${Object.keys(SHELLS).join(", ")}.`);
   return write(commands);
 }
 
-const firstWords = (commands: readonly CompletedCommand[]) => [
+const firstWords = (commands: readonly CompletionCommand[]) => [
   ...new Set(commands.map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
 /** The second words of commands such as `user add`. */
-function secondWords(commands: readonly CompletedCommand[], first: string): string[] {
+function secondWords(commands: readonly CompletionCommand[], first: string): string[] {
   return commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
 }
 
-const isPair = ({ name }: CompletedCommand) => name.includes(" ");
+const hasSubcommand = ({ name }: CompletionCommand) => name.includes(" ");
 
 /** The first words that need a second one. */
-const groupsOf = (commands: readonly CompletedCommand[]) => [
-  ...new Set(commands.filter(isPair).map(({ name }) => name.split(" ")[0] ?? "")),
+const groupsOf = (commands: readonly CompletionCommand[]) => [
+  ...new Set(commands.filter(hasSubcommand).map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
-function bash(commands: readonly CompletedCommand[]): string {
+function bash(commands: readonly CompletionCommand[]): string {
   const choose = (name: string, words: readonly string[]) => `      "${name}") words="${words.join(" ")}" ;;\n`;
-  const options = (some: readonly CompletedCommand[]) =>
+  const options = (some: readonly CompletionCommand[]) =>
     some.map(({ name, options }) => choose(name, options)).join("");
   const groups = groupsOf(commands).map((first) => choose(first, secondWords(commands, first)));
   return `# To use it: source <(earmark completion bash)
@@ -42,9 +42,9 @@ _earmark() {
     words="${firstWords(commands).join(" ")} --help --version"
   else
     case "\${COMP_WORDS[1]}" in
-${options(commands.filter((command) => !isPair(command)))}${groups.join("")}    esac
+${options(commands.filter((command) => !hasSubcommand(command)))}${groups.join("")}    esac
     [ "$COMP_CWORD" -gt 2 ] && case "\${COMP_WORDS[1]} \${COMP_WORDS[2]}" in
-${options(commands.filter(isPair))}    esac
+${options(commands.filter(hasSubcommand))}    esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
   [ "\${#COMPREPLY[@]}" -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
@@ -53,13 +53,13 @@ complete -F _earmark earmark
 `;
 }
 
-function zsh(commands: readonly CompletedCommand[]): string {
+function zsh(commands: readonly CompletionCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
-  const describe = (some: readonly CompletedCommand[], skip: number) =>
+  const describe = (some: readonly CompletionCommand[], skip: number) =>
     some.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
-  const options = (some: readonly CompletedCommand[]) =>
+  const options = (some: readonly CompletionCommand[]) =>
     some.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
-  const singles = commands.filter((command) => !isPair(command));
+  const singles = commands.filter((command) => !hasSubcommand(command));
   const groups = groupsOf(commands).map((first) => {
     const some = commands.filter(({ name }) => name.startsWith(`${first} `));
     return `    '${first}') words_of=(${describe(some, first.length + 1)}) && _describe command words_of ;;\n`;
@@ -76,7 +76,7 @@ _earmark() {
   (( CURRENT == 3 )) && case "\${words[2]}" in
 ${groups.join("")}  esac
   case "\${words[2]} \${words[3]}" in
-${options(commands.filter(isPair))}  esac
+${options(commands.filter(hasSubcommand))}  esac
   case "\${words[2]}" in
 ${options(singles)}  esac
   _files
@@ -85,7 +85,7 @@ _earmark "$@"
 `;
 }
 
-function fish(commands: readonly CompletedCommand[]): string {
+function fish(commands: readonly CompletionCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "\\'");
   const lines = commands.flatMap(({ name, summary, options }) => {
     const [first = "", second] = name.split(" ");

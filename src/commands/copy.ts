@@ -1,6 +1,6 @@
 import { Checksum } from "../store/checksum.ts";
 import { engineFor } from "../store/engines.ts";
-import { nameOf } from "../store/store-options.ts";
+import { displayNameOf } from "../store/store-options.ts";
 import { type Source, TABLES, type Table, type Target } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
 import type { Progress } from "./progress.ts";
@@ -10,8 +10,8 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   if (from === to) throw new UserError("The source and the target are the same database.");
   const source = await (await engineFor(from).archive(from)).read();
   try {
-    const rows = await fill(await (await engineFor(to).archive(to)).fillEmpty(), source, progress);
-    return `Copied ${rows} rows from ${nameOf(from)} to ${nameOf(to)}; row counts and checksums match.`;
+    const rows = await fill(await (await engineFor(to).archive(to)).openEmpty(), source, progress);
+    return `Copied ${rows} rows from ${displayNameOf(from)} to ${displayNameOf(to)}; row counts and checksums match.`;
   } finally {
     await source.close();
   }

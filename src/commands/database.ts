@@ -1,6 +1,6 @@
 import type { Store } from "../account-store.ts";
 import { engineFor, openStore } from "../store/engines.ts";
-import { nameOf, type StoreOptions } from "../store/store-options.ts";
+import { displayNameOf, type StoreOptions } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -10,7 +10,7 @@ export async function openDatabase(
   { mayCreate, ...options }: Pick<StoreOptions, "connections"> & { readonly mayCreate: boolean },
 ): Promise<Store> {
   const { databaseUrl } = terminal.context.config();
-  const name = nameOf(databaseUrl);
+  const name = displayNameOf(databaseUrl);
   // If the database is unavailable, opening it reports that.
   const exists = await engineFor(databaseUrl)
     .exists(databaseUrl)

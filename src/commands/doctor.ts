@@ -16,14 +16,14 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
   const findings: Finding[] = [
     { state: "ok", what: `Earmark ${terminal.context.version} on Node ${process.versions.node}` },
     { state: "ok", what: "The settings are valid" },
-    clock(terminal.context.now()),
+    checkClock(terminal.context.now()),
     ...(await inspectDatabase(config.databaseUrl)),
-    ...backups(config.databaseUrl, terminal.context.now()),
-    ...(await running(config)),
-    ...settings(config),
-    ...(await signIn(config)),
-    ...fetching(config),
-    ...(server === undefined ? [] : await proxy(server)),
+    ...checkBackups(config.databaseUrl, terminal.context.now()),
+    ...(await checkServer(config)),
+    ...checkSettings(config),
+    ...(await checkSignIn(config)),
+    ...checkFetching(config),
+    ...(server === undefined ? [] : await checkProxy(server)),
   ];
   for (const { state, what, advice } of findings) {
     if (asJson) await terminal.line({ state, what, advice: advice ?? null }, true);
@@ -37,7 +37,7 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
 
 const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
-function clock(now: Date): Finding {
+function checkClock(now: Date): Finding {
   if (now.getTime() >= EARLIEST) return { state: "ok", what: `The clock is at ${now.toISOString()}` };
   return {
     state: "error",
@@ -53,7 +53,7 @@ const OLD_HOURS = 48;
 const PACKAGE_FOLDER = "/var/lib/earmark/backups";
 
 /** Checks the folder `backups` next to the database, where the examples put backups. */
-function backups(databaseUrl: string, now: Date): Finding[] {
+function checkBackups(databaseUrl: string, now: Date): Finding[] {
   const path = /^file:(.*)$/s.exec(databaseUrl)?.[1];
   const folder = path === undefined ? PACKAGE_FOLDER : join(dirname(path), "backups");
   if (!existsSync(folder)) return [];
@@ -70,7 +70,7 @@ function backups(databaseUrl: string, now: Date): Finding[] {
   }
 }
 
-async function running(config: Config): Promise<Finding[]> {
+async function checkServer(config: Config): Promise<Finding[]> {
   const { ready, message } = await healthcheck(config);
   if (ready) return [{ state: "ok", what: `A server is ready on ${config.host}, port ${config.port}` }];
   return [
@@ -82,7 +82,7 @@ async function running(config: Config): Promise<Finding[]> {
   ];
 }
 
-function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Finding[] {
+function checkSettings({ accounts, trustedProxies, host, allowedHosts }: Config): Finding[] {
   if (accounts === undefined) {
     if (host === "127.0.0.1" || host === "localhost" || host === "::1" || allowedHosts.length > 0) return [];
     return [
@@ -105,9 +105,9 @@ function settings({ accounts, trustedProxies, host, allowedHosts }: Config): Fin
 }
 
 /** How people sign in other than with a password. */
-async function signIn({ accounts, trustedProxies }: Config): Promise<Finding[]> {
+async function checkSignIn({ accounts, trustedProxies }: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
-  if (accounts?.oidc !== undefined) findings.push(await identityProvider(accounts.oidc.issuer));
+  if (accounts?.oidc !== undefined) findings.push(await checkIdentityProvider(accounts.oidc.issuer));
   if (accounts?.authHeader !== undefined)
     findings.push({
       state: "ok",
@@ -119,7 +119,7 @@ async function signIn({ accounts, trustedProxies }: Config): Promise<Finding[]> 
 
 const MAX_DISCOVERY_BYTES = 256 * 1024;
 
-async function identityProvider(issuer: string): Promise<Finding> {
+async function checkIdentityProvider(issuer: string): Promise<Finding> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const advice = "Check EARMARK_OIDC_ISSUER, and that this machine can reach the provider.";
   try {
@@ -140,7 +140,7 @@ function reasonOf(error: unknown): string {
   return (cause as Error | undefined)?.message ?? message;
 }
 
-function fetching({ fetch }: Config): Finding[] {
+function checkFetching({ fetch }: Config): Finding[] {
   if (fetch === undefined) return [{ state: "ok", what: "Feeds are not fetched (EARMARK_FETCH_FEEDS=false)" }];
   if (!fetch.artwork) return [{ state: "ok", what: "Feeds are fetched without artwork (EARMARK_ARTWORK=false)" }];
   if (isInstalled("sharp")) return [{ state: "ok", what: "Feeds are fetched, with artwork" }];
@@ -163,7 +163,7 @@ function isInstalled(name: string): boolean {
 }
 
 /** Checks that a proxy passes responses on unchanged. */
-async function proxy(url: string): Promise<Finding[]> {
+async function checkProxy(url: string): Promise<Finding[]> {
   const where = `${url.replace(/\/$/, "")}/healthz`;
   try {
     const response = await fetch(where, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });

@@ -14,7 +14,8 @@ export function writeHelp(): string {
     ([name, { operands, summary }]) => [[name, ...operands].join(" "), summary] as const,
   );
   const settings = Object.entries(SETTINGS).map(
-    ([name, [standard, meaning]]) => `  ${name}${standard === "" ? "" : ` (default: ${standard})`}\n      ${meaning}\n`,
+    ([name, [defaultValue, meaning]]) =>
+      `  ${name}${defaultValue === "" ? "" : ` (default: ${defaultValue})`}\n      ${meaning}\n`,
   );
   return `Usage: earmark COMMAND [OPTION...]
 

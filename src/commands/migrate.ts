@@ -1,10 +1,10 @@
 import { engineFor } from "../store/engines.ts";
-import { type MigrateOptions, nameOf } from "../store/store-options.ts";
+import { displayNameOf, type MigrateOptions } from "../store/store-options.ts";
 
 /** Creates or migrates the database; distributes it over a cluster or gives it a new epoch if asked to. */
 export async function migrate(url: string, options: MigrateOptions): Promise<string> {
   const { distributed } = await engineFor(url).migrate(url, options);
-  const name = nameOf(url);
+  const name = displayNameOf(url);
   if (options.newEpoch === true)
     return `The database at ${name} has a new epoch: clients will read their lists again. Restart all servers that use it.`;
   if (distributed === undefined) return `The database at ${name} is up to date.`;

@@ -60,14 +60,17 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
 }
 
 export async function invite(terminal: Terminal, days: string | undefined, note = ""): Promise<void> {
-  const length = readDays(days) ?? INVITATION_DAYS;
+  const lifetimeDays = readDays(days) ?? INVITATION_DAYS;
   const fault = note === "" ? undefined : faultOfLabel(note);
   if (fault !== undefined) throw new UserError(`--note ${fault}.`);
   await withPeople(terminal, async (people) => {
     const now = terminal.context.now();
-    const issued = await people.invite(OPERATOR, now, { note, expiresAt: new Date(now.getTime() + length * DAY_MS) });
+    const issued = await people.invite(OPERATOR, now, {
+      note,
+      expiresAt: new Date(now.getTime() + lifetimeDays * DAY_MS),
+    });
     if (isRefused(issued)) throw new UserError(describeRefusal(issued));
-    await writeLink(terminal, "/join", issued.secret, `within ${length} days to create one account`);
+    await writeLink(terminal, "/join", issued.secret, `within ${lifetimeDays} days to create one account`);
   });
 }
 

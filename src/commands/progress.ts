@@ -9,12 +9,12 @@ const REFRESH_MS = 100;
 /** A progress bar with rate and time left. */
 export function createProgress(output: { write(text: string): unknown }, clock: () => number): Progress {
   const started = clock();
-  let shown = Number.NEGATIVE_INFINITY;
+  let shownAt = Number.NEGATIVE_INFINITY;
   return {
     show(done, total) {
       const now = clock();
-      if (now - shown < REFRESH_MS && done < total) return;
-      shown = now;
+      if (now - shownAt < REFRESH_MS && done < total) return;
+      shownAt = now;
       const share = total === 0 ? 1 : Math.min(1, done / total);
       const filled = Math.round(share * WIDTH);
       const rate = done / Math.max(0.001, (now - started) / 1000);
@@ -25,7 +25,7 @@ export function createProgress(output: { write(text: string): unknown }, clock: 
       );
     },
     end() {
-      if (shown > 0) output.write("\r\x1b[K");
+      if (shownAt > 0) output.write("\r\x1b[K");
     },
   };
 }

@@ -5,7 +5,7 @@ import { Accounts } from "../accounts.ts";
 import { type AccountsConfig, type Config, ConfigError } from "../config.ts";
 import { People } from "../people.ts";
 import { openStore } from "../store/engines.ts";
-import { nameOf } from "../store/store-options.ts";
+import { displayNameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import { createReadableLog } from "./log-lines.ts";
 
@@ -20,18 +20,18 @@ export interface ServeOptions {
   /** Prints a message for people, outside the log. */
   readonly say: (message: string) => void;
   /** Resolves to the name of the signal that asks the server to stop. */
-  readonly stopped: Promise<string>;
+  readonly stopRequested: Promise<string>;
 }
 
 /** Serves until asked to stop, then finishes pending requests and writes. */
-export async function serve({ config, version, output, say, stopped }: ServeOptions): Promise<void> {
+export async function serve({ config, version, output, say, stopRequested }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics(version) : undefined;
   const warnings: string[] = [];
   // Loaded while the store opens.
   const [store, { createServer }] = await Promise.all([
     openStore(config.databaseUrl, {
       connections: config.databaseConnections,
-      onWaiting: () => say(`Waiting for the database at ${nameOf(config.databaseUrl)}…`),
+      onWaiting: () => say(`Waiting for the database at ${displayNameOf(config.databaseUrl)}…`),
       onWarning: (warning) => warnings.push(warning),
       ...(metrics === undefined ? {} : { onCommit: metrics.observeCommit }),
     }),
@@ -48,10 +48,10 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     );
     const accounts = new Accounts(store.accounts, { signUp: config.accounts?.signUp === true });
     const people = new People(store.people, accounts);
-    const invitation = config.accounts && (await prepareAccounts(accounts, people, config.accounts));
+    const setupSecret = config.accounts && (await prepareAccounts(accounts, people, config.accounts));
     if (config.accounts === undefined && !config.allowAnonymous && !(await accounts.isEmpty())) {
       throw new UserError(
-        `The database at ${nameOf(config.databaseUrl)} has accounts. Set EARMARK_ACCOUNTS=true, or EARMARK_ALLOW_ANONYMOUS=true to serve the first account's list to everyone without credentials.`,
+        `The database at ${displayNameOf(config.databaseUrl)} has accounts. Set EARMARK_ACCOUNTS=true, or EARMARK_ALLOW_ANONYMOUS=true to serve the first account's list to everyone without credentials.`,
       );
     }
     const url = await server.listen(config.host, config.port).catch((error) => {
@@ -59,22 +59,22 @@ export async function serve({ config, version, output, say, stopped }: ServeOpti
     });
     const publicUrl = config.publicUrl ?? `${url}${config.basePath}`;
     if (isText && isTerminal) output.write(banner(publicUrl, config, version));
-    else server.log.info({ url, database: nameOf(config.databaseUrl), version }, "listening");
+    else server.log.info({ url, database: displayNameOf(config.databaseUrl), version }, "listening");
     for (const warning of warnings) server.log.warn(warning);
-    if (invitation !== undefined) say(setupInstructions(publicUrl, invitation));
+    if (setupSecret !== undefined) say(setupInstructions(publicUrl, setupSecret));
     limitHeapGrowth();
-    const forgetRemovals = async () => {
+    const eraseOutdated = async () => {
       await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
       await store.podcasts.eraseUnused();
     };
     const sweep = () =>
-      forgetRemovals()
+      eraseOutdated()
         .then(() => accounts.sweep(new Date()))
         .catch(() => undefined);
     // Not awaited: finishing a large deletion takes seconds.
-    void (config.accounts === undefined ? forgetRemovals().catch(() => undefined) : sweep());
+    void (config.accounts === undefined ? eraseOutdated().catch(() => undefined) : sweep());
     const sweeping = setInterval(sweep, SWEEP_MS).unref();
-    const signal = await stopped;
+    const signal = await stopRequested;
     clearInterval(sweeping);
     server.log.info({ signal }, "stopping");
     await server.drain();
@@ -117,10 +117,10 @@ async function prepareAccounts(
   return undefined;
 }
 
-function setupInstructions(url: string, invitation: string): string {
+function setupInstructions(url: string, secret: string): string {
   return `There is no account yet. To create the first one, open this link within a day; it works once:
 
-    ${url}/join#${invitation}
+    ${url}/join#${secret}
 
 or run: bin/earmark user add NAME
 `;
@@ -137,7 +137,7 @@ function banner(url: string, config: Config, version: string): string {
   Earmark ${version} is running.
 
     Open      ${url}/
-    Database  ${nameOf(config.databaseUrl)}
+    Database  ${displayNameOf(config.databaseUrl)}
 
   Apps connect to the same URL.
   Press Ctrl-C to stop. Settings: bin/earmark --help

@@ -121,7 +121,7 @@ async function report(
 ): Promise<number> {
   for (const { outcome, feedUrl, detail } of results)
     await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
-  const count = (wanted: string) => results.filter(({ outcome }) => outcome === wanted).length;
+  const count = (kind: string) => results.filter(({ outcome }) => outcome === kind).length;
   const skipped = count("skipped");
   terminal.say(
     `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} refused.`,
@@ -141,7 +141,10 @@ export async function list(
     for await (const item of subscriptions.subscriptions({ include: "podcast" })) {
       const { podcast } = item;
       if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
-      await terminal.line(asJson ? writeAll(item) : attention ? writeProblem(item) : writeShort(item), asJson);
+      await terminal.line(
+        asJson ? toFullRecord(item) : attention ? toProblemRecord(item) : toShortRecord(item),
+        asJson,
+      );
     }
     return SUCCESS;
   });
@@ -156,7 +159,7 @@ export async function listRemoved(terminal: Terminal, location: ListLocation, as
   });
 }
 
-function writeShort({ id, feedUrl, subscribedAt, title, podcast }: Subscription) {
+function toShortRecord({ id, feedUrl, subscribedAt, title, podcast }: Subscription) {
   return {
     id,
     subscribed_at: subscribedAt.toISOString(),
@@ -165,7 +168,7 @@ function writeShort({ id, feedUrl, subscribedAt, title, podcast }: Subscription)
   };
 }
 
-function writeProblem({ feedUrl, title, podcast }: Subscription) {
+function toProblemRecord({ feedUrl, title, podcast }: Subscription) {
   return {
     status: podcast?.status ?? null,
     since: podcast?.statusSince?.toISOString() ?? null,
@@ -175,10 +178,10 @@ function writeProblem({ feedUrl, title, podcast }: Subscription) {
   };
 }
 
-function writeAll(item: Subscription) {
+function toFullRecord(item: Subscription) {
   const { title = null, folders = [], podcast } = item;
   return {
-    ...writeShort(item),
+    ...toShortRecord(item),
     title,
     folders,
     podcast: {
@@ -193,13 +196,17 @@ function writeAll(item: Subscription) {
 }
 
 /** Requests that feeds be fetched soon: those with the given URLs or ids, or all if none are given. */
-export async function refresh(terminal: Terminal, location: ListLocation, wanted: readonly string[]): Promise<number> {
+export async function refresh(
+  terminal: Terminal,
+  location: ListLocation,
+  urlsOrIds: readonly string[],
+): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
     const ids = new Set(found.map(({ id }) => id));
     let count = 0;
     for await (const { id, podcast } of subscriptions.subscriptions({ include: "podcast" })) {
-      if (podcast === undefined || (wanted.length > 0 && !ids.has(id))) continue;
+      if (podcast === undefined || (urlsOrIds.length > 0 && !ids.has(id))) continue;
       await subscriptions.refresh(podcast.id);
       count += 1;
     }
@@ -214,11 +221,11 @@ export async function refresh(terminal: Terminal, location: ListLocation, wanted
 export async function remove(
   terminal: Terminal,
   location: ListLocation,
-  wanted: readonly string[],
+  urlsOrIds: readonly string[],
   isConfirmed: boolean,
 ): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
     if (found.length === 0) return PARTIAL_FAILURE;
     const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
     await terminal.confirm(`Remove ${what}?`, isConfirmed);
@@ -232,47 +239,47 @@ export async function remove(
 export async function rename(
   terminal: Terminal,
   location: ListLocation,
-  wanted: string,
+  urlOrId: string,
   text: string,
 ): Promise<number> {
   const title = text === "" ? null : readTitle(text);
   if (title === undefined) throw new UserError(ERRORS["invalid-title"].detail);
-  return updateAll(terminal, location, [wanted], { title }, "Renamed");
+  return updateAll(terminal, location, [urlOrId], { title }, "Renamed");
 }
 
 /** Moves subscriptions from all their folders to one; without a path, to none. */
 export async function move(
   terminal: Terminal,
   location: ListLocation,
-  wanted: readonly string[],
+  urlsOrIds: readonly string[],
   path: string | undefined,
 ): Promise<number> {
   const folder = path === undefined || path === "" ? null : readFolder(path);
   if (folder === undefined) throw new UserError(ERRORS["invalid-folders"].detail);
-  return updateAll(terminal, location, wanted, { folders: folder === null ? null : [folder] }, "Moved");
+  return updateAll(terminal, location, urlsOrIds, { folders: folder === null ? null : [folder] }, "Moved");
 }
 
 async function updateAll(
   terminal: Terminal,
   location: ListLocation,
-  wanted: readonly string[],
+  urlsOrIds: readonly string[],
   values: Omit<Update, "id">,
-  done: string,
+  pastTense: string,
 ): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, wanted);
+    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
     const results = await subscriptions.update(found.map(({ id }) => ({ ...values, id })));
-    return reportChanges(terminal, found, results, done) && isComplete ? SUCCESS : PARTIAL_FAILURE;
+    return reportChanges(terminal, found, results, pastTense) && isComplete ? SUCCESS : PARTIAL_FAILURE;
   });
 }
 
 type Found = NonNullable<Awaited<ReturnType<SubscriptionList["find"]>>>;
 
 /** The subscriptions with these ids or feed URLs, each once. */
-async function findAll(terminal: Terminal, list: SubscriptionList, wanted: readonly string[]) {
+async function findAll(terminal: Terminal, list: SubscriptionList, urlsOrIds: readonly string[]) {
   const found = new Map<string, Found>();
   let isComplete = true;
-  for (const text of wanted) {
+  for (const text of urlsOrIds) {
     const subscription = await list.find(text);
     if (subscription !== undefined) found.set(subscription.id, subscription);
     else {
@@ -288,19 +295,19 @@ function reportChanges(
   terminal: Terminal,
   found: readonly Found[],
   results: readonly OperationResult[],
-  done: string,
+  pastTense: string,
 ): boolean {
   for (const [index, result] of results.entries()) {
     const { feedUrl = "" } = found[index] ?? {};
-    if (result.outcome === "done") terminal.say(`${done} ${feedUrl}`);
+    if (result.outcome === "done") terminal.say(`${pastTense} ${feedUrl}`);
     else terminal.say(`${feedUrl}: ${shorten(result.error.detail ?? result.error.title)}`);
   }
   return results.every(({ outcome }) => outcome === "done");
 }
 
 /**
- * Subscribes to every feed of an OPML file or a list of URLs, and prints the outcome of each. The preview chooses what is
- * skipped and the ids, so that preview and import agree.
+ * Subscribes to every feed of an OPML file or a list of URLs, and prints the outcome of each. The preview decides
+ * which feeds are skipped and which ids the others get, so that the import does the same.
  */
 export async function importFile(
   terminal: Terminal,
@@ -310,14 +317,14 @@ export async function importFile(
 ): Promise<number> {
   const bytes = await terminal.read(path, MAX_INPUT);
   try {
-    // Before a database is created.
+    // Throws if the file is invalid, before a database is created.
     readFeedFile(bytes);
     return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptions) => {
       const { entries } = await subscriptions.importOpml(bytes, { dryRun: true });
       if (dryRun) return report(terminal, entries.map(withLine), asJson, "Dry run, nothing changed: ");
-      const isWanted = ({ outcome }: FeedOutcome) => outcome !== "skipped";
-      const results = await subscribe(terminal, subscriptions, entries.filter(isWanted).map(feedOf));
-      const outcomes = entries.map((entry) => (isWanted(entry) ? { ...entry, ...results.shift() } : entry));
+      const isNotSkipped = ({ outcome }: FeedOutcome) => outcome !== "skipped";
+      const results = await subscribe(terminal, subscriptions, entries.filter(isNotSkipped).map(feedOf));
+      const outcomes = entries.map((entry) => (isNotSkipped(entry) ? { ...entry, ...results.shift() } : entry));
       return report(terminal, outcomes.map(withLine), asJson);
     });
   } catch (error) {

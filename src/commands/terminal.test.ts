@@ -17,7 +17,7 @@ function openTerminal({ isTTY = true } = {}) {
       config: () => readConfig({}, "/"),
       readFile: () => Buffer.alloc(0),
       now: () => new Date(),
-      stopped: async () => "",
+      stopRequested: async () => "",
     },
     { quiet: false },
   );

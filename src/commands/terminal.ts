@@ -18,7 +18,7 @@ export interface CommandContext {
   readonly readFile: (path: string) => Buffer;
   readonly now: () => Date;
   /** Resolves to the name of the signal that asks to stop. */
-  readonly stopped: () => Promise<string>;
+  readonly stopRequested: () => Promise<string>;
 }
 
 /** `1 subscription`, `2 subscriptions`. */
@@ -37,8 +37,8 @@ function reasonOf(error: unknown): string {
 export class UsageError extends Error {}
 
 /**
- * Input and output of a command. Text may come from a server, a file or a database, so every method strips control
- * characters; only `writeFile` keeps them, unless it writes to a terminal.
+ * Input and output of a command. Text may come from a server, a file or a database, so every method strips or escapes
+ * control characters; only `writeFile` keeps them, unless it writes to a terminal.
  */
 export class Terminal {
   readonly context: CommandContext;

@@ -1,4 +1,4 @@
-import { type Command, text } from "./command.ts";
+import { type Command, textOf } from "./command.ts";
 
 /** Commands for accounts, invitations, tokens and the audit log. */
 export const USER_COMMANDS: Readonly<Record<string, Command>> = {
@@ -8,7 +8,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create an account",
     examples: [["earmark user add ann", "Ask for the password"]],
     run: (terminal, options, [name = ""]) =>
-      accounts(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
+      runAccountCommand(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
   },
   "user list": {
     operands: [],
@@ -16,7 +16,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary:
       "List accounts, oldest first: name, creation time, subscriptions, issuer, role, day last seen, stored rows, state",
     examples: [["earmark user list", "List all accounts"]],
-    run: (terminal, options) => people(({ listUsers }) => listUsers(terminal, options.json === true)),
+    run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
   },
   "user passwd": {
     operands: ["NAME"],
@@ -24,7 +24,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Set a new password and end all sessions",
     examples: [["earmark user passwd ann", "Ask for the password"]],
     run: (terminal, options, [name = ""]) =>
-      accounts(({ changePassword }) =>
+      runAccountCommand(({ changePassword }) =>
         changePassword(terminal, name, {
           fromInput: options["password-stdin"] === true,
           revokesTokens: options["revoke-tokens"] === true,
@@ -36,21 +36,24 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     options: [],
     summary: "Create a link for setting a new password; it works once and expires after a day",
     examples: [["earmark user reset-password ann", "Print the link"]],
-    run: (terminal, _options, [name = ""]) => people(({ createResetLink }) => createResetLink(terminal, name)),
+    run: (terminal, _options, [name = ""]) =>
+      runPeopleCommand(({ createResetLink }) => createResetLink(terminal, name)),
   },
   "user disable": {
     operands: ["NAME"],
     options: [],
     summary: "End all access to an account and keep its data",
     examples: [["earmark user disable ann", "Sign ann and all her apps out"]],
-    run: (terminal, _options, [name = ""]) => people(({ changeUser }) => changeUser(terminal, name, "disable")),
+    run: (terminal, _options, [name = ""]) =>
+      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "disable")),
   },
   "user enable": {
     operands: ["NAME"],
     options: [],
     summary: "Allow access to a disabled account again",
     examples: [["earmark user enable ann", "Let ann sign in again, and give her apps access"]],
-    run: (terminal, _options, [name = ""]) => people(({ changeUser }) => changeUser(terminal, name, "enable")),
+    run: (terminal, _options, [name = ""]) =>
+      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "enable")),
   },
   "user admin": {
     operands: ["NAME"],
@@ -61,7 +64,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark user admin ann --revoke", "Take the role away again"],
     ],
     run: (terminal, options, [name = ""]) =>
-      people(({ changeUser }) => changeUser(terminal, name, options.revoke === true ? "demote" : "promote")),
+      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, options.revoke === true ? "demote" : "promote")),
   },
   "user delete": {
     operands: ["NAME"],
@@ -69,42 +72,44 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Delete an account and all its data",
     examples: [["earmark user delete ann", "Ask for confirmation, unless --yes is given"]],
     run: (terminal, options, [name = ""]) =>
-      accounts(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
+      runAccountCommand(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
   },
   "user export": {
     operands: ["NAME"],
     options: [],
     summary: "Export all data of an account as JSON",
     examples: [["earmark user export ann > ann.json", "Save it to a file"]],
-    run: (terminal, _options, [name = ""]) => accounts(({ exportUser }) => exportUser(terminal, name)),
+    run: (terminal, _options, [name = ""]) => runAccountCommand(({ exportUser }) => exportUser(terminal, name)),
   },
   "user invite": {
     operands: [],
     options: ["days", "note"],
     summary: "Create an invitation link for one account",
     examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
-    run: (terminal, options) => people(({ invite }) => invite(terminal, text(options.days), text(options.note))),
+    run: (terminal, options) =>
+      runPeopleCommand(({ invite }) => invite(terminal, textOf(options.days), textOf(options.note))),
   },
   "user invitations": {
     operands: [],
     options: ["json"],
     summary: "List unused invitations with id, creation time, expiry and note",
     examples: [["earmark user invitations", "List all unused invitations"]],
-    run: (terminal, options) => people(({ listInvitations }) => listInvitations(terminal, options.json === true)),
+    run: (terminal, options) =>
+      runPeopleCommand(({ listInvitations }) => listInvitations(terminal, options.json === true)),
   },
   "user revoke-invitation": {
     operands: ["ID"],
     options: [],
     summary: "Revoke an invitation immediately",
     examples: [["earmark user revoke-invitation 5a2e7c1b-…", "Revoke the invitation with this id"]],
-    run: (terminal, _options, [id = ""]) => people(({ revokeInvitation }) => revokeInvitation(terminal, id)),
+    run: (terminal, _options, [id = ""]) => runPeopleCommand(({ revokeInvitation }) => revokeInvitation(terminal, id)),
   },
   audit: {
     operands: [],
     options: ["json"],
     summary: "Print the audit log, newest first: time, action, actor, target, IP address",
     examples: [["earmark audit | head", "Show the latest actions of administrators"]],
-    run: (terminal, options) => people(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
+    run: (terminal, options) => runPeopleCommand(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
   },
   "token create": {
     operands: ["NAME"],
@@ -112,11 +117,11 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create an API token for an app",
     examples: [["earmark token create ann --label phone", "Print the token, once"]],
     run: (terminal, options, [name = ""]) =>
-      accounts(({ createToken }) =>
+      runAccountCommand(({ createToken }) =>
         createToken(terminal, name, {
-          label: text(options.label),
+          label: textOf(options.label),
           readOnly: options["read-only"] === true,
-          days: text(options.days),
+          days: textOf(options.days),
         }),
       ),
   },
@@ -126,23 +131,24 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "List tokens with id, scope, state, last use, expiry and label",
     examples: [["earmark token list ann", "List the tokens of one account"]],
     run: (terminal, options, [name = ""]) =>
-      accounts(({ listTokens }) => listTokens(terminal, name, options.json === true)),
+      runAccountCommand(({ listTokens }) => listTokens(terminal, name, options.json === true)),
   },
   "token revoke": {
     operands: ["NAME", "ID"],
     options: [],
     summary: "Revoke a token immediately",
     examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
-    run: (terminal, _options, [name = "", id = ""]) => accounts(({ revokeToken }) => revokeToken(terminal, name, id)),
+    run: (terminal, _options, [name = "", id = ""]) =>
+      runAccountCommand(({ revokeToken }) => revokeToken(terminal, name, id)),
   },
 };
 
-async function people(work: (commands: typeof import("./people.ts")) => Promise<void>): Promise<number> {
+async function runPeopleCommand(work: (commands: typeof import("./people.ts")) => Promise<void>): Promise<number> {
   await work(await import("./people.ts"));
   return 0;
 }
 
-async function accounts(work: (commands: typeof import("./accounts.ts")) => Promise<void>): Promise<number> {
+async function runAccountCommand(work: (commands: typeof import("./accounts.ts")) => Promise<void>): Promise<number> {
   await work(await import("./accounts.ts"));
   return 0;
 }

@@ -15,14 +15,14 @@ const [A, B] = ["https://a.example/feed", "https://b.example/feed"] as const;
 /** A running `earmark watch` and what it prints, line by line. */
 function watch(args: readonly string[], settings: Readonly<Record<string, string>>) {
   const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()];
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
+  const { promise: stopRequested, resolve: stop } = Promise.withResolvers<string>();
   const ended = runCommandLine(["watch", ...args], {
     stdin,
     stdout,
     stderr,
     environment: cleanEnvironment(settings),
     folder: process.cwd(),
-    stopped: () => stopped,
+    stopRequested: () => stopRequested,
   });
   const linesOf = (output: PassThrough) => createInterface({ input: output })[Symbol.asyncIterator]();
   const [data, messages] = [linesOf(stdout), linesOf(stderr)];

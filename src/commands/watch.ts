@@ -9,7 +9,7 @@ type Items = ReadonlyMap<string, Subscription>;
 export async function watch(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   const stop = new AbortController();
   const { signal } = stop;
-  void terminal.context.stopped().then(() => stop.abort());
+  void terminal.context.stopRequested().then(() => stop.abort());
   return withList(terminal, location, { mayCreate: false }, async (list) => {
     try {
       let { state, items } = await readChanges(list, undefined, new Map(), signal);

@@ -23,7 +23,7 @@ function actionRow(sequence: number): Row {
 export function describeAppLimits(engine: string, newUrl: () => Promise<string>): void {
   test(`apps on ${engine}: more actions and marks than are kept → the oldest are deleted`, async () => {
     const url = await newUrl();
-    const target = await (await engineFor(url).archive(url)).fillEmpty();
+    const target = await (await engineFor(url).archive(url)).openEmpty();
     const write = async (name: string, rows: readonly Row[]) => {
       const table = TABLES.find((one) => one.name === name) ?? assert.fail();
       for (let start = 0; start < rows.length; start += 5_000)

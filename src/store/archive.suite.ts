@@ -15,7 +15,7 @@ function rowOf({ columns }: Table, number: number): Row {
 export async function fill(url: string, rows: number): Promise<void> {
   const target = await engineFor(url)
     .archive(url)
-    .then((archive) => archive.fillEmpty());
+    .then((archive) => archive.openEmpty());
   for (const table of TABLES) {
     await target.write(
       table,
@@ -75,7 +75,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
 
     test("archive: more rows than a batch → all of them, in order", async () => {
       const url = await newUrl();
-      const target = await (await engineFor(url).archive(url)).fillEmpty();
+      const target = await (await engineFor(url).archive(url)).openEmpty();
       const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
       const rows = Array.from({ length: 12_000 }, (_, index) => [
         1 + Math.floor(index / 6_000),
@@ -95,7 +95,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       await fill(url, 1);
       const archive = await engineFor(url).archive(url);
       await assert.rejects(
-        archive.fillEmpty(),
+        archive.openEmpty(),
         (error: Error) => error instanceof UserError && error.message.includes("is not empty; nothing was copied."),
       );
       assert.equal((await readAll(url))["lists"]?.length, 1);
@@ -103,7 +103,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
 
     test("archive: not finished → the target stays empty", async () => {
       const url = await newUrl();
-      const target = await (await engineFor(url).archive(url)).fillEmpty();
+      const target = await (await engineFor(url).archive(url)).openEmpty();
       for (const table of TABLES) await target.write(table, [rowOf(table, 1)]);
       await target.close();
       for (const rows of Object.values(await readAll(url))) assert.deepEqual(rows, []);

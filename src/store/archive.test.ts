@@ -43,7 +43,7 @@ test("archive: no file → an error, nothing is created", async () => {
 test("archive: a copy → a second file until it is complete", async () => {
   const file = newFile();
   writeFileSync(`${file}-copying`, "left by one that was killed");
-  const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).fillEmpty();
+  const target = await (await engineFor(`file:${file}`).archive(`file:${file}`)).openEmpty();
   assert.equal(existsSync(`${file}-copying`), true);
   await target.close();
   assert.equal(existsSync(`${file}-copying`), false);
@@ -257,7 +257,7 @@ test("archive: every operation → leaves no file open", async () => {
   await fill(`file:${file}`, 1);
   await readAll(`file:${file}`);
   await assert.rejects(fill(`file:${file}`, 1), UserError);
-  const target = await (await engineFor(`file:${newFile()}`).archive(`file:${newFile()}`)).fillEmpty();
+  const target = await (await engineFor(`file:${newFile()}`).archive(`file:${newFile()}`)).openEmpty();
   await target.close();
   await backUpFile(file, backup, () => undefined);
   makeSingleFile(backup);

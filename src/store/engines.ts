@@ -1,6 +1,6 @@
 import type { Store } from "../account-store.ts";
 import { UserError } from "../user-error.ts";
-import { type Finding, type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
+import { displayNameOf, type Finding, type MigrateOptions, type StoreOptions } from "./store-options.ts";
 import type { Archive, Target } from "./tables.ts";
 
 /** A database engine. Its driver is loaded on first use, because an unneeded one would double the start time. */
@@ -70,7 +70,7 @@ const ENGINES = [sqlite, postgres];
 /** The engine follows from the URL alone. */
 export function engineFor(url: string): Engine {
   const engine = ENGINES.find(({ matches }) => matches(url));
-  if (engine === undefined) throw new UserError(`No database engine supports ${nameOf(url)}.`);
+  if (engine === undefined) throw new UserError(`No database engine supports ${displayNameOf(url)}.`);
   return engine;
 }
 
@@ -86,7 +86,7 @@ export async function inspectDatabase(url: string): Promise<readonly Finding[]> 
     return [
       {
         state: "error",
-        what: `The database at ${nameOf(url)} is unavailable: ${(error as Error).message}`,
+        what: `The database at ${displayNameOf(url)} is unavailable: ${(error as Error).message}`,
         advice: "Check DATABASE_URL and that this user has access.",
       },
     ];

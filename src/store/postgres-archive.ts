@@ -1,7 +1,7 @@
 import { UserError } from "../user-error.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
 import { isNewest, prepareDatabase, renewEpoch } from "./postgres-schema.ts";
-import { nameOf } from "./store-options.ts";
+import { displayNameOf } from "./store-options.ts";
 import {
   type Archive,
   keyBeforeAll,
@@ -17,7 +17,7 @@ const ROWS = 5_000;
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
 
 export function openPostgresArchive(url: string): Archive {
-  const name = nameOf(url);
+  const name = displayNameOf(url);
   return {
     async read() {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
@@ -25,7 +25,7 @@ export function openPostgresArchive(url: string): Archive {
       await close("rollback");
       throw new UserError(`No Earmark database of this version at ${name}.`);
     },
-    async fillEmpty() {
+    async openEmpty() {
       const postgres = new Postgres(url, 1);
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");

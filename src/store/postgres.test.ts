@@ -132,7 +132,7 @@ test("prepare, inspect, copy: when done → no connection stays open", async () 
 
 test("copy: while a database is filled → other writers wait", async () => {
   const url = await server.database();
-  const target = await (await engineFor(url).archive(url)).fillEmpty();
+  const target = await (await engineFor(url).archive(url)).openEmpty();
   for (const { name } of TABLES) {
     const write = `lock table earmark.${name} in row exclusive mode nowait`;
     await assert.rejects(server.query(`begin; ${write}`, databaseOf(url)), /could not obtain lock/, name);

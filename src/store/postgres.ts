@@ -33,13 +33,13 @@ import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-sch
 import { type Job, type JobResult, ListWriter } from "./postgres-writer.ts";
 import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
-import { type MigrateOptions, nameOf, type StoreOptions } from "./store-options.ts";
+import { displayNameOf, type MigrateOptions, type StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
   try {
-    const warnings = await prepareDatabase(postgres, nameOf(url), options.onWaiting);
+    const warnings = await prepareDatabase(postgres, displayNameOf(url), options.onWaiting);
     for (const warning of warnings) options.onWarning?.(warning);
     return new PostgresStore(postgres, await postgres.use(readEpoch), options);
   } catch (error) {
@@ -54,7 +54,7 @@ export async function preparePostgres(
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
   const postgres = new Postgres(url, 1, { hasNoTimeout: true });
   try {
-    await prepareDatabase(postgres, nameOf(url));
+    await prepareDatabase(postgres, displayNameOf(url));
     if (options.newEpoch === true) await postgres.use(renewEpoch);
     return { distributed: options.distribute ? await postgres.use(distribute) : undefined };
   } finally {

@@ -15,7 +15,7 @@ export function openSqliteArchive(path: string): Archive {
       const release = claimFile(path);
       return createSource(new DatabaseSync(path, { readOnly: true }), release);
     },
-    async fillEmpty() {
+    async openEmpty() {
       const release = claimFile(path);
       try {
         const present = createSource(new DatabaseSync(path, { readOnly: true }), () => undefined);

@@ -19,7 +19,7 @@ export interface MigrateOptions {
 }
 
 /** The display name of a database: its URL without user, password and parameters. */
-export function nameOf(url: string): string {
+export function displayNameOf(url: string): string {
   return url
     .replace(/^file:/, "")
     .replace(/^(\w+:\/\/)[^@/?#]*@/, "$1")

@@ -271,5 +271,5 @@ export interface Target extends Source {
 export interface Archive {
   read(): Promise<Source>;
   /** Opens the database to fill it. Throws `UserError` if it is not empty. */
-  fillEmpty(): Promise<Target>;
+  openEmpty(): Promise<Target>;
 }

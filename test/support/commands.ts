@@ -18,8 +18,8 @@ export async function runHere(
   const stdout = new PassThrough();
   const outputs = Promise.all([text(stdout), text(stderr)]);
   const environment = cleanEnvironment(settings);
-  const stopped = () => new Promise<never>(() => undefined);
-  const code = await runCommandLine(args, { stdin, stdout, stderr, environment, folder, stopped });
+  const stopRequested = () => new Promise<never>(() => undefined);
+  const code = await runCommandLine(args, { stdin, stdout, stderr, environment, folder, stopRequested });
   stdout.end();
   stderr.end();
   const [out, err] = await outputs;
