@@ -162,7 +162,7 @@ test("include and fields of podcasts: valid values → as requested; anything el
   assert.deepEqual(refusalOf("include=podcast", readPodcastQuery).source, { parameter: "include" });
 });
 
-test("empty query: parameter → rejected", () => {
+test("no query allowed: any parameter → rejected", () => {
   requireNoQuery("");
   assert.deepEqual(refusalOf("page[number]=1", requireNoQuery).source, { parameter: "page[number]" });
   assert.deepEqual(refusalOf("page[number]=1", readFieldsQuery).source, { parameter: "page[number]" });
