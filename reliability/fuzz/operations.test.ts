@@ -180,15 +180,15 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
   if ("refused" in attempt) {
     assert.equal(attempt.refused, fault, attempt.reason);
     let place: unknown = target;
-    for (const name of attempt.at.split("/").slice(1)) {
-      assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.at} leads to nothing`);
+    for (const name of attempt.pointer.split("/").slice(1)) {
+      assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.pointer} leads to nothing`);
       place = place[name];
     }
   } else {
     assert.equal(fault, undefined, "an invalid operation was accepted");
-    const { kind, id, guid, feedUrl, title } = { feedUrl: undefined, title: undefined, ...attempt };
+    const { kind, id, idAsWritten, feedUrl, title } = { feedUrl: undefined, title: undefined, ...attempt };
     const attributes = kind === "remove" ? {} : own(target, "attributes");
-    assert.deepEqual([kind, id, guid], [own(operation, "op"), guid.toLowerCase(), own(target, "id")]);
+    assert.deepEqual([kind, id, idAsWritten], [own(operation, "op"), idAsWritten.toLowerCase(), own(target, "id")]);
     assert.equal(feedUrl, own(attributes, "feed_url"));
     const given = own(attributes, "title");
     assert.equal(title, typeof given === "string" ? given.trim() : given === null ? "" : given);
@@ -214,8 +214,8 @@ function checkResults(attempts: readonly Operation[]): void {
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
       const attempt = attempts[index];
-      if (attempt !== undefined && "guid" in attempt && outcome.refused === "already-subscribed") {
-        const { guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
+      if (attempt !== undefined && "idAsWritten" in attempt && outcome.refused === "already-subscribed") {
+        const { idAsWritten: guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
         const expected = { ...(feedUrl === undefined ? {} : { feed_url: feedUrl }), guid, existing_id: id };
         assert.deepEqual(errors[0].meta, expected);
       }

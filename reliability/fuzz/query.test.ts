@@ -11,7 +11,7 @@ import {
   readPageQuery,
   requireNoQuery,
 } from "../../src/jsonapi/query.ts";
-import { writePage } from "../../src/jsonapi/subscriptions.ts";
+import { writeSubscriptionPage } from "../../src/jsonapi/subscriptions.ts";
 import { QUERIES } from "./corpora.ts";
 import { fuzz } from "./fuzz.ts";
 import { inputs } from "./inputs.ts";
@@ -109,7 +109,7 @@ function wholeNumber(text: string, max: bigint): number | undefined {
 }
 
 function checkLinks(query: ListQuery, total: number): void {
-  const { links } = JSON.parse(writePage({ items: [], total, sequence: total }, query, "", "s")) as {
+  const { links } = JSON.parse(writeSubscriptionPage({ items: [], total, sequence: total }, query, "", "s")) as {
     links: Record<string, string | null>;
   };
   const last = Math.max(1, Math.ceil(total / query.size));

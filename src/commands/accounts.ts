@@ -73,9 +73,14 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
     ].filter((credential) => isValidAt(credential, terminal.context.now()));
     const apps = new AppSync(store);
     const everything = {
-      ...{ account, credentials, devices: await apps.devices(account.user), actions: apps.everyAction(account.user) },
+      ...{
+        account,
+        credentials,
+        devices: await apps.devices(account.user),
+        actionPages: apps.everyAction(account.user),
+      },
       readTotal: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
-      lists: everySubscription(store, account.user),
+      subscriptionPages: everySubscription(store, account.user),
     };
     const { basePath } = terminal.context.config();
     for await (const piece of writeAccountExport(everything, basePath)) await terminal.writeJson(piece);

@@ -5,17 +5,16 @@ import { type Accounts, MAX_TOKENS, type OwnKind, SESSION_MS } from "../accounts
 import { failure, type RequestFailure } from "../errors.ts";
 import { MAX_IDENTITIES } from "../identities.ts";
 import {
-  accountResource,
   credentialResource,
   invalidAttribute,
+  ownAccountResource,
   PATHS,
   readNewPassword,
   readNewToken,
   readSignIn,
   readSignUp,
-  writeMany,
-  writeOne,
 } from "../jsonapi/accounts.ts";
+import { writeMany, writeOne } from "../jsonapi/document.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
@@ -51,7 +50,7 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
         validCredentials(accounts, caller.user, "session", clock()),
       ]);
       const { credential } = caller;
-      const document = writeOne(accountResource(account, basePath), {
+      const document = writeOne(ownAccountResource(account, basePath), {
         state: stateAt(store.epoch, caller.user, sequence),
         credential:
           credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
@@ -75,9 +74,12 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
       const readTotal = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
-      const lists = everySubscription(store, caller.user, caller.requireAccess);
-      const actions = apps.everyAction(caller.user, caller.requireAccess);
-      const everything = writeAccountExport({ account, credentials, devices, readTotal, lists, actions }, basePath);
+      const subscriptionPages = everySubscription(store, caller.user, caller.requireAccess);
+      const actionPages = apps.everyAction(caller.user, caller.requireAccess);
+      const everything = writeAccountExport(
+        { account, credentials, devices, readTotal, subscriptionPages, actionPages },
+        basePath,
+      );
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
     },
   };
@@ -110,7 +112,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
       if (isRefused(issued)) throw toFailure(issued, "password");
-      const data = accountResource(await accountOf(accounts, issued.credential.user), basePath);
+      const data = ownAccountResource(await accountOf(accounts, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
     },

@@ -1,6 +1,6 @@
 import { failure } from "../errors.ts";
-import { writeMany, writeOne } from "../jsonapi/accounts.ts";
 import { deviceResource, readDeviceChanges, writeActionPage } from "../jsonapi/apps.ts";
+import { writeMany, writeOne } from "../jsonapi/document.ts";
 import type { ActionListQuery, PageQuery } from "../jsonapi/query.ts";
 import type { UserId } from "../subscriptions.ts";
 import { readJson } from "./body.ts";

@@ -4,7 +4,7 @@ import type { AppSignatures } from "../app-signatures.ts";
 import type { OidcConfig } from "../config.ts";
 import { failure, RequestFailure } from "../errors.ts";
 import { findIdentifiedUser, type Identity, linkIdentity } from "../identities.ts";
-import { writeMeta } from "../jsonapi/accounts.ts";
+import { writeMeta } from "../jsonapi/document.ts";
 import { issueTicket, readTicket } from "../tickets.ts";
 import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./accounts.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";

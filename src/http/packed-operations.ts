@@ -14,8 +14,8 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
   const others = new Map<number, Operation>();
   for (const [index, operation] of operations.entries()) {
     if (isPlain(operation)) {
-      const { guid, feedUrl = "", feed = "" }: PlainOperation = operation;
-      texts.push(guid, feedUrl, feed);
+      const { idAsWritten, feedUrl = "", feed = "" }: PlainOperation = operation;
+      texts.push(idAsWritten, feedUrl, feed);
     } else {
       others.set(index, operation);
       texts.push("", "", "");
@@ -25,7 +25,7 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
 }
 
 interface PlainOperation {
-  readonly guid: string;
+  readonly idAsWritten: string;
   readonly feedUrl?: string;
   readonly feed?: string;
 }
@@ -37,10 +37,10 @@ function isPlain(operation: Operation): operation is RequestedDraft | RequestedR
 
 export function unpackOperations({ texts, others }: PackedOperations): Operation[] {
   return Array.from({ length: texts.length / 3 }, (_, index): Operation => {
-    const [guid = "", feedUrl = "", feed = ""] = [texts[3 * index], texts[3 * index + 1], texts[3 * index + 2]];
-    const other = guid === "" ? others.get(index) : undefined;
+    const [idAsWritten = "", feedUrl = "", feed = ""] = [texts[3 * index], texts[3 * index + 1], texts[3 * index + 2]];
+    const other = idAsWritten === "" ? others.get(index) : undefined;
     if (other !== undefined) return other;
-    const id = guid.toLowerCase();
-    return feedUrl === "" ? { kind: "remove", id, guid } : { kind: "add", id, guid, feedUrl, feed };
+    const id = idAsWritten.toLowerCase();
+    return feedUrl === "" ? { kind: "remove", id, idAsWritten } : { kind: "add", id, idAsWritten, feedUrl, feed };
   });
 }

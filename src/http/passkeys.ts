@@ -1,7 +1,8 @@
 import { isRefused } from "../account-refusals.ts";
 import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
-import { credentialResource, readNewPasskey, writeMeta, writeOne } from "../jsonapi/accounts.ts";
+import { credentialResource, readNewPasskey } from "../jsonapi/accounts.ts";
+import { writeMeta, writeOne } from "../jsonapi/document.ts";
 import type { Passkeys } from "../passkeys.ts";
 import { requireRecentSignIn, toFailure } from "./accounts.ts";
 import { readJson } from "./body.ts";

@@ -2,13 +2,13 @@ import { isRefused } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
-import { writeMany, writeOne, writePage } from "../jsonapi/accounts.ts";
+import { writeMany, writeOne, writePage } from "../jsonapi/document.ts";
 import {
+  accountResource,
   auditResource,
   invitationResource,
-  personResource,
+  readAccountChange,
   readInvitation,
-  readPersonChange,
   resetLinkResource,
 } from "../jsonapi/people.ts";
 import type { PageQuery } from "../jsonapi/query.ts";
@@ -46,24 +46,24 @@ export function createPeopleHandlers(
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
       const { people: some, total } = await people.page(windowOf(query));
-      const resources = some.map((person) => personResource(person, basePath));
+      const resources = some.map((person) => accountResource(person, basePath));
       respond(response, 200, JSON_API, writePage(resources, total, `${basePath}/v1/accounts`, query));
     },
 
     async get({ response, params }: Call): Promise<void> {
-      respond(response, 200, JSON_API, writeOne(personResource(await personOf(userOf(params)), basePath)));
+      respond(response, 200, JSON_API, writeOne(accountResource(await personOf(userOf(params)), basePath)));
     },
 
     async change(call: Call): Promise<void> {
       const { request, response, caller, params, maxBytes } = call;
       const user = userOf(params);
-      const kind = readPersonChange(await readJson(request, response, maxBytes));
+      const kind = readAccountChange(await readJson(request, response, maxBytes));
       const work = async () => (kind === undefined ? undefined : people.change(caller, user, kind, clock()));
       const refused = await administer(call, work);
       if (refused?.refused === "gone") throw notFound("Account");
       if (refused !== undefined) throw toFailure(refused, "password");
       hub.recheck(user);
-      respond(response, 200, JSON_API, writeOne(personResource(await personOf(user), basePath)));
+      respond(response, 200, JSON_API, writeOne(accountResource(await personOf(user), basePath)));
     },
 
     async delete(call: Call): Promise<void> {

@@ -6,10 +6,10 @@ import { type RequestedChange, selfLink } from "../jsonapi/resource.ts";
 import {
   readSubscription,
   readSubscriptionUpdate,
-  refusedSubscription,
+  toRequestFailure,
   writeChangedSubscription,
-  writePage,
   writeSubscription,
+  writeSubscriptionPage,
 } from "../jsonapi/subscriptions.ts";
 import { stateAt } from "../list-state.ts";
 import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
@@ -41,7 +41,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     metrics?.countOutcomes([requested], outcomes);
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
-    if (isRefusal(outcome)) throw refusedSubscription(outcome, requested);
+    if (isRefusal(outcome)) throw toRequestFailure(outcome, requested);
     return { subscription: outcome, meta: toWriteMeta(store.epoch, caller.user, written) };
   };
 
@@ -54,7 +54,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     const tag = etagOf(`${state}.${tagOf(versions.map(({ checkedAt }) => checkedAt))}`);
     if (isKnownTag(request, tag)) return respondUnchanged(response, tag);
     const podcasts = await writer.write(feedUrls, versions, query.podcastFields);
-    respond(response, 200, JSON_API, writePage(page, query, basePath, state, podcasts), tag);
+    respond(response, 200, JSON_API, writeSubscriptionPage(page, query, basePath, state, podcasts), tag);
   };
 
   return {
@@ -65,7 +65,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
       if (await respondIfUnchanged(request, response, store, user)) return;
       const page = await readPage(user, query);
       const state = stateAt(store.epoch, user, page.sequence);
-      respond(response, 200, JSON_API, writePage(page, query, basePath, state), etagOf(state));
+      respond(response, 200, JSON_API, writeSubscriptionPage(page, query, basePath, state), etagOf(state));
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
@@ -95,7 +95,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await change(caller, { kind: "remove", id, guid: id });
+      await change(caller, { kind: "remove", id, idAsWritten: id });
       respondEmpty(response);
     },
   };

@@ -3,15 +3,14 @@ import { test } from "node:test";
 import type { Credential } from "../account-store.ts";
 import { RequestFailure } from "../errors.ts";
 import {
-  accountResource,
   credentialResource,
+  ownAccountResource,
   readNewPassword,
   readNewToken,
   readSignIn,
   readSignUp,
-  writeMany,
-  writeOne,
 } from "./accounts.ts";
+import { writeMany, writeOne } from "./document.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
@@ -124,7 +123,7 @@ test("new token: label, scope, optional expiry → read", () => {
     assert.deepEqual(newToken({ expires_at }).expiresAt, new Date(expires_at));
 });
 
-test("new token: label length or invisible characters → rejected outside 1 to 100 visible characters", () => {
+test("new token: label with 0 or over 100 characters, or with control characters → rejected", () => {
   const fault = (label: unknown) => {
     const { status, detail, source } = failureOf(() => newToken({ label }));
     assert.equal(status, 422);
@@ -196,14 +195,15 @@ const TOKEN: Credential = {
 };
 
 test("account document: written → no internal fields", () => {
-  assert.deepEqual(accountResource(ANN, "/p"), {
+  assert.deepEqual(ownAccountResource(ANN, "/p"), {
     type: "account",
     id: "7",
     attributes: { name: "ann", issuer: null, role: "administrator", created_at: "2026-01-02T03:04:05.678Z" },
     links: { self: "/p/v1/me" },
   });
   assert.deepEqual(
-    accountResource({ ...ANN, issuer: "https://id.example", createdAt: undefined, isAdmin: undefined }, "").attributes,
+    ownAccountResource({ ...ANN, issuer: "https://id.example", createdAt: undefined, isAdmin: undefined }, "")
+      .attributes,
     {
       name: "ann",
       issuer: "https://id.example",

@@ -1,39 +1,12 @@
 import type { Account, Credential, Scope } from "../account-store.ts";
 import type { AppLogin } from "../app-logins.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../errors.ts";
-import { PLAIN } from "./media-type.ts";
-import { writeLinks } from "./pages.ts";
-import type { PageQuery } from "./query.ts";
-import { isObject, notAnObject } from "./resource.ts";
+import { type Attributes, type Resource, readAttributes, toTimestamp } from "./document.ts";
+import { isObject } from "./resource.ts";
 
 export const MAX_LABEL = 100;
 /** The timestamp format of the API; milliseconds are optional in requests. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
-
-type Attributes = Readonly<Record<string, unknown>>;
-
-/** The attributes of the single resource object in a document, which must have this type. */
-export function readAttributes(document: unknown, type: string): Attributes {
-  if (!isObject(document)) throw notAnObject();
-  const { data } = document;
-  if (!isObject(data)) {
-    throw failure("malformed-document", {
-      reason: "The document must have a `data` member with exactly one resource object",
-      source: { pointer: "data" in document ? "/data" : "" },
-    });
-  }
-  if (typeof data["type"] !== "string")
-    throw failure("malformed-document", { reason: `\`type\` must be "${type}"`, source: { pointer: "/data" } });
-  if (data["type"] !== type) throw failure("type-mismatch", { type, source: { pointer: "/data/type" } });
-  const { attributes } = data;
-  if (!isObject(attributes)) {
-    throw failure("invalid-attribute", {
-      reason: "`attributes` must be an object",
-      source: { pointer: "attributes" in data ? "/data/attributes" : "/data" },
-    });
-  }
-  return attributes;
-}
 
 const INVALID = {
   name: "invalid-name",
@@ -164,35 +137,24 @@ export function readExpiry(value: unknown, now: Date): Date | undefined {
   if (value === undefined || value === null) return undefined;
   const expiry = typeof value === "string" && TIMESTAMP.test(value) ? new Date(value) : new Date(Number.NaN);
   // `Date` would turn February 30 into March 2.
-  const isReal = expiry > now && expiry.toISOString().startsWith(String(value).slice(0, 10));
-  if (!isReal) throw failure("invalid-expiry", { source: { pointer: "/data/attributes/expires_at" } });
+  const isValid = expiry > now && expiry.toISOString().startsWith(String(value).slice(0, 10));
+  if (!isValid) throw failure("invalid-expiry", { source: { pointer: "/data/attributes/expires_at" } });
   return expiry;
 }
 
-export const toTimestamp = (date: Date | undefined) => date?.toISOString() ?? null;
-
-export interface ResourceWithoutLinks {
-  readonly type: string;
-  readonly id: string;
-  readonly attributes: object;
-}
-
-export interface Resource extends ResourceWithoutLinks {
-  readonly links: { readonly self: string };
-}
-
 /** An account, or the local user of a server without accounts, who has neither a creation time nor a role. */
-export type Person = Pick<Account, "user" | "name" | "issuer"> & {
+export type OwnAccount = Pick<Account, "user" | "name" | "issuer"> & {
   readonly createdAt: Date | undefined;
   readonly isAdmin: boolean | undefined;
 };
 
-export function roleOf({ isAdmin }: Pick<Person, "isAdmin">): "administrator" | "member" | null {
+export function roleOf({ isAdmin }: Pick<OwnAccount, "isAdmin">): "administrator" | "member" | null {
   if (isAdmin === undefined) return null;
   return isAdmin ? "administrator" : "member";
 }
 
-export function accountResource(account: Person, base: string): Resource {
+/** An account as its own user sees it. */
+export function ownAccountResource(account: OwnAccount, base: string): Resource {
   return {
     type: "account",
     id: String(account.user),
@@ -251,31 +213,4 @@ export function appLoginResource(
     },
     links: { self: `${base}/v1/app-logins/${id}` },
   };
-}
-
-export function writeOne(data: ResourceWithoutLinks, meta?: object): string {
-  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data, meta });
-}
-
-/** A document without a resource. */
-export function writeMeta(meta: object): string {
-  return JSON.stringify({ jsonapi: PLAIN.jsonapi, meta });
-}
-
-/** One page of a collection that is short enough to be read as a whole. */
-export function writeMany(all: readonly Resource[], path: string, query: PageQuery): string {
-  const start = (query.number - 1) * query.size;
-  return writePage(all.slice(start, start + query.size), all.length, path, query);
-}
-
-/** One page of a collection of `total` resources. */
-export function writePage(
-  resources: readonly ResourceWithoutLinks[],
-  total: number,
-  path: string,
-  query: PageQuery,
-): string {
-  const data = JSON.stringify(resources);
-  const links = writeLinks(path, query, total);
-  return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${total}}}`;
 }

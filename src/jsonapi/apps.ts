@@ -1,7 +1,8 @@
 import { DEVICE_TYPES, type Device, type DeviceChanges, MAX_CAPTION } from "../app-store.ts";
 import type { StoredAction } from "../episode-actions.ts";
 import { failure } from "../errors.ts";
-import { faultOfLabel, type Resource, readAttributes } from "./accounts.ts";
+import { faultOfLabel } from "./accounts.ts";
+import { type Resource, readAttributes } from "./document.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { ActionListQuery } from "./query.ts";
@@ -26,16 +27,16 @@ export function readDeviceChanges(document: unknown, id: string): DeviceChanges 
 
 function readCaption(value: unknown): string {
   const fault = typeof value === "string" ? faultOfLabel(value, MAX_CAPTION) : "must be a string";
-  if (fault !== undefined) throw invalid("caption", fault);
+  if (fault !== undefined) throwInvalid("caption", fault);
   return value as string;
 }
 
 function readType(value: unknown): Device["type"] {
   const type = DEVICE_TYPES.find((each) => each === value);
-  return type ?? invalid("device_type", `must be one of ${DEVICE_TYPES.join(", ")}`);
+  return type ?? throwInvalid("device_type", `must be one of ${DEVICE_TYPES.join(", ")}`);
 }
 
-function invalid(name: string, fault: string): never {
+function throwInvalid(name: string, fault: string): never {
   throw failure("invalid-attribute", {
     reason: `\`${name}\` ${fault}`,
     source: { pointer: `/data/attributes/${name}` },

@@ -2,7 +2,7 @@ import { stateAt, writeState } from "../list-state.ts";
 import type { ChangePage, RemovedSubscription, SequenceRange, UserId } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
 import type { ChangesQuery } from "./query.ts";
-import { writeResource } from "./resource.ts";
+import { writeSubscriptionResource } from "./resource.ts";
 
 const PATH = "/v1/changes";
 
@@ -23,7 +23,7 @@ export function writeChanges(
 ): string {
   const state = writeState(epoch, user, next);
   const link = hasMore ? JSON.stringify(`${base}${PATH}?page[after]=${state}&page[size]=${size}`) : "null";
-  const data = changed.map((item) => writeResource(item, base)).join(",");
+  const data = changed.map((item) => writeSubscriptionResource(item, base)).join(",");
   const meta = JSON.stringify({ removed: removed.map(({ id }) => ({ id })), state, has_more: hasMore });
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":{"next":${link}},"data":[${data}],"meta":${meta}}`;
 }

@@ -7,8 +7,8 @@ import { writeFailure } from "./failure.ts";
 import { writeImportResult } from "./imports.ts";
 import { ATOMIC, PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
-import type { Field } from "./resource.ts";
-import { readSubscription, writePage, writeSubscription } from "./subscriptions.ts";
+import type { SubscriptionField } from "./resource.ts";
+import { readSubscription, writeSubscription, writeSubscriptionPage } from "./subscriptions.ts";
 
 const META = { state: "b", state_before: "a" };
 
@@ -47,7 +47,8 @@ test("subscription: a document → a draft; an invalid one → thrown with a poi
 });
 
 test("subscription: fields → only these are written", () => {
-  const write = (fields?: readonly Field[]) => JSON.parse(writeSubscription(KEPT, "", { fields })).data.attributes;
+  const write = (fields?: readonly SubscriptionField[]) =>
+    JSON.parse(writeSubscription(KEPT, "", { fields })).data.attributes;
   assert.deepEqual(write(), { feed_url: FEED, user_subscribed_at: "2026-01-02T03:04:05.678Z" });
   assert.deepEqual(write(["feed_url"]), { feed_url: FEED });
   assert.deepEqual(write(["user_subscribed_at"]), { user_subscribed_at: "2026-01-02T03:04:05.678Z" });
@@ -59,7 +60,7 @@ test("page: several subscriptions → each with its own timestamp", () => {
   const later = { ...KEPT, subscribedAt: new Date(AT.getTime() + 1) };
   const items = [KEPT, later, later, KEPT];
   const { jsonapi, data, meta, links } = JSON.parse(
-    writePage(
+    writeSubscriptionPage(
       { items, total: 9, sequence: 9 },
       { number: 1, size: 4, fields: ["user_subscribed_at"], filter: undefined },
       "/p",
@@ -74,11 +75,13 @@ test("page: several subscriptions → each with its own timestamp", () => {
   );
   assert.equal(links.next, "/p/v1/subscriptions?page[number]=2&page[size]=4&fields[subscription]=user_subscribed_at");
   const none = { items: [], total: 0, sequence: 0 };
-  const plain = JSON.parse(writePage(none, { number: 1, size: 4, fields: undefined, filter: undefined }, "", "s"));
+  const plain = JSON.parse(
+    writeSubscriptionPage(none, { number: 1, size: 4, fields: undefined, filter: undefined }, "", "s"),
+  );
   assert.deepEqual(plain.data, []);
   assert.equal(plain.links.self, "/v1/subscriptions?page[number]=1&page[size]=4");
   const fields = ["feed_url", "user_subscribed_at"] as const;
-  const two = JSON.parse(writePage(none, { number: 1, size: 4, fields, filter: undefined }, "", "s"));
+  const two = JSON.parse(writeSubscriptionPage(none, { number: 1, size: 4, fields, filter: undefined }, "", "s"));
   assert.match(two.links.self, /&fields\[subscription\]=feed_url,user_subscribed_at$/);
 });
 

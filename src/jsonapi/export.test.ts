@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Credential } from "../account-store.ts";
 import type { StoredAction } from "../episode-actions.ts";
 import type { Subscription } from "../subscriptions.ts";
-import { accountResource, credentialResource } from "./accounts.ts";
+import { credentialResource, ownAccountResource } from "./accounts.ts";
 import { deviceResource } from "./apps.ts";
 import { writeAccountExport } from "./export.ts";
 
@@ -27,11 +27,11 @@ const ACTION: StoredAction = {
 
 test("account export: list in pieces of any size → one complete document", async () => {
   const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
-  async function* lists() {
+  async function* subscriptionPages() {
     yield [item("a"), item("b")];
     yield [item("c")];
   }
-  async function* actions() {
+  async function* actionPages() {
     yield [ACTION];
     yield [{ ...ACTION, sequence: 8, kind: "new" as const, position: undefined }];
   }
@@ -41,14 +41,14 @@ test("account export: list in pieces of any size → one complete document", asy
     credentials: [TOKEN],
     devices: [PHONE],
     readTotal: async () => 3,
-    lists: lists(),
-    actions: actions(),
+    subscriptionPages: subscriptionPages(),
+    actionPages: actionPages(),
   };
   for await (const piece of writeAccountExport(everything, "/p")) text += piece;
   const { jsonapi, data } = JSON.parse(text);
   assert.deepEqual(jsonapi, { version: "1.1" });
   assert.deepEqual(data.slice(0, 3), [
-    accountResource(ANN, "/p"),
+    ownAccountResource(ANN, "/p"),
     credentialResource(TOKEN, "/p"),
     deviceResource(PHONE, 3, "/p"),
   ]);

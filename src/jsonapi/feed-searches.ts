@@ -1,9 +1,9 @@
 import { failure } from "../errors.ts";
 import { guidOf, readFeedUrl } from "../feed-url.ts";
-import { readAttributes } from "./accounts.ts";
+import { readAttributes } from "./document.ts";
 import { PLAIN } from "./media-type.ts";
 
-/** The URL of a page, by the rules for feed URLs: it may be that of a feed. */
+/** Reads the URL of a page. It is validated like a feed URL, because it may be one. */
 export function readFeedSearch(document: unknown): string {
   const { url } = readAttributes(document, "feed-search");
   const source = { pointer: url === undefined ? "/data/attributes" : "/data/attributes/url" };

@@ -23,7 +23,10 @@ export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Ignores the content of strings. The counts of invalid JSON may be wrong; the parser rejects it anyway. */
+/**
+ * Counts commas and opening brackets, since each element of an array and each member of an object follows one. Ignores
+ * the content of strings. The counts of invalid JSON may be wrong; the parser rejects it anyway.
+ */
 function measure(bytes: Buffer): { depth: number; values: number } {
   let level = 0;
   let depth = 0;

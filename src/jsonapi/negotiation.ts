@@ -6,7 +6,7 @@ export function requireContentType(header: string | undefined, media: MediaType)
   if (header === media.contentType) return;
   const ranges = header === undefined ? undefined : readMediaRanges(header);
   const given = ranges?.length === 1 ? ranges[0] : undefined;
-  if (given?.type === JSON_API && given.weight === undefined && speaks(given, media)) return;
+  if (given?.type === JSON_API && given.weight === undefined && hasExtensionsOf(given, media)) return;
   throw failure("unsupported-media-type", {
     contentType: `${media.contentType}, with no parameters other than ext and profile`,
     source: { header: "Content-Type" },
@@ -16,7 +16,8 @@ export function requireContentType(header: string | undefined, media: MediaType)
 /** Throws 406 unless this Accept header allows a document of `media`. */
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
-  const isDocument = (range: MediaRange) => range.type === JSON_API && (speaks(range, media) || speaks(range, PLAIN));
+  const isDocument = (range: MediaRange) =>
+    range.type === JSON_API && (hasExtensionsOf(range, media) || hasExtensionsOf(range, PLAIN));
   if (header.trim() === "" || admits(readMediaRanges(header), isDocument, "application/*")) return;
   throw failure("not-acceptable", { contentType: media.contentType, source: { header: "Accept" } });
 }
@@ -62,7 +63,7 @@ function refuses(weight: string | undefined): boolean {
 }
 
 /** Whether the parameters have exactly the extensions of `media`. Profiles are ignored; other parameters are not allowed. */
-function speaks(range: MediaRange, media: MediaType): boolean {
+function hasExtensionsOf(range: MediaRange, media: MediaType): boolean {
   for (const name of range.parameters.keys()) if (name !== "ext" && name !== "profile") return false;
   const asked = new Set(
     range.parameters

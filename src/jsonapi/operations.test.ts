@@ -5,7 +5,7 @@ import { createError, ERRORS } from "../errors.ts";
 import type { Conflict } from "../subscriptions.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
 import { explainMalformed, isMalformed, type Malformed, type RequestedDraft } from "./resource.ts";
-import { refusedSubscription } from "./subscriptions.ts";
+import { toRequestFailure } from "./subscriptions.ts";
 
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
 const META = { state: "b", state_before: "a" };
@@ -20,7 +20,7 @@ function refusalOf(reading: Operation | undefined): Malformed {
 
 test("operations: a valid operation → a draft with its id in lower case and as written", () => {
   assert.deepEqual(add(RESOURCE), DRAFT);
-  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, guid: ID.toUpperCase() });
+  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, idAsWritten: ID.toUpperCase() });
 });
 
 test("operations: an invalid document → 400 with a pointer to the invalid value", () => {
@@ -64,14 +64,14 @@ test("operations: the maximum → read; one more → 413 with the limit", () => 
 });
 
 test("operations: an invalid operation → the reason", () => {
-  const invalid = (reason: string) => ({ refused: "invalid-operation", reason, at: "" });
+  const invalid = (reason: string) => ({ refused: "invalid-operation", reason, pointer: "" });
   for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
   for (const op of [undefined, null, 1])
     assert.deepEqual(operate({ op }), invalid('`op` must be "add", "update" or "remove"'));
   for (const op of ["", "replace", "Add"]) {
     assert.deepEqual(operate({ op, data: RESOURCE }), {
       refused: "unsupported-operation",
-      at: "",
+      pointer: "",
     });
   }
   for (const data of [undefined, null, [RESOURCE], "x"])
@@ -88,7 +88,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
   const invalid = {
     refused: "invalid-operation",
     reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
-    at: "",
+    pointer: "",
   };
   for (const ref of [
     null,
@@ -117,13 +117,13 @@ test("operations: `href` → must be the path of the collection", () => {
     assert.deepEqual(given(href), {
       refused: "invalid-operation",
       reason: '`href` must be "/pods/v1/subscriptions", or be omitted',
-      at: "",
+      pointer: "",
     });
   }
 });
 
 test("operations: an invalid resource → its first error, with a pointer to an existing value", () => {
-  const cases: readonly (readonly [object, Malformed["refused"], Malformed["at"]])[] = [
+  const cases: readonly (readonly [object, Malformed["refused"], Malformed["pointer"]])[] = [
     [{}, "type-missing", ""],
     [{ type: 1 }, "type-missing", "/type"],
     [{ type: "podcast" }, "type-mismatch", "/type"],
@@ -136,7 +136,7 @@ test("operations: an invalid resource → its first error, with a pointer to an 
     [{ ...RESOURCE, attributes: { feed_url: "" } }, "feed-url-missing", "/attributes/feed_url"],
     [{ ...RESOURCE, attributes: { feed_url: "ftp://a" } }, "feed-url-not-http", "/attributes/feed_url"],
   ];
-  for (const [resource, refused, at] of cases) assert.deepEqual(add(resource), { refused, at });
+  for (const [resource, refused, pointer] of cases) assert.deepEqual(add(resource), { refused, pointer });
 });
 
 test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => {
@@ -157,8 +157,8 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [...Array(4).fill({ ...DRAFT, guid }), { refused: "invalid-id", at: "" }],
-      [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", at: "" }],
+      [...Array(4).fill({ ...DRAFT, idAsWritten: guid }), { refused: "invalid-id", pointer: "" }],
+      [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", pointer: "" }],
       "/p",
       META,
     ),
@@ -203,7 +203,7 @@ test("results: every refusal → its status, code, title and detail", () => {
     ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
   ];
   for (const [code, status, title, detail] of expected) {
-    const error = explainMalformed({ refused: code, reason: "why", at: "/id" }, (at) => `/data${at}`);
+    const error = explainMalformed({ refused: code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
     assert.deepEqual(error, {
       status,
       code,
@@ -212,13 +212,13 @@ test("results: every refusal → its status, code, title and detail", () => {
       source: { pointer: "/data/id" },
     });
   }
-  for (const [refused, title, detail, at] of CONFLICTS) {
-    assert.deepEqual(refusedSubscription(conflict(refused), DRAFT).error, {
+  for (const [refused, title, detail, pointer] of CONFLICTS) {
+    assert.deepEqual(toRequestFailure(conflict(refused), DRAFT).error, {
       status: 409,
       code: refused,
       title,
       detail,
-      source: { pointer: `/data${at}` },
+      source: { pointer: `/data${pointer}` },
       meta: { feed_url: FEED, guid: ID, ...(refused === "already-subscribed" ? { existing_id: OTHER_ID } : {}) },
     });
   }

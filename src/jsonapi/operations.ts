@@ -17,7 +17,7 @@ import {
   readRemoval,
   readUpdate,
   selfLink,
-  writeResource,
+  writeSubscriptionResource,
 } from "./resource.ts";
 
 const OPERATIONS = "atomic:operations";
@@ -59,34 +59,34 @@ function readOperation(operation: unknown, base: string): Operation {
   if (typeof op !== "string") return invalid('`op` must be "add", "update" or "remove"');
   if (op === "remove") {
     if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
-    return requireSelf(operation, readRemoval(ref), base);
+    return checkHref(operation, readRemoval(ref), base);
   }
-  if (op !== "add" && op !== "update") return { refused: "unsupported-operation", at: "" };
+  if (op !== "add" && op !== "update") return { refused: "unsupported-operation", pointer: "" };
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");
   if ("ref" in operation && !isSame(ref, data))
     return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
-  if (op === "update") return requireSelf(operation, readUpdate(data), base);
+  if (op === "update") return checkHref(operation, readUpdate(data), base);
   if ("href" in operation && operation["href"] !== base + COLLECTION)
     return invalid(`\`href\` must be "${base}${COLLECTION}", or be omitted`);
   return readDraft(data);
 }
 
-/** An `href` beside `ref` or `data` must lead to the same subscription. */
-function requireSelf(operation: object, change: Operation, base: string): Operation {
+/** Returns the change, unless the `href` beside its `ref` or `data` is that of another subscription. */
+function checkHref(operation: object, change: Operation, base: string): Operation {
   if (!("href" in operation) || isMalformed(change)) return change;
   const self = selfLink(change.id, base);
   return operation.href === self ? change : invalid(`\`href\` must be "${self}", or be omitted`);
 }
 
 function invalid(reason: string): Malformed {
-  return { refused: "invalid-operation", reason, at: "" };
+  return { refused: "invalid-operation", reason, pointer: "" };
 }
 
 function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean {
   if (!isObject(ref) || "relationship" in ref || ref["type"] !== data["type"]) return false;
-  const [theirs, ours] = [ref["id"], data["id"]];
-  if (typeof theirs !== "string" || typeof ours !== "string") return false;
-  return theirs === ours || (isUuidLike(ours) && theirs.toLowerCase() === ours.toLowerCase());
+  const [refId, dataId] = [ref["id"], data["id"]];
+  if (typeof refId !== "string" || typeof dataId !== "string") return false;
+  return refId === dataId || (isUuidLike(dataId) && refId.toLowerCase() === dataId.toLowerCase());
 }
 
 const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
@@ -121,13 +121,13 @@ export function* writeResultParts(
 function writeResult(
   operation: Operation,
   outcome: Outcome | Malformed | undefined,
-  pointer: () => string,
+  toDocumentPointer: () => string,
   base: string,
 ): string {
-  if (isMalformed(operation)) return writeErrors(explainMalformed(operation, pointer));
-  if (outcome === undefined || "at" in outcome) throw new Error("a valid operation has no outcome");
-  if (isRefusal(outcome)) return writeErrors(explainRefusal(outcome, operation, pointer));
-  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeResource(outcome, base)}}`;
+  if (isMalformed(operation)) return writeErrors(explainMalformed(operation, toDocumentPointer));
+  if (outcome === undefined || isMalformed(outcome)) throw new Error("a valid operation has no outcome");
+  if (isRefusal(outcome)) return writeErrors(explainRefusal(outcome, operation, toDocumentPointer));
+  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, base)}}`;
 }
 
 function writeErrors(error: ErrorObject): string {

@@ -6,15 +6,12 @@ import {
   MAX_LABEL,
   MAX_PASSWORD_TEXT,
   type NewPassword,
-  type Resource,
-  type ResourceWithoutLinks,
-  readAttributes,
   readExpiry,
   readFlag,
   readText,
   roleOf,
-  toTimestamp,
 } from "./accounts.ts";
+import { type Resource, type ResourceWithoutLinks, readAttributes, toTimestamp } from "./document.ts";
 
 export function readPasswordReset(document: unknown): NewPassword & { readonly link: string } {
   const attributes = readAttributes(document, "password-reset");
@@ -35,7 +32,7 @@ export function readInvitation(document: unknown, now: Date): { note: string; ex
 }
 
 /** What an administrator wants to change: one attribute, because a request is applied as a whole or not at all. */
-export function readPersonChange(document: unknown): AccountChangeKind | undefined {
+export function readAccountChange(document: unknown): AccountChangeKind | undefined {
   const attributes = readAttributes(document, "account");
   const { role } = attributes;
   if (role !== undefined && role !== "administrator" && role !== "member")
@@ -49,15 +46,15 @@ export function readPersonChange(document: unknown): AccountChangeKind | undefin
 }
 
 /** An account as administrators see it. */
-export function personResource(person: PersonSummary, base: string): Resource {
-  const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = person;
+export function accountResource(account: PersonSummary, base: string): Resource {
+  const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = account;
   return {
     type: "account",
     id: String(user),
     attributes: {
       name,
       issuer: issuer === "" ? null : issuer,
-      role: roleOf(person),
+      role: roleOf(account),
       created_at: toTimestamp(createdAt),
       disabled_at: toTimestamp(disabledAt),
       last_seen_on: seenAt?.toISOString().slice(0, 10) ?? null,
@@ -68,7 +65,7 @@ export function personResource(person: PersonSummary, base: string): Resource {
   };
 }
 
-/** `url` is the link to open, which only the response to its creation has. */
+/** `url` is the link to open. Only the response that creates the invitation contains it. */
 export function invitationResource(
   { id, label, createdAt, expiresAt }: Credential,
   base: string,

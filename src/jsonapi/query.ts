@@ -2,7 +2,14 @@ import { stripControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { isState } from "../list-state.ts";
-import { FIELDS, type Field, PODCAST_FIELDS, PODCAST_TYPE, type PodcastField, TYPE } from "./resource.ts";
+import {
+  PODCAST_FIELDS,
+  PODCAST_TYPE,
+  type PodcastField,
+  SUBSCRIPTION_FIELDS,
+  SUBSCRIPTION_TYPE,
+  type SubscriptionField,
+} from "./resource.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
 export const MAX_PAGE_SIZE = 100;
@@ -14,7 +21,7 @@ export interface PageQuery {
 
 /** What to send of subscriptions and their podcasts. Undefined means all fields. */
 export interface FieldsQuery {
-  readonly fields?: readonly Field[] | undefined;
+  readonly fields?: readonly SubscriptionField[] | undefined;
   readonly podcastFields?: readonly PodcastField[] | undefined;
   readonly includesPodcast?: boolean;
 }
@@ -104,7 +111,7 @@ export function readPodcastQuery(query: string): FieldsQuery {
   return { podcastFields: readFields(readParameters(query, [PODCAST_PARAMETER]), PODCAST_PARAMETER, PODCAST_FIELDS) };
 }
 
-const SUBSCRIPTION_PARAMETER = `fields[${TYPE}]`;
+const SUBSCRIPTION_PARAMETER = `fields[${SUBSCRIPTION_TYPE}]`;
 const PODCAST_PARAMETER = `fields[${PODCAST_TYPE}]`;
 const INCLUDE = "include";
 const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE, PODCAST_PARAMETER];
@@ -113,7 +120,7 @@ function readSelection(parameters: Parameters): FieldsQuery {
   const include = parameters.get(INCLUDE) ?? "";
   if (include !== "" && include !== PODCAST_TYPE) refuse(INCLUDE, `must be ${PODCAST_TYPE}`);
   return {
-    fields: readFields(parameters, SUBSCRIPTION_PARAMETER, FIELDS),
+    fields: readFields(parameters, SUBSCRIPTION_PARAMETER, SUBSCRIPTION_FIELDS),
     podcastFields: readFields(parameters, PODCAST_PARAMETER, PODCAST_FIELDS),
     includesPodcast: include !== "",
   };

@@ -3,11 +3,11 @@ import { createError, type ErrorObject, failure, type RequestFailure } from "../
 import { type FeedUrlFault, readFeedUrl } from "../feed-url.ts";
 import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscriptions.ts";
 
-export const TYPE = "subscription";
+export const SUBSCRIPTION_TYPE = "subscription";
 
 /** Attributes of a subscription and its relationship, by their names on the wire. */
-export const FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
-export type Field = (typeof FIELDS)[number];
+export const SUBSCRIPTION_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
+export type SubscriptionField = (typeof SUBSCRIPTION_FIELDS)[number];
 
 export const PODCAST_TYPE = "podcast";
 export const PODCAST_FIELDS = [
@@ -30,15 +30,15 @@ export function notAnObject(): RequestFailure {
   return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
 }
 
-interface Requested {
+interface RequestedId {
   readonly id: string;
   /** The id as the client wrote it. */
-  readonly guid: string;
+  readonly idAsWritten: string;
 }
 
-export type RequestedDraft = Draft & Requested;
-export type RequestedUpdate = Update & Requested;
-export type RequestedRemoval = Requested & { readonly kind: "remove" };
+export type RequestedDraft = Draft & RequestedId;
+export type RequestedUpdate = Update & RequestedId;
+export type RequestedRemoval = RequestedId & { readonly kind: "remove" };
 export type RequestedChange = RequestedDraft | RequestedUpdate | RequestedRemoval;
 
 /** Why a resource object or an operation is invalid. */
@@ -56,7 +56,7 @@ export interface Malformed {
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
   /** JSON Pointer to the invalid value, from the resource object down. */
-  readonly at: Pointer;
+  readonly pointer: Pointer;
 }
 
 type Pointer =
@@ -69,7 +69,7 @@ type Pointer =
   | "/attributes/folders";
 
 export function isMalformed<Value extends object>(reading: Value | Malformed): reading is Malformed {
-  return "refused" in reading;
+  return "pointer" in reading;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -79,14 +79,15 @@ export function readDraft(resource: Members): RequestedDraft | Malformed {
   const identity = readIdentity(resource);
   if (isMalformed(identity)) return identity;
   const { attributes } = resource;
-  if (!isObject(attributes)) return { refused: "feed-url-missing", at: "attributes" in resource ? "/attributes" : "" };
-  const source = readSource(attributes);
-  if (isMalformed(source)) return source;
-  const { id, guid } = identity;
-  const { feedUrl, feed } = source;
-  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, guid, feedUrl, feed };
+  if (!isObject(attributes))
+    return { refused: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
+  const feedAttributes = readFeed(attributes);
+  if (isMalformed(feedAttributes)) return feedAttributes;
+  const { id, idAsWritten } = identity;
+  const { feedUrl, feed } = feedAttributes;
+  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, idAsWritten, feedUrl, feed };
   const details = readDetails(attributes);
-  return isMalformed(details) ? details : { kind: "add", id, guid, feedUrl, feed, ...details };
+  return isMalformed(details) ? details : { kind: "add", id, idAsWritten, feedUrl, feed, ...details };
 }
 
 /** The same for an update, of which every attribute is optional. */
@@ -95,12 +96,12 @@ export function readUpdate(resource: Members): RequestedUpdate | Malformed {
   if (isMalformed(identity)) return identity;
   const attributes = "attributes" in resource ? resource["attributes"] : {};
   if (!isObject(attributes))
-    return { refused: "invalid-attribute", reason: "`attributes` must be an object", at: "/attributes" };
-  const source = "feed_url" in attributes ? readSource(attributes) : {};
-  if (isMalformed(source)) return source;
+    return { refused: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
+  const feedAttributes = "feed_url" in attributes ? readFeed(attributes) : {};
+  if (isMalformed(feedAttributes)) return feedAttributes;
   const details = readDetails(attributes);
   if (isMalformed(details)) return details;
-  return { kind: "update", ...identity, ...source, ...details };
+  return { kind: "update", ...identity, ...feedAttributes, ...details };
 }
 
 export function readRemoval(reference: Members): RequestedRemoval | Malformed {
@@ -108,21 +109,22 @@ export function readRemoval(reference: Members): RequestedRemoval | Malformed {
   return isMalformed(identity) ? identity : { kind: "remove", ...identity };
 }
 
-function readIdentity(resource: Members): Requested | Malformed {
+function readIdentity(resource: Members): RequestedId | Malformed {
   const { type, id } = resource;
-  if (typeof type !== "string") return { refused: "type-missing", at: "type" in resource ? "/type" : "" };
-  if (type !== TYPE) return { refused: "type-mismatch", at: "/type" };
-  if (typeof id !== "string" || !isUuidLike(id)) return { refused: "invalid-id", at: "id" in resource ? "/id" : "" };
-  return { id: id.toLowerCase(), guid: id };
+  if (typeof type !== "string") return { refused: "type-missing", pointer: "type" in resource ? "/type" : "" };
+  if (type !== SUBSCRIPTION_TYPE) return { refused: "type-mismatch", pointer: "/type" };
+  if (typeof id !== "string" || !isUuidLike(id))
+    return { refused: "invalid-id", pointer: "id" in resource ? "/id" : "" };
+  return { id: id.toLowerCase(), idAsWritten: id };
 }
 
-function readSource(attributes: Members): { readonly feedUrl: string; readonly feed: string } | Malformed {
+function readFeed(attributes: Members): { readonly feedUrl: string; readonly feed: string } | Malformed {
   const feedUrl = attributes["feed_url"];
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
-  const at = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
-  if (typeof feedUrl !== "string") return { refused: "feed-url-missing", at };
+  const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
+  if (typeof feedUrl !== "string") return { refused: "feed-url-missing", pointer };
   const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return { refused: reading.fault, at };
+  if ("fault" in reading) return { refused: reading.fault, pointer };
   return { feedUrl, feed: reading.feed };
 }
 
@@ -132,52 +134,52 @@ function readDetails(attributes: Members): Details | Malformed {
   const details: { title?: string; folders?: readonly string[] } = {};
   if (title !== undefined) {
     const read = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
-    if (read === undefined) return { refused: "invalid-title", at: "/attributes/title" };
+    if (read === undefined) return { refused: "invalid-title", pointer: "/attributes/title" };
     details.title = read;
   }
   if (folders !== undefined) {
     const read = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
-    if (read === undefined) return { refused: "invalid-folders", at: "/attributes/folders" };
+    if (read === undefined) return { refused: "invalid-folders", pointer: "/attributes/folders" };
     details.folders = read;
   }
   return details;
 }
 
-/** The value that causes a conflict. */
-const AT: Record<Conflict["refused"], Pointer> = {
+/** Pointers to the values that cause conflicts. */
+const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
   "already-subscribed": "/attributes/feed_url",
   "id-in-use": "/id",
 };
 
-/** `pointer` makes a pointer into the document from one into the resource object. */
+/** @param toDocumentPointer Converts a pointer within the resource object to a pointer within the document. */
 export function explainMalformed(
-  { refused, reason = "", at }: Malformed,
-  pointer: (at: Pointer) => string,
+  { refused, reason = "", pointer }: Malformed,
+  toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
-  return createError(refused, { type: TYPE, reason, source: { pointer: pointer(at) } });
+  return createError(refused, { type: SUBSCRIPTION_TYPE, reason, source: { pointer: toDocumentPointer(pointer) } });
 }
 
 /** A conflict repeats what the client asked for. */
 export function explainRefusal(
   refusal: Refusal,
   change: RequestedChange,
-  pointer: (at: Pointer) => string,
+  toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
   switch (refusal.refused) {
     case "already-subscribed":
     case "id-in-use": {
       const { refused, existingId } = refusal;
-      const { guid, feedUrl }: { readonly guid: string; readonly feedUrl?: string } = change;
+      const { idAsWritten, feedUrl }: { readonly idAsWritten: string; readonly feedUrl?: string } = change;
       const existing = refused === "already-subscribed" ? { existing_id: existingId } : {};
-      const meta = { feed_url: feedUrl, guid, ...existing };
-      return createError(refused, { source: { pointer: pointer(AT[refused]) }, meta });
+      const meta = { feed_url: feedUrl, guid: idAsWritten, ...existing };
+      return createError(refused, { source: { pointer: toDocumentPointer(CONFLICT_POINTERS[refused]) }, meta });
     }
     case "quota-exceeded": {
       const { max } = refusal;
-      return createError("quota-exceeded", { max, source: { pointer: pointer("") }, meta: { max } });
+      return createError("quota-exceeded", { max, source: { pointer: toDocumentPointer("") }, meta: { max } });
     }
     case "not-found":
-      return createError("not-found", { resource: "Subscription", source: { pointer: pointer("/id") } });
+      return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
   }
 }
 
@@ -188,10 +190,10 @@ export function selfLink(id: string, base: string): string {
 }
 
 /** Built by hand, since it is most of what the server sends. `podcastId` adds the relationship. */
-export function writeResource(
+export function writeSubscriptionResource(
   subscription: Subscription,
   base: string,
-  fields?: readonly Field[],
+  fields?: readonly SubscriptionField[],
   podcastId?: string,
 ): string {
   const { id } = subscription;
@@ -199,7 +201,7 @@ export function writeResource(
   let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
   if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
     member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
-  return `{"type":"${TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
+  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
 function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): string {
@@ -209,7 +211,10 @@ function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): stri
   return text;
 }
 
-function writeSome({ feedUrl, subscribedAt, title, folders }: Subscription, fields: readonly Field[]): string {
+function writeSome(
+  { feedUrl, subscribedAt, title, folders }: Subscription,
+  fields: readonly SubscriptionField[],
+): string {
   const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders, podcast: undefined };
   return fields
     .filter((field) => values[field] !== undefined)

@@ -18,9 +18,10 @@ import {
   type RequestedUpdate,
   readDraft,
   readUpdate,
-  writeResource,
+  writeSubscriptionResource,
 } from "./resource.ts";
 
+const toDocumentPointer = (pointer: string) => `/data${pointer}`;
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
 /** Reads a document with a subscription to add. */
@@ -53,13 +54,13 @@ function readDocument<Change extends RequestedChange>(
     throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
   const reading = read(data);
-  if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, (at) => `/data${at}`));
+  if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, toDocumentPointer));
   return reading;
 }
 
-export function refusedSubscription(refusal: Refusal, change: RequestedChange): RequestFailure {
+export function toRequestFailure(refusal: Refusal, change: RequestedChange): RequestFailure {
   if (refusal.refused === "not-found") return failure("not-found", { resource: "Subscription" });
-  const error = explainRefusal(refusal, change, (at) => `/data${at}`);
+  const error = explainRefusal(refusal, change, toDocumentPointer);
   // The document is valid, so a full list is 403 here and not 422.
   return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
@@ -71,7 +72,7 @@ export function writeSubscription(
   query: FieldsQuery = {},
   podcast?: WrittenPodcast,
 ): string {
-  const data = writeResource(subscription, base, query.fields, podcast?.id);
+  const data = writeSubscriptionResource(subscription, base, query.fields, podcast?.id);
   return `{"jsonapi":${JSONAPI},"data":${data}${writeIncluded(podcast && [podcast])}}`;
 }
 
@@ -84,11 +85,11 @@ function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string 
 
 /** The response to a write of one subscription. */
 export function writeChangedSubscription(subscription: Subscription, base: string, meta: WriteMeta): string {
-  return `{"jsonapi":${JSONAPI},"data":${writeResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
+  return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 
 /** Podcast N is that of item N; they are included if the query asks for it. */
-export function writePage(
+export function writeSubscriptionPage(
   { items, total }: Page,
   query: ListQuery,
   base: string,
@@ -99,7 +100,7 @@ export function writePage(
   const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeSelection(query));
   let data = "";
   for (const [index, item] of items.entries())
-    data += (data === "" ? "" : ",") + writeResource(item, base, fields, podcasts?.[index]?.id);
+    data += (data === "" ? "" : ",") + writeSubscriptionResource(item, base, fields, podcasts?.[index]?.id);
   const included = writeIncluded(podcasts);
   return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}]${included},"meta":{"total":${total},"state":"${state}"}}`;
 }

@@ -7,7 +7,7 @@ import type { Subscription } from "../../src/subscriptions.ts";
 export const ID = "00000000-0000-4000-8000-00000000000a";
 export const FEED = "https://feeds.example/one";
 export const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-export const DRAFT: RequestedDraft = { kind: "add", id: ID, guid: ID, feedUrl: FEED, feed: "feeds.example/one" };
+export const DRAFT: RequestedDraft = { kind: "add", id: ID, idAsWritten: ID, feedUrl: FEED, feed: "feeds.example/one" };
 export const AT = new Date("2026-01-02T03:04:05.678Z");
 export const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
