@@ -39,11 +39,12 @@ function createAppDialect(app: NonNullable<Dialect["app"]>): Dialect {
   };
 }
 
-/** Replaces texts that mention features of the JSON:API. */
+/** Replaces texts about features of the JSON:API, and "Nothing was changed": uploads are written in steps. */
 const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
   unauthenticated: "Authentication required: send a user name and a password or token.",
   "invalid-credentials": "Invalid user name, password or token.",
   "body-missing": "Missing request body.",
+  "database-unavailable": "The database is unavailable. Try again.",
 };
 
 export const JSON_API = createDialect(PLAIN);

@@ -99,3 +99,10 @@ test("failures: control characters in a request or an error → escaped in the r
   assert.equal(refused.json.errors[0].source.parameter, name);
   assert.doesNotMatch(refused.text, /[\u202e\x9b]/);
 });
+
+test("failures: podcast app, the database is unavailable → 503 that does not claim that nothing was changed", async () => {
+  const { ask } = await startBroken(new StoreUnavailable("secret"));
+  const { status, json } = await ask("/subscriptions/earmark.json");
+  assert.equal(status, 503);
+  assert.deepEqual(json, { message: "The database is unavailable. Try again." });
+});
