@@ -75,7 +75,10 @@ export const SETTINGS = {
     "auto",
     "text: readable lines; json: one JSON object per line; auto: text on a terminal, else json.",
   ],
-  EARMARK_SLOW_REQUEST_MS: ["1000", "Log requests that take longer, at most ten a minute."],
+  EARMARK_SLOW_REQUEST_MS: [
+    "1000",
+    "Log requests that take longer, at most ten successful and ten failed ones a minute.",
+  ],
   EARMARK_METRICS: ["false", "true: serve Prometheus metrics at /metrics."],
   EARMARK_METRICS_TOKEN: ["", "Bearer token that Prometheus must send; required with accounts."],
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
