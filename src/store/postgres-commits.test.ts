@@ -248,14 +248,12 @@ test("access: a write has locked the credential → a revocation waits for it", 
   const { store, other, url } = await openOverProxy(server);
   const { first } = await newCallers(store);
   await onInsert(server, url, "at commit", "perform pg_sleep(0.5)");
-  const order: string[] = [];
-  const written = addTo(store, first, drafts(30, 1), NOW).then(() => order.push("written"));
-  await sleep(100);
-  const revoked = other.accounts
-    .removeCredential(asUser(4_711), "token", idOf(1), NOW)
-    .then(() => order.push("revoked"));
-  await Promise.all([written, revoked]);
-  assert.deepEqual(order, ["written", "revoked"]);
+  const written = addTo(store, first, drafts(30, 1), NOW);
+  const isCommitting = "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
+  while ((await server.query(isCommitting, databaseOf(url))).length === 0) await sleep(1);
+  assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
+  assert.equal(await total(other, 4_711), 4, "committed before the revocation");
+  assert.deepEqual((await written).map(wordOf), ["added"]);
 });
 
 test("access: revoked while a commit is lost on its way → nothing is written", async () => {
