@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Page } from "playwright-core";
 import { NOBODY } from "../src/account-store.ts";
 import { Accounts } from "../src/accounts.ts";
 import { People } from "../src/people.ts";
@@ -14,21 +13,18 @@ import {
   hosts,
   installClock,
   link,
+  NEWEST_FIRST,
+  removeButton,
   returnToTab,
   rows,
   status,
   subscribe,
+  THREE,
   until,
   visit,
+  WITHOUT_TWO,
 } from "./support/page.ts";
 import { ATOMIC, add, newId, startServer, temporaryFolder } from "./support/server.ts";
-
-const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
-const NAMES = ["one.example", "two.example", "three.example"];
-const NEWEST_FIRST = NAMES.toReversed();
-const WITHOUT_TWO = ["three.example", "one.example"];
-
-const removeButton = (page: Page, host: string) => button(page, en.list.remove(`${host}/feed`));
 
 describe("connection", { concurrency: 3 }, () => {
   test("connection: the server stops and restarts → the page waits and continues by itself", async () => {

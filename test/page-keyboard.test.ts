@@ -3,10 +3,7 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
 import { en as podcasts } from "../web/src/words/podcasts.en.ts";
-import { button, focused, hosts, numberedFeeds, rows, until, visit } from "./support/page.ts";
-
-const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
-const NEWEST_FIRST = ["three.example", "two.example", "one.example"];
+import { button, focused, hosts, NEWEST_FIRST, numberedFeeds, rows, THREE, until, visit } from "./support/page.ts";
 
 const nameOf = (host: string) => `${host}/${host.startsWith("pod-") ? "feed.xml" : "feed"}`;
 const removeLabel = (host: string) => en.list.remove(nameOf(host));

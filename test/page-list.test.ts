@@ -10,19 +10,18 @@ import {
   hold,
   hosts,
   link,
+  NEWEST_FIRST,
   numberedFeeds,
+  OLDEST_FIRST,
   returnToTab,
   rows,
   status,
   subscribe,
+  THREE,
   until,
   visit,
 } from "./support/page.ts";
 import { startServer } from "./support/server.ts";
-
-const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
-const NAMES = ["one.example", "two.example", "three.example"];
-const NEWEST_FIRST = NAMES.toReversed();
 
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
 const showsCount = (page: Page, count: number, text = String(count)) =>
@@ -35,7 +34,7 @@ describe("list", { concurrency: 3 }, () => {
     await showsCount(page, 3);
     const order = page.getByLabel(en.list.order);
     await order.selectOption(en.list.oldest);
-    await until(() => hosts(page), NAMES);
+    await until(() => hosts(page), OLDEST_FIRST);
     await order.selectOption(en.list.newest);
     await until(() => hosts(page), NEWEST_FIRST);
     await finish();

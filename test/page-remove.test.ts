@@ -9,20 +9,19 @@ import {
   hosts,
   installClock,
   link,
+  NEWEST_FIRST,
+  OLDEST_FIRST,
+  removeButton,
   rows,
   status,
   subscribe,
+  THREE,
   until,
   visit,
+  WITHOUT_TWO,
 } from "./support/page.ts";
 import { add, newId, startServer } from "./support/server.ts";
 
-const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
-const NAMES = ["one.example", "two.example", "three.example"];
-const NEWEST_FIRST = NAMES.toReversed();
-const WITHOUT_TWO = ["three.example", "one.example"];
-
-const removeButton = (page: Page, host: string) => button(page, en.list.remove(`${host}/feed`));
 const showsCount = (page: Page, count: number) =>
   page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
 
@@ -87,7 +86,7 @@ describe("remove", { concurrency: 3 }, () => {
   test("remove: several in a row → one undo restores all", async () => {
     const { page, server, finish } = await visit({ theme: "dark", feeds: THREE });
     const changes = watchChanges(page);
-    for (const host of NAMES) await removeButton(page, host).click();
+    for (const host of OLDEST_FIRST) await removeButton(page, host).click();
     await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
     await status(page, en.list.removed(3, "")).waitFor();
     await button(page, en.list.undo).click();

@@ -8,6 +8,12 @@ import { add, newId, startServer, type TestServer } from "./server.ts";
 
 const browser = await launch();
 
+/** A list for tests, oldest first; and the hosts that the page shows for it. */
+export const THREE = ["https://one.example/feed", "https://two.example/feed", "https://three.example/feed"];
+export const OLDEST_FIRST = ["one.example", "two.example", "three.example"];
+export const NEWEST_FIRST = OLDEST_FIRST.toReversed();
+export const WITHOUT_TWO = ["three.example", "one.example"];
+
 /** Long enough for a busy machine. */
 const TIMEOUT_MS = 25_000;
 
@@ -253,4 +259,8 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.context().setOffline(false);
   await status(page, words.connection.offline).waitFor({ state: "hidden" });
   await show("list");
+}
+
+export function removeButton(page: Page, host: string): Locator {
+  return button(page, en.list.remove(`${host}/feed`));
 }
