@@ -145,7 +145,7 @@ describe("remove", { concurrency: 3 }, () => {
     await finish();
   });
 
-  for (const how of ["closed", "closed slowly"] as const)
+  for (const how of ["closed", "closed slowly", "left and restored from the cache"] as const)
     test(`remove: ${how} before the undo time ends, and another device adds the feed again → it stays`, async () => {
       const { page, context, server, allow, finish } = await visit({ feeds: THREE });
       allow(/^failed: /);
@@ -153,13 +153,15 @@ describe("remove", { concurrency: 3 }, () => {
       await status(page, en.list.removed(1, "two.example/feed")).waitFor();
       const { data } = (await server.call("GET", "/v1/subscriptions")).json;
       // The page has time to save what it does, but does not sync any more.
-      if (how === "closed slowly") await page.evaluate("void dispatchEvent(new Event('pagehide'))");
-      else await closePage(page);
+      if (how === "closed") await closePage(page);
+      else await page.evaluate("void dispatchEvent(new Event('pagehide'))");
       await until(() => feedsOf(server), [THREE[0], THREE[2]] as string[]);
       if (how === "closed slowly") await closePage(page);
       await server.operate([add(data[1].id, "https://two.example/feed")]);
-      const next = await context.newPage();
-      await next.goto("/");
+      const next = page.isClosed() ? await context.newPage() : page;
+      if (next === page)
+        await page.evaluate("void dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
+      else await next.goto("/");
       const back = ["two.example", "three.example", "one.example"];
       await until(() => hosts(next), back);
       await until(() => next.evaluate("localStorage.length"), 0);
