@@ -26,7 +26,7 @@ export function openPostgresArchive(url: string): Archive {
       throw new UserError(`No Earmark database of this version at ${name}.`);
     },
     async openEmpty() {
-      const postgres = new Postgres(url, 1);
+      const postgres = new Postgres(url, 1, { isPatient: true });
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");
       const target = readTables(connection, close);
@@ -48,7 +48,7 @@ async function begin(
   url: string,
   statement: string,
 ): Promise<{ connection: Connection; close: (end: "commit" | "rollback") => Promise<void> }> {
-  const postgres = new Postgres(url, 1, { hasNoTimeout: true });
+  const postgres = new Postgres(url, 1, { isPatient: true });
   const connection = await postgres.take();
   await connection.query(statement);
   let isOpen = true;

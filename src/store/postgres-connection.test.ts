@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { codeOf, isRefusedCommit, namedStatement, Postgres, readServers } from "./postgres-connection.ts";
 
@@ -38,6 +41,25 @@ test("database URL: load_balance_hosts → connections to all servers in turn, d
   const pids = await Promise.all(Array.from({ length: 4 }, backendPid));
   assert.equal(new Set(pids).size, 4);
   await postgres.close();
+});
+
+test("slow server: a patient connection waits for it; others do not", async () => {
+  const slow = createServer(async (client) => {
+    client.on("error", () => undefined);
+    await sleep(1_500);
+    const upstream = connect(server.port, "127.0.0.1").on("error", () => undefined);
+    client.pipe(upstream).pipe(client);
+  }).listen(0, "127.0.0.1");
+  await once(slow, "listening");
+  const url = new URL(await server.database());
+  url.port = String((slow.address() as AddressInfo).port);
+  const ask = async (options: { readonly isPatient: boolean }) => {
+    const postgres = new Postgres(url.href, 1, options);
+    return await postgres.use((connection) => connection.query("select 1")).finally(() => postgres.close());
+  };
+  assert.equal((await ask({ isPatient: true })).rowCount, 1);
+  await assert.rejects(ask({ isPatient: false }), /timeout/);
+  slow.close();
 });
 
 test("commit error: code → failed only if the server itself says so", () => {

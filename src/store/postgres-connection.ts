@@ -10,6 +10,8 @@ const RETRY_MS = 1_500;
 /** Longer with load balancing: it takes up to a second to notice that a server is frozen. */
 const BALANCED_RETRY_MS = 3_000;
 const CONNECT_MS = 1_000;
+/** Backups, restores and upgrades do not retry; they wait for a busy server. */
+const PATIENT_CONNECT_MS = 30_000;
 /** Timeout of one statement. */
 const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
@@ -64,12 +66,12 @@ export class Postgres {
   #current: number;
   #canUseNames = true;
 
-  /** With `hasNoTimeout`, a statement may take any time. */
-  constructor(url: string, connections: number, options: { readonly hasNoTimeout?: boolean } = {}) {
+  /** With `isPatient`, a statement may take any time, and a server that is slow to accept a connection is waited for. */
+  constructor(url: string, connections: number, options: { readonly isPatient?: boolean } = {}) {
     this.#servers = readServers(url);
-    const hasNoTimeout = options.hasNoTimeout === true;
+    const isPatient = options.isPatient === true;
     const isLoadBalanced = usesLoadBalancing(url);
-    if (isLoadBalanced && !hasNoTimeout)
+    if (isLoadBalanced && !isPatient)
       this.#monitor = new ServerMonitor(this.#servers, () => this.#onFailing(connections));
     // The first connection goes to the first server, in a cluster the coordinator.
     this.#current = isLoadBalanced ? -1 : 0;
@@ -85,10 +87,10 @@ export class Postgres {
     this.#pool = new pg.Pool({
       Client: ServerClient,
       max: connections,
-      connectionTimeoutMillis: CONNECT_MS,
+      connectionTimeoutMillis: isPatient ? PATIENT_CONNECT_MS : CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
       ...(isLoadBalanced ? { maxLifetimeSeconds: BALANCED_LIFETIME_S } : {}),
-      query_timeout: hasNoTimeout ? 0 : STATEMENT_MS,
+      query_timeout: isPatient ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,

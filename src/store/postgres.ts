@@ -52,7 +52,7 @@ export async function preparePostgres(
   url: string,
   options: MigrateOptions,
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
-  const postgres = new Postgres(url, 1, { hasNoTimeout: true });
+  const postgres = new Postgres(url, 1, { isPatient: true });
   try {
     await prepareDatabase(postgres, displayNameOf(url));
     if (options.newEpoch === true) await postgres.use(renewEpoch);
