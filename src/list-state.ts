@@ -5,9 +5,8 @@ const VERSION = 1;
 const EPOCH_BYTES = 8;
 const USER_BYTES = 6;
 const NUMBER_BYTES = 6;
-const NUMBERS_AT = 1 + EPOCH_BYTES + USER_BYTES;
-/** Divisible by three, so that every text of this length is the encoding of exactly one state. */
-const BYTES = NUMBERS_AT + 2 * NUMBER_BYTES;
+/** This and the length of the numbers are divisible by three, so each part is encoded by itself, and in one way only. */
+const OWNER_BYTES = 1 + EPOCH_BYTES + USER_BYTES;
 const STATE = /^[\w-]{36}$/;
 
 /**
@@ -15,13 +14,23 @@ const STATE = /^[\w-]{36}$/;
  * database gets a new epoch when its history may have been replaced.
  */
 export function writeState(epoch: Uint8Array, user: UserId, { sequence, removalsAfter }: ListPosition): string {
-  const bytes = Buffer.allocUnsafe(BYTES);
+  const numbers = Buffer.allocUnsafe(2 * NUMBER_BYTES);
+  numbers.writeUIntBE(sequence, 0, NUMBER_BYTES);
+  numbers.writeUIntBE(removalsAfter, NUMBER_BYTES, NUMBER_BYTES);
+  return writeOwner(epoch, user) + numbers.toString("base64url");
+}
+
+let last: { readonly epoch: Uint8Array; readonly user: UserId; readonly text: string } | undefined;
+
+/** The first part of a state. A response to a write has two states, so the last owner is worth keeping. */
+function writeOwner(epoch: Uint8Array, user: UserId): string {
+  if (last?.epoch === epoch && last.user === user) return last.text;
+  const bytes = Buffer.allocUnsafe(OWNER_BYTES);
   bytes[0] = VERSION;
   bytes.set(epoch, 1);
   hash("sha256", `${user}`, "buffer").copy(bytes, 1 + EPOCH_BYTES, 0, USER_BYTES);
-  bytes.writeUIntBE(sequence, NUMBERS_AT, NUMBER_BYTES);
-  bytes.writeUIntBE(removalsAfter, NUMBERS_AT + NUMBER_BYTES, NUMBER_BYTES);
-  return bytes.toString("base64url");
+  last = { epoch, user, text: bytes.toString("base64url") };
+  return last.text;
 }
 
 /** The state of a list at this sequence number. */
@@ -37,7 +46,7 @@ export function isState(text: string): boolean {
 /** The position in a state of this user's list; undefined if it belongs to another user or another epoch. */
 export function readState(text: string, epoch: Uint8Array, user: UserId): ListPosition | undefined {
   const bytes = Buffer.from(text, "base64url");
-  const sequence = bytes.readUIntBE(NUMBERS_AT, NUMBER_BYTES);
-  const position = { sequence, removalsAfter: bytes.readUIntBE(NUMBERS_AT + NUMBER_BYTES, NUMBER_BYTES) };
+  const sequence = bytes.readUIntBE(OWNER_BYTES, NUMBER_BYTES);
+  const position = { sequence, removalsAfter: bytes.readUIntBE(OWNER_BYTES + NUMBER_BYTES, NUMBER_BYTES) };
   return writeState(epoch, user, position) === text && sequence <= position.removalsAfter ? position : undefined;
 }

@@ -232,4 +232,5 @@ export const MIGRATIONS: readonly string[] = [
     primary key (acted_at, id)
   );
   `,
+  "", // For SQLite only.
 ];

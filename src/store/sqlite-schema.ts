@@ -243,6 +243,12 @@ const MIGRATIONS: readonly string[] = [
     primary key (acted_at, id)
   ) strict, without rowid;
   `,
+  // One index finds a feed in a list and the subscribers of a feed: each index costs every addition about 12 µs.
+  `
+  drop index subscriptions_of_feed;
+  drop index subscriptions_by_feed;
+  create unique index subscriptions_by_feed on subscriptions (feed, user_id);
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
