@@ -141,6 +141,8 @@ const FIND = `select ${PUBLIC}, key from json_each(?) cross join podcasts on fee
 /** A left join keeps the order of `json_each`; sorting again would take a quarter of the time. */
 const VERSIONS = "select json_group_array(checked_at) from json_each(?) left join podcasts on feed = unhex(value, '-')";
 const GET = `select ${PUBLIC} from podcasts where feed = ?`;
+/** About 2 MB. */
+const MAX_VERSIONS = 10_000;
 
 type Row = (string | number | Uint8Array | null)[];
 
@@ -149,6 +151,9 @@ export class SqlitePodcasts implements PodcastStore {
   readonly #database: DatabaseSync;
   readonly #write: (change: PodcastChange) => Promise<number>;
   readonly #statements = new Map<string, StatementSync>();
+  /** Versions by feed URL, valid until the database changes: looking up a hundred takes as long as reading their page. */
+  readonly #versions = new Map<string, PodcastVersion>();
+  #dataVersion: unknown;
 
   constructor(database: DatabaseSync, write: (change: PodcastChange) => Promise<number>) {
     this.#database = database;
@@ -163,6 +168,19 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   async versions(feedUrls: readonly string[]): Promise<PodcastVersion[]> {
+    // Read first: if the database changes now, the versions that are read next are forgotten the next time.
+    const [dataVersion] = this.#all("pragma data_version")[0] ?? [];
+    if (dataVersion !== this.#dataVersion || this.#versions.size > MAX_VERSIONS) this.#versions.clear();
+    this.#dataVersion = dataVersion;
+    const unknown = feedUrls.filter((feedUrl) => !this.#versions.has(feedUrl));
+    if (unknown.length > 0) {
+      for (const [index, version] of this.#readVersions(unknown).entries())
+        this.#versions.set(unknown[index] as string, version);
+    }
+    return feedUrls.map((feedUrl) => this.#versions.get(feedUrl) as PodcastVersion);
+  }
+
+  #readVersions(feedUrls: readonly string[]): PodcastVersion[] {
     const ids = feedUrls.map(idOfUrl);
     const [row] = this.#all(VERSIONS, JSON.stringify(ids));
     const times = JSON.parse(String(row?.[0])) as (number | null)[];
