@@ -52,6 +52,8 @@ const ARGUMENTS = [
   "--disable-quic",
   "--disable-dev-shm-usage",
   "--no-first-run",
+  // Starts no process in advance; tabs of a context share one.
+  "--renderer-process-limit=1",
   // Neither tests nor the browser itself may use the network.
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
 ];
@@ -196,7 +198,7 @@ export async function assertAccessible(page: Page): Promise<void> {
     return result.value as T;
   };
   // Unlike a script element, this is not subject to the content security policy.
-  await evaluate(`typeof axe === "undefined" && (() => {${AXE}})(), undefined`);
+  if (await evaluate(`typeof axe === "undefined"`)) await evaluate(`(() => {${AXE}})(), undefined`);
   const options = { runOnly: { type: "tag", values: TAGS }, resultTypes: ["violations"] };
   const violations = await evaluate<axe.Result[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => JSON.parse(JSON.stringify(violations)))`,
