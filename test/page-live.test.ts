@@ -100,7 +100,7 @@ describe("offline", { concurrency: 3 }, () => {
   test("offline: the server refuses an edit later → it is undone, and says so until dismissed", async () => {
     const { page, context, server, allow, finish } = await visit({ feeds: TWO, at: "add" });
     allow(/^failed: /);
-    await until(() => feedsOf(server), TWO);
+    await page.getByLabel(en.add.label).waitFor();
     await context.setOffline(true);
     await page.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/");
     await button(page, en.add.submit(2, "2")).click();
