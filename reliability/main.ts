@@ -14,6 +14,7 @@ import { KILL_APPS } from "./kill-apps.ts";
 import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
 import { abandonRuns, type Proof } from "./proof.ts";
+import { randomRuns } from "./random-runs.ts";
 import { draw, examine, type Line } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
 import { slowClients } from "./slow-clients.ts";
@@ -45,6 +46,7 @@ const PROOFS: readonly Proof[] = [
   backups,
   upgrades,
   start,
+  randomRuns,
 ];
 
 const USAGE = `Proves the promises of docs/reliability.md, one line per proof.

@@ -18,6 +18,7 @@ import {
   withoutApps,
 } from "./support/access.ts";
 import {
+  createAccount,
   document,
   fromElsewhere,
   holdBack,
@@ -25,7 +26,6 @@ import {
   newToken,
   type SignedIn,
   signIn,
-  signUp,
   writeRequest,
 } from "./support/accounts.ts";
 import { openEvents } from "./support/events.ts";
@@ -45,11 +45,9 @@ interface Person extends SignedIn {
 let people = 0;
 async function newPerson(kind?: AccountChangeKind): Promise<Person> {
   people += 1;
-  const signedIn = await signUp(port, `person-${people}`, PASSWORD, fromElsewhere());
-  const { json } = await server.call("GET", "/v1/me", { headers: { Cookie: signedIn.cookie } });
-  const user = Number(json.data.id);
-  if (kind !== undefined) assert.equal(await administration.change(COMMAND, user, kind, clock.now), undefined);
-  return { ...signedIn, user };
+  const person = await createAccount(store, { name: `person-${people}`, password: PASSWORD }, clock.now);
+  if (kind !== undefined) assert.equal(await administration.change(COMMAND, person.user, kind, clock.now), undefined);
+  return person;
 }
 // So that no test meets the last administrator.
 await newPerson("promote");
@@ -208,6 +206,7 @@ test("access: an account is disabled → every credential is refused at once, an
 
 test("access: last seen → the day of the last request, whatever the credential", async () => {
   const who = await newPerson();
+  assert.equal((await server.call("GET", "/v1/me", { headers: cookieOf(who) })).status, 200);
   const seen = async () => {
     const { json } = await server.call("GET", `/v1/accounts/${who.user}`, { headers: cookieOf(admin) });
     return json.data.attributes.last_seen_on;

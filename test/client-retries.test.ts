@@ -19,15 +19,15 @@ import { ATOMIC, newId, PLAIN, startServer } from "./support/server.ts";
 test("retry: rate limit → waits and continues", async () => {
   // The server's clock stands still until the client waits.
   let now = Date.now();
-  const { url, port } = await startServer(
-    { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_OPERATIONS_PER_MINUTE: "900" },
+  const { url, store } = await startServer(
+    { EARMARK_ACCOUNTS: "true", EARMARK_OPERATIONS_PER_MINUTE: "900" },
     () => new Date(now),
   );
   const retries: Retry[] = [];
   const steps: number[] = [];
   const client = createClient({
     url,
-    token: (await newPerson(port)).token,
+    token: (await newPerson({ store })).token,
     onRetry: (retry) => {
       retries.push(retry);
       now += retry.delayMs;

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startPostgres } from "../../test/support/postgres.ts";
+import { runHere } from "../../test/support/commands.ts";
+import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { callServer, temporaryFolder } from "../../test/support/server.ts";
 import { openStore } from "../store/engines.ts";
 
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 const newFile = async () => `file:${join(temporaryFolder(), "earmark.db")}`;
 
 async function epochOf(url: string): Promise<string> {
@@ -16,7 +17,7 @@ async function epochOf(url: string): Promise<string> {
 }
 
 async function succeed(args: readonly string[], DATABASE_URL: string): Promise<string> {
-  const { code, stderr } = await run([...args], { DATABASE_URL });
+  const { code, stderr } = await (args[0] === "backup" ? run : runHere)(args, { DATABASE_URL });
   assert.equal(code, 0, stderr);
   return stderr;
 }

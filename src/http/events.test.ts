@@ -198,10 +198,7 @@ describe("events", () => {
   test("CORS: base path, an allowed origin and a token → the stream is readable there", async () => {
     const origin = "https://app.example";
     const server = await start({ EARMARK_BASE_PATH: "/pods", EARMARK_CORS_ORIGINS: origin });
-    const ann = await newUser({
-      ...server,
-      call: (method, path, options) => server.call(method, `/pods${path}`, options),
-    });
+    const ann = await newUser(server);
     const { Authorization } = ann;
     const headers = { Authorization, Origin: origin, "Sec-Fetch-Site": "cross-site" };
     const { response } = await openEvents(server.port, headers, "/pods/v1/events");

@@ -12,4 +12,4 @@ const store = await open(await server.database());
 describeApps("PostgreSQL", store);
 describeAppAccess("PostgreSQL", store);
 describeAppLimits("PostgreSQL", () => server.database());
-describeConvergence("PostgreSQL", store, runs(50));
+describeConvergence("PostgreSQL", store, runs(20));

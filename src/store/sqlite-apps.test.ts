@@ -14,5 +14,5 @@ after(() => store.close());
 describeApps("SQLite", store);
 describeAppAccess("SQLite", store);
 describeAppLimits("SQLite", async () => `file:${join(temporaryFolder(), "earmark.db")}`);
-describeConvergence("SQLite", store, runs(1_000));
+describeConvergence("SQLite", store, runs(100));
 describeFaults(store);

@@ -44,7 +44,7 @@ test("properties: any body on any upload of apps → 200 or a JSON error", async
       const response = await call(method, path, { body });
       if (response.status !== 200) checkRefusal(response);
     }),
-    { numRuns: runs(500) },
+    { numRuns: runs(200) },
   );
 });
 
@@ -61,7 +61,7 @@ test("properties: any query of apps → 200 or a JSON error", async () => {
       const response = await call("GET", `${start}?${encodeURI(text.replace(/^\?/, "").toWellFormed())}`);
       if (response.status !== 200) checkRefusal(response);
     }),
-    { numRuns: runs(150) },
+    { numRuns: runs(100) },
   );
 });
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { isRefused } from "../../src/account-refusals.ts";
+import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { AppSignatures } from "../../src/app-signatures.ts";
 import { linkIdentity } from "../../src/identities.ts";
-import type { PodcastStore } from "../../src/podcast-store.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import {
   ARTWORK,
@@ -38,7 +38,7 @@ import {
   tamper,
   wayOf,
 } from "./access.ts";
-import { fromElsewhere, inviteTo, newToken, signIn, signUp } from "./accounts.ts";
+import { createAccount, fromElsewhere, inviteTo, newToken, signIn } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
@@ -56,7 +56,7 @@ export class AccessMatrix {
   requests = 0;
   readonly names: readonly string[];
   readonly invitation: string;
-  readonly #podcasts: PodcastStore;
+  readonly #store: Store;
   readonly #port: number;
   readonly #clock: Clocked["clock"];
   readonly #accounts: Accounts;
@@ -69,12 +69,11 @@ export class AccessMatrix {
     const { server, clock } = clocked;
     const accounts = new Accounts(server.store.accounts, { signUp: false });
     const invitation = await inviteTo(server.store, clock.now);
-    const gone = await signUp(port, "carol", "the password of-carol", fromElsewhere());
+    const gone = await createAccount(server.store, { name: "carol", password: "the password of-carol" }, clock.now);
     const { token } = await newToken(port, gone, { label: markOf("carol"), scope: "write" });
     assert.equal((await sendTo(port, "DELETE", "/v1/me", { Cookie: gone.cookie })).status, 204);
     const secrets = { cookie: gone.cookie, token };
-    const { podcasts } = server.store;
-    const matrix = new AccessMatrix(port, clock, accounts, podcasts, names, invitation, secrets);
+    const matrix = new AccessMatrix(port, clock, accounts, server.store, names, invitation, secrets);
     for (const name of names) await matrix.#makePerson(name);
     return matrix;
   }
@@ -83,7 +82,7 @@ export class AccessMatrix {
     port: number,
     clock: Clocked["clock"],
     accounts: Accounts,
-    podcasts: PodcastStore,
+    store: Store,
     names: readonly string[],
     invitation: string,
     gone: { readonly cookie: string; readonly token: string },
@@ -92,7 +91,7 @@ export class AccessMatrix {
     this.#clock = clock;
     this.#accounts = accounts;
     this.#signatures = new AppSignatures(accounts);
-    this.#podcasts = podcasts;
+    this.#store = store;
     this.names = names;
     this.invitation = invitation;
     this.#gone = gone;
@@ -118,7 +117,7 @@ export class AccessMatrix {
     const label = markOf(name);
     const agent = () => ({ "User-Agent": label, ...fromElsewhere() });
     this.#clock.now = EARLY;
-    const early = await signUp(port, name, `the password ${markOf(name)}`, agent());
+    const early = await createAccount(this.#store, { name, password: `the password ${markOf(name)}`, label }, EARLY);
     const soon = new Date(EARLY.getTime() + 60 * 60 * 1_000).toISOString();
     const expired = await newToken(port, early, { label, scope: "write", expires_at: soon });
     this.#clock.now = LATE;
@@ -180,11 +179,12 @@ export class AccessMatrix {
 
   /** As if the server had fetched the feed. */
   async #newPodcast(feedUrl: string, title: string): Promise<string> {
-    const [{ id } = { id: "" }] = await this.#podcasts.find([feedUrl]);
-    await this.#podcasts.create([id], EARLY);
-    const record = await this.#podcasts.claim(id, EARLY, LATE);
+    const { podcasts } = this.#store;
+    const [{ id } = { id: "" }] = await podcasts.find([feedUrl]);
+    await podcasts.create([id], EARLY);
+    const record = await podcasts.claim(id, EARLY, LATE);
     assert.ok(record !== undefined);
-    assert.ok(await this.#podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));
+    assert.ok(await podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));
     return id;
   }
 
@@ -287,13 +287,10 @@ export class AccessMatrix {
   }
 
   async #fill(url: string): Promise<string> {
+    if (url.includes(":account")) return url.replace(":account", await this.#accountOf("ann"));
+    if (!url.includes(":token")) return url.replace(":name", "icon.svg").replace(":device", "phone");
     const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);
-    const account = await this.#accountOf("ann");
-    return url
-      .replace(":name", "icon.svg")
-      .replace(":device", "phone")
-      .replace(":token", id)
-      .replace(":account", account);
+    return url.replace(":token", id);
   }
 
   /** The id of an account, which others could guess. */

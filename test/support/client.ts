@@ -8,9 +8,9 @@ import {
   EarmarkError,
   type SubscribeResult,
 } from "../../client/src/index.ts";
-import { newToken, signUp } from "./accounts.ts";
+import { newUser } from "./http-accounts.ts";
 import { listen } from "./listen.ts";
-import { startServer } from "./server.ts";
+import { startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 
@@ -27,20 +27,20 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-export const { url: serverUrl, port: serverPort } = await startServer({
+const server = await startServer({
   EARMARK_ACCOUNTS: "true",
   EARMARK_SIGN_UP: "true",
   EARMARK_REQUESTS_PER_MINUTE: "1000000",
   EARMARK_OPERATIONS_PER_MINUTE: "1000000",
 });
-let people = 0;
+export const { url: serverUrl, port: serverPort } = server;
 
 /** Creates an account with an empty list. */
-export async function newPerson(port = serverPort): Promise<{ readonly name: string; readonly token: string }> {
-  people += 1;
-  const name = `person-${people}`;
-  const { token } = await newToken(port, await signUp(port, name, PASSWORD), { label: "test", scope: "write" });
-  return { name, token };
+export async function newPerson({
+  store,
+}: Pick<TestServer, "store"> = server): Promise<{ readonly name: string; readonly token: string }> {
+  const { name, Authorization } = await newUser({ store });
+  return { name, token: Authorization.slice("Bearer ".length) };
 }
 
 /** A client of a new account. */

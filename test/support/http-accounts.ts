@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { isRefused } from "../../src/account-refusals.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
+import { asUser } from "../../src/subscriptions.ts";
+import { createAccount } from "./accounts.ts";
 import { type HttpResponse, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
@@ -51,19 +54,17 @@ export const cookieOf = (response: HttpResponse) => String(response.headers["set
 
 let names = 0;
 /** A new user who is signed in, with a token for an app. */
-export async function newUser(server: TestServer, scope: "read" | "write" = "write") {
+export async function newUser(
+  { store, now = () => new Date() }: Pick<TestServer, "store"> & { readonly now?: () => Date },
+  scope: "read" | "write" = "write",
+) {
   names += 1;
   const name = `user-${names}`;
-  const response = await signUp(server, name);
-  assert.equal(response.status, 201, response.text);
-  const Cookie = cookieOf(response);
-  const made = await server.call("POST", "/v1/tokens", {
-    headers: { ...JSONAPI, Cookie },
-    body: documentOf("token", { label: "phone", scope }),
-  });
-  assert.equal(made.status, 201, made.text);
-  const Authorization = `Bearer ${made.json.data.attributes.token}`;
-  return { name, Cookie, Authorization, tokenId: made.json.data.id as string };
+  const { user, cookie } = await createAccount(store, { name, password: PASSWORD }, now());
+  const accounts = new Accounts(store.accounts, { signUp: false });
+  const issued = await accounts.createToken(asUser(user), { label: "phone", scope, expiresAt: undefined }, now());
+  assert.ok(!isRefused(issued));
+  return { name, Cookie: cookie, Authorization: `Bearer ${issued.secret}`, tokenId: issued.credential.id };
 }
 
 export const titleOf = ({ json }: HttpResponse) => json.errors[0].title;
