@@ -18,7 +18,7 @@ import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
 /** Limit of the request line with all headers. */
 const HEADERS = 16 * 1024;
 /** For text that is limited only by the body size. */
-const LONG = 64 * 1024;
+const LONG = 32 * 1024;
 
 const URLS: readonly Frame[] = [
   ["x", "x"],

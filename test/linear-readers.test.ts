@@ -48,7 +48,7 @@ import { temporaryFolder } from "./support/server.ts";
 /** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;
 /** For text that is limited only by the body size, and for the page and the client. */
-const LONG = 64 * 1024;
+const LONG = 32 * 1024;
 
 const URLS: readonly Frame[] = [
   ["https://", ""],

@@ -15,7 +15,7 @@ const isCheck = process.argv[2] === "check";
 
 /** These start first, so that no core waits for them at the end. */
 const SLOW_TESTS = [
-  "test/{replica-convergence,page-*,access*,linear-readers,regexes,secrets,process,podcasts-*,fetch-leaks}.test.ts",
+  "test/{event-streams,page-*,access*,linear-readers,regexes,secrets,process,podcasts-*,fetch-leaks}.test.ts",
   "src/store/{postgres,sqlite}*.test.ts",
 ];
 const TESTS = ["src/{commands,http}/*.test.ts", "{src,test,reliability}/**/*.test.ts"];
