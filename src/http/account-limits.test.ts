@@ -106,8 +106,7 @@ describe("account limits", () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     const ask = ({ Authorization }: { Authorization: string }) =>
       server.call("GET", "/v1/subscriptions", { headers: { Authorization } });
-    // Creating the token was one request.
-    for (let count = 1; count < 20; count += 1) assert.equal((await ask(ann)).status, 200);
+    for (let count = 0; count < 20; count += 1) assert.equal((await ask(ann)).status, 200);
     const limited = await ask(ann);
     assert.deepEqual([limited.status, limited.headers["retry-after"]], [429, "3"]);
     assert.match(limited.json.errors[0].detail, /20 requests per minute/);
