@@ -188,8 +188,8 @@ export interface ChangeRows {
   }[];
 }
 
-/** A subscription that was removed. */
-export interface RemovedSubscription {
+/** A subscription that was removed, with what is needed to restore it. */
+export interface RemovedSubscription extends Details {
   readonly id: string;
   readonly feedUrl: string;
   readonly removedAt: Date;

@@ -20,6 +20,7 @@ test("removals: removed and not added again → newest first, to be restored", a
   const client = await newClient();
   const [one = "", two = "", three = ""] = feedsOf(3);
   const ids = (await client.subscribe([one, two, three])).map(({ id }) => id);
+  await client.update([{ id: ids[0] ?? "", title: "One", folders: ["News"] }]);
   for (const id of ids) await client.remove(id);
   await client.subscribe([two]);
   const removals = await client.removals();
@@ -28,8 +29,10 @@ test("removals: removed and not added again → newest first, to be restored", a
     [three, one],
   );
   assert.ok(removals.every(({ removedAt }) => removedAt instanceof Date && !Number.isNaN(removedAt.getTime())));
-  await client.subscribe(removals.map(({ feedUrl: url, id }) => ({ url, id })));
+  await client.subscribe(removals.map(({ feedUrl: url, ...removal }) => ({ url, ...removal })));
   assert.deepEqual((await everyIdOf(client)).toSorted(), ids.toSorted());
+  const restored = await client.get(ids[0] ?? "");
+  assert.deepEqual([restored?.title, restored?.folders], ["One", ["News"]]);
   assert.deepEqual(await client.removals(), []);
 });
 

@@ -7,9 +7,6 @@ import { button, feedsOf, hosts, link, numberedFeeds, status, until, visit } fro
 
 const { removed } = feeds;
 const [ONE = "", TWO = "", THREE = ""] = numberedFeeds(3);
-const nameOf = (feed: string) => new URL(feed).host + new URL(feed).pathname;
-const remove = (page: Page, feed: string) => button(page, en.list.remove(nameOf(feed))).click();
-const restore = (page: Page, feed: string) => button(page, removed.restoreOf(nameOf(feed))).click();
 const listed = (page: Page) =>
   page.getByRole("list", { name: en.list.recentlyRemoved }).getByRole("listitem").locator(".url").allTextContents();
 
@@ -17,19 +14,25 @@ describe("recently removed", { concurrency: 2 }, () => {
   test("removed: a subscription removed a moment ago → listed, and back after one click", async () => {
     const { page, server, finish } = await visit({ feeds: [ONE, TWO, THREE], size: "phone" });
     const [, before] = (await server.call("GET", "/v1/subscriptions")).json.data;
-    await remove(page, TWO);
+    const attributes = { title: "Second", folders: ["News"] };
+    await server.call("PATCH", `/v1/subscriptions/${before.id}`, {
+      headers: { "content-type": "application/vnd.api+json" },
+      body: JSON.stringify({ data: { type: "subscription", id: before.id, attributes } }),
+    });
+    await button(page, en.list.remove("Second")).click();
     await link(page, en.list.recentlyRemoved).click();
     await page.getByRole("heading", { level: 1, name: en.list.recentlyRemoved }).waitFor();
     await until(() => listed(page), [TWO]);
     assert.deepEqual(await feedsOf(server), [ONE, THREE]);
-    await restore(page, TWO);
+    await button(page, removed.restoreOf("Second")).click();
     await status(page, en.list.undone).waitFor();
     await status(page, removed.empty).waitFor();
     assert.deepEqual(await feedsOf(server), [ONE, THREE, TWO]);
     const [, , after] = (await server.call("GET", "/v1/subscriptions")).json.data;
     assert.equal(after.id, before.id);
+    assert.deepEqual([after.attributes.title, after.attributes.folders], ["Second", ["News"]]);
     await link(page, en.import.seeList).click();
-    await until(async () => (await hosts(page))[0], "pod-2.example");
+    await until(async () => (await hosts(page))[0], "Second");
     await finish();
   });
 

@@ -107,11 +107,13 @@ export interface Changes {
   readonly hasMore: boolean;
 }
 
-/** A subscription that was removed. To restore it, pass `{ url: feedUrl, id }` to `subscribe`. */
+/** A subscription that was removed. To restore it, pass `{ url: feedUrl, id, title, folders }` to `subscribe`. */
 export interface Removal {
   readonly id: string;
   readonly feedUrl: string;
   readonly removedAt: Date;
+  readonly title?: string;
+  readonly folders?: readonly string[];
 }
 
 export interface EventsOptions extends CallOptions {

@@ -57,7 +57,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         "earmark list --attention",
         "List those whose feeds have moved or are failing: status, since, feed URL, new URL, title",
       ],
-      ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL"],
+      ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
     ],
     run: async (terminal, options) => {

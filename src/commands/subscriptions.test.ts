@@ -108,12 +108,21 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     test("list --removed: what was removed and has not come back → newest first", async () => {
       const urls = [1, 2, 3].map((number) => `https://gone.example/${number}`);
       await earmark("add", ...urls);
+      await earmark("rename", "https://gone.example/3", "Gone");
+      await earmark("move", "https://gone.example/3", "--folder", "News");
       await earmark("remove", ...urls, "--yes");
       await earmark("add", "https://gone.example/2");
       const removed = (await earmark("list", "--removed", "--json")).stdout.trim().split("\n");
-      const shown = removed.map((line) => JSON.parse(line).feed_url).filter((url) => url.includes("//gone."));
-      assert.deepEqual(shown, ["https://gone.example/3", "https://gone.example/1"]);
-      assert.match((await earmark("list", "--removed")).stdout, /^[\da-f-]{36}\t[\dT:.-]+Z\thttps:/);
+      const shown = removed.map((line) => JSON.parse(line)).filter(({ feed_url }) => feed_url.includes("//gone."));
+      assert.deepEqual(
+        shown.map(({ feed_url, title, folders }) => [feed_url, title, folders]),
+        [
+          ["https://gone.example/3", "Gone", ["News"]],
+          ["https://gone.example/1", null, []],
+        ],
+      );
+      const { stdout } = await earmark("list", "--removed");
+      assert.match(stdout, /^[\da-f-]{36}\t[\dT:.-]+Z\thttps:\/\/gone\.example\/3\tGone$/m);
       await earmark("remove", "https://gone.example/2", "--yes");
     });
 

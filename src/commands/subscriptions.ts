@@ -153,8 +153,10 @@ export async function list(
 /** What was removed and has not come back, newest first. */
 export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    for (const { id, feedUrl, removedAt } of await subscriptions.removals())
-      await terminal.line({ id, removed_at: removedAt.toISOString(), feed_url: feedUrl }, asJson);
+    for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptions.removals()) {
+      const record = { id, removed_at: removedAt.toISOString(), feed_url: feedUrl, title };
+      await terminal.line(asJson ? { ...record, folders } : record, asJson);
+    }
     return SUCCESS;
   });
 }

@@ -29,10 +29,10 @@ export function writeChanges(
 }
 
 export function writeRemovals(removals: readonly RemovedSubscription[]): string {
-  const data = removals.map(({ id, feedUrl, removedAt }) => ({
+  const data = removals.map(({ id, feedUrl, removedAt, title, folders }) => ({
     type: "removal",
     id,
-    attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString() },
+    attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString(), title, folders },
   }));
   return JSON.stringify({ jsonapi: PLAIN.jsonapi, data });
 }

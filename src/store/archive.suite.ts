@@ -84,6 +84,8 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         index,
         0,
         "",
+        null,
+        null,
       ]);
       await target.write(removals, rows);
       await target.finish();

@@ -224,6 +224,26 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(await store.removals(newUser(), 10), []);
     });
 
+    test("removals: own title and folders → recorded with the removal", async () => {
+      const user = newUser();
+      const folders = ["News/Tech", "Äpfel"];
+      await change(
+        user,
+        { ...draftOf(1, 1), title: "Mine", folders },
+        { ...draftOf(2, 2), title: "Two" },
+        draftOf(3, 3),
+      );
+      await change(user, remove(1), remove(2), remove(3));
+      assert.deepEqual(
+        (await store.removals(user, 10)).map((removal) => [removal.title, removal.folders, "title" in removal]),
+        [
+          [undefined, undefined, false],
+          ["Two", undefined, true],
+          ["Mine", folders, true],
+        ],
+      );
+    });
+
     test("removals: the same feed several times → once, the last time", async () => {
       const user = newUser();
       await change(user, draftOf(1, 1), remove(1), draftOf(2, 1));

@@ -233,4 +233,8 @@ export const MIGRATIONS: readonly string[] = [
   );
   `,
   "", // For SQLite only.
+  `
+  alter table earmark.removals add column title text;
+  alter table earmark.removals add column folders text;
+  `,
 ];

@@ -311,9 +311,10 @@ async function write(
   if (inserted.length > 0) queries.push(run(connection, group, INSERT, ...columnsOf(inserted, group, before)));
   if (removals.length > 0) {
     send(
-      `insert into earmark.removals (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url)
+      `insert into earmark.removals
+         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, title, folders)
        select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[]) as given
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) as given
        where l.user_id = $1`,
       writer,
       removals.map(({ sequence }) => sequence),
@@ -321,6 +322,8 @@ async function write(
       removals.map(({ at }) => at),
       removals.map(({ item }) => item.sequence),
       removals.map(({ item }) => item.feedUrl),
+      removals.map(({ item }) => item.title),
+      removals.map(({ item }) => item.folders),
     );
   }
   const oldest = list.sequence - KEPT_CHANGES;

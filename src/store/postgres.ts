@@ -165,7 +165,7 @@ class PostgresStore implements Store {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query({ ...this.#postgres.toQuery(REMOVALS), values: [user, limit] }),
     );
-    return rows.map((row) => ({ ...toRemoval(row), id: row.id }));
+    return rows.map((row) => toRemoval(row, row.id));
   }
 
   watch(onChange: OnChange): void {

@@ -1,3 +1,4 @@
+import { withDetails } from "../details.ts";
 import type { RemovedSubscription } from "../subscriptions.ts";
 import { DELETED } from "./keys.ts";
 
@@ -7,8 +8,8 @@ const MAX_READ = 10_000;
 /** Parameters: the user and a limit. An update to another feed records a removal too, but the id stays in the list. */
 export function removalsQuery(schema: "" | "earmark."): string {
   return `
-    select id, feed_url, removed_at from (
-      select id, feed_url, removed_at, sequence from ${schema}removals
+    select id, feed_url, removed_at, title, folders from (
+      select id, feed_url, removed_at, title, folders, sequence from ${schema}removals
       where user_id = $1 and exists (select 1 from ${schema}lists where user_id = $1 and sequence <> ${DELETED})
       order by sequence desc limit ${MAX_READ}) as recent
     where not exists (select 1 from ${schema}subscriptions as item where item.user_id = $1 and item.id = recent.id)
@@ -16,6 +17,8 @@ export function removalsQuery(schema: "" | "earmark."): string {
 }
 
 /** Ids are stored differently. PostgreSQL returns large integers as text. */
-export function toRemoval(row: Readonly<Record<string, unknown>>): Omit<RemovedSubscription, "id"> {
-  return { feedUrl: String(row["feed_url"]), removedAt: new Date(Number(row["removed_at"])) };
+export function toRemoval(row: Readonly<Record<string, unknown>>, id: string): RemovedSubscription {
+  const { feed_url, removed_at, title, folders } = row;
+  const removal = { id, feedUrl: String(feed_url), removedAt: new Date(Number(removed_at)) };
+  return withDetails(removal, title as string | null, folders as string | null);
 }

@@ -57,7 +57,8 @@ export class ListWriter {
       where user_id = ? and sequence = ?`);
     this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
     this.recordRemoval = prepare(
-      "insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url) values (?, ?, ?, ?, ?, ?)",
+      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, title, folders)
+       values (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#readList = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
     this.#writeList = prepare(`
@@ -169,8 +170,8 @@ export class SqliteList implements List<Uint8Array> {
     this.unused.push(sequence);
   }
 
-  recordRemoval({ sequence, id, feedUrl }: Item<Uint8Array>, at: number): void {
-    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl);
+  recordRemoval({ sequence, id, feedUrl, title, folders }: Item<Uint8Array>, at: number): void {
+    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, title, folders);
     this.unused.push(this.sequence);
   }
 }

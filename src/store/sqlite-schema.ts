@@ -9,8 +9,8 @@ export const APPLICATION_ID = 0x4541524d;
  *
  * Every change to a user's list takes that user's next sequence number. An item keeps the number under which it was
  * added, which is also its position in the list; `update_sequence` is that of its last update, or 0. A removal is recorded
- * under its own number, with the feed URL and the number under which the item was added, so that other devices learn of
- * it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
+ * under its own number, with what is needed to restore the item and the number under which it was added, so that other
+ * devices learn of it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
  *
  * A subscription's own title and its folders, one per line, are null when not set.
  *
@@ -248,6 +248,10 @@ const MIGRATIONS: readonly string[] = [
   drop index subscriptions_of_feed;
   drop index subscriptions_by_feed;
   create unique index subscriptions_by_feed on subscriptions (feed, user_id);
+  `,
+  `
+  alter table removals add column title text;
+  alter table removals add column folders text;
   `,
 ];
 

@@ -136,7 +136,7 @@ class SqliteStore implements Store {
 
   async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
     const read = () => this.#reader.database.prepare(removalsQuery("")).all({ $1: user, $2: limit });
-    return wrapReadErrors(read).map((row) => ({ ...toRemoval(row), id: idOfKey(row["id"] as Uint8Array) }));
+    return wrapReadErrors(read).map((row) => toRemoval(row, idOfKey(row["id"] as Uint8Array)));
   }
 
   watch(onChange: OnChange): void {

@@ -58,6 +58,8 @@ export const TABLES: readonly Table[] = [
       ["removed_at", "number"],
       ["added_sequence", "number"],
       ["feed_url", "text"],
+      ["title", "text"],
+      ["folders", "text"],
     ],
     keyColumns: 2,
     deletion: "in-steps",

@@ -38,7 +38,11 @@ export function RemovedView() {
 
   const restore = async (removals: readonly Removal[]) => {
     setBusy(true);
-    let lines: readonly Line[] = removals.map(({ feedUrl, id }) => ({ feed: feedUrl, id, outcome: "waiting" }));
+    let lines: readonly Line[] = removals.map(({ feedUrl, ...removal }) => ({
+      ...removal,
+      feed: feedUrl,
+      outcome: "waiting",
+    }));
     try {
       await addFeeds(lines, (current) => {
         lines = current;
@@ -82,7 +86,7 @@ export function RemovedView() {
           <VirtualList
             count={items.length}
             label={words.list.recentlyRemoved}
-            height={isNarrow ? 6.5 : 4.25}
+            height={isNarrow ? 6.5 : items.some(({ title }) => title !== undefined) ? 5.5 : 4.25}
             row={(index) => {
               const item = items[index] as Removal;
               return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
@@ -105,14 +109,16 @@ interface RowProps {
   readonly onRestore: () => void;
 }
 
-function RemovedRow({ item: { feedUrl, removedAt }, isBusy, onRestore }: RowProps) {
+function RemovedRow({ item: { feedUrl, removedAt, title }, isBusy, onRestore }: RowProps) {
   const { removed } = useFeedWords();
   const { host, masked } = displayUrl(feedUrl);
+  const isNarrow = useNarrow();
+  const name = title ?? (isNarrow ? host : undefined);
   return (
     <div class="outcome removal">
       <Icon name="remove" />
       <div class="details">
-        {useNarrow() && <strong class="truncate">{host}</strong>}
+        {name !== undefined && <strong class="truncate">{name}</strong>}
         <span class="url">
           <MiddleEllipsis text={masked} tail={16} />
         </span>
@@ -122,7 +128,7 @@ function RemovedRow({ item: { feedUrl, removedAt }, isBusy, onRestore }: RowProp
         type="button"
         class="button"
         disabled={isBusy}
-        aria-label={removed.restoreOf(shortName(feedUrl))}
+        aria-label={removed.restoreOf(title ?? shortName(feedUrl))}
         onClick={onRestore}
       >
         {removed.restore}
