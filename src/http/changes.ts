@@ -46,7 +46,7 @@ export function etagOf(state: string): { readonly etag: string } {
 
 type Tag = ReturnType<typeof etagOf>;
 
-/** Whether If-None-Match contains this tag, so that the client has this version. A proxy that compresses responses makes their tags weak. */
+/** Whether If-None-Match contains this tag. A proxy that compresses responses makes their tags weak. */
 export function matchesEtag({ headers: { "if-none-match": sent = "" } }: Request, { etag }: Tag): boolean {
   return sent.split(",").some((tag) => ["*", etag].includes(tag.trim().replace(/^W\//, "")));
 }

@@ -55,9 +55,9 @@ export function createOidcClient(
     try {
       return await step();
     } catch (error) {
-      const reported = await toFailure(error);
-      if (reported.error.code === "identity-provider-unavailable") onUnavailable(describe(error));
-      throw reported;
+      const converted = await toFailure(error);
+      if (converted.error.code === "identity-provider-unavailable") onUnavailable(describe(error));
+      throw converted;
     }
   };
 

@@ -13,7 +13,7 @@ type Spend = (operations: number) => Promise<void> | void;
 const TIMEOUT_MS = 10_000;
 /**
  * Heap limit of the thread: a base, plus some per byte of the longest body. It is several times what the worst body needs,
- * because a thread that reaches its limit may crash the process. The limits of the parsers are what bounds memory.
+ * because a thread that reaches its limit may crash the process. The parsers have limits of their own, which bound memory.
  */
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;

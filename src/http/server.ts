@@ -31,7 +31,7 @@ import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from ".
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
-/** Maximum connections that wait to be accepted. If they are few, a client that opens many makes others retransmit. */
+/** Maximum connections that wait to be accepted. If it is low, a client that opens many makes others retransmit. */
 const BACKLOG = 4_096;
 
 /** Any other method may write, and counts as at least one operation. */

@@ -201,8 +201,8 @@ export async function deleteLocalCopy(): Promise<void> {
 }
 
 /**
- * When other tabs may complete a removal: after it can be undone, unless its tab is frozen or the pointer stays on the
- * notice.
+ * When other tabs may complete a removal: when it can no longer be undone, unless its tab is frozen or the pointer stays
+ * on the notice.
  */
 const FINISH_AFTER_MS = 60_000;
 
