@@ -38,7 +38,7 @@ export interface ImportOptions {
   /** Called after each transaction. */
   readonly onWritten?: (written: SequenceRange) => void;
   /** Called between two transactions: false ends the import there. */
-  readonly isWanted?: () => boolean;
+  readonly shouldContinue?: () => boolean;
 }
 
 /** Feeds per transaction. Other writers get their turn in between. */
@@ -53,7 +53,7 @@ export async function importFeeds(
   caller: Caller,
   feeds: readonly FeedToImport[],
   now: Date,
-  { dryRun = false, onProgress, onWritten, isWanted = () => true }: ImportOptions = {},
+  { dryRun = false, onProgress, onWritten, shouldContinue = () => true }: ImportOptions = {},
 ): Promise<ImportResult[]> {
   const add = dryRun
     ? await createPreview(store, caller, now)
@@ -63,7 +63,7 @@ export async function importFeeds(
         return outcomes;
       };
   const results: ImportResult[] = [];
-  for (let start = 0; start < feeds.length && isWanted(); start += BATCH_SIZE) {
+  for (let start = 0; start < feeds.length && shouldContinue(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
     const drafts = batch.map(({ feedUrl, line: _, skip, ...details }) =>
       skip === undefined ? readDraft(feedUrl, details) : { error: createError(skip) },

@@ -92,7 +92,7 @@ const authenticate = createAuthentication({
   clock: () => now,
 });
 const log = undefined as unknown as Request["log"];
-const unused = new Budget({ max: 1, share: 1, short: 1 });
+const unused = new Budget({ max: 1, share: 1, maxSmall: 1 });
 const admission = { memory: unused, operations: unused, transfers: unused, searches: unused };
 const router = new Router(
   ["/v1/subscriptions", "/v1/subscriptions/:id"].map((path) =>

@@ -15,7 +15,7 @@ import {
 import { ATOMIC, add, type HttpResponse, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 describe("account limits", () => {
-  test("limits: guesses at a name → ten, then one a minute; elsewhere → allowed", async () => {
+  test("limits: password guesses for one name → ten, then one a minute; from another network → allowed", async () => {
     const server = await start();
     const { name } = await newUser(server);
     const attacker = { "X-Forwarded-For": "192.0.2.1" };
@@ -33,7 +33,7 @@ describe("account limits", () => {
     assert.equal((await signIn(server, name, PASSWORD, attacker)).status, 429);
   });
 
-  test("limits: guesses from one network → 100; an IPv6 /64 is one network", async () => {
+  test("limits: attempts from one IPv6 /64 → 100, then 429; from another /64 → allowed", async () => {
     const server = await start();
     const from = (host: number) => ({ "X-Forwarded-For": `2001:db8::${host.toString(16)}` });
     // An invalid name is rejected before hashing, which keeps this fast, but it still counts.
@@ -50,29 +50,29 @@ describe("account limits", () => {
     assert.equal((await signIn(server, "nobody", PASSWORD, { "X-Forwarded-For": "2001:db8:0:1::1" })).status, 401);
   });
 
-  for (const [width, most, addressOf] of [
+  for (const [width, max, addressOf] of [
     ["/56", 200, (index: number) => `2001:db8:1:${(index % 256).toString(16)}::1`],
     ["/48", 400, (index: number) => `2001:db8:2:${(index * 256).toString(16)}::1`],
     ["/24", 800, (index: number) => `192.0.2.${index % 256}`],
   ] as const) {
-    test(`limits: attempts from a whole ${width} → ${most}, then 429`, async () => {
+    test(`limits: attempts from a whole ${width} → ${max}, then 429`, async () => {
       const server = await start();
       const tries = await Promise.all(
-        Array.from({ length: most + 10 }, (_, index) =>
+        Array.from({ length: max + 10 }, (_, index) =>
           server.call("POST", "/v1/accounts", {
             headers: { ...JSONAPI, "X-Forwarded-For": addressOf(width === "/48" ? index % 256 : index) },
             body: documentOf("account", { name: "?", password: PASSWORD }),
           }),
         ),
       );
-      assert.equal(tries.filter(({ status }) => status === 422).length, most);
+      assert.equal(tries.filter(({ status }) => status === 422).length, max);
       assert.equal(tries.filter(({ status }) => status === 429).length, 10);
       const neighbour = { "X-Forwarded-For": "2001:db8:3::1" };
       assert.equal((await signIn(server, "nobody", PASSWORD, neighbour)).status, 401);
     });
   }
 
-  test("limits: guesses at a name from a /56 → 20, then 429; elsewhere → 201", async () => {
+  test("limits: password guesses for one name from a /56 → 20, then 429; from another /56 → 201", async () => {
     const server = await start();
     const { name } = await newUser(server);
     const from = (household: number) => ({ "X-Forwarded-For": `2001:db8:4:${household.toString(16)}::1` });

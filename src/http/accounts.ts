@@ -245,7 +245,7 @@ const MAXIMA = {
   identity: ["too-many-identities", MAX_IDENTITIES],
 } as const;
 
-/** `passwordAttribute` has the password in the request; `added` is the kind of credential that the request adds. */
+/** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
 export function toFailure(
   refusal: AccountRefusal,
   passwordAttribute: "password" | "current_password",

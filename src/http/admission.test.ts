@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { RequestFailure } from "../errors.ts";
-import { admitOperations, admitTransfer, assertCapacity, createAdmission, operationsIn } from "./admission.ts";
+import { admitOperations, admitTransfer, assertCapacity, createAdmission, estimateOperations } from "./admission.ts";
 import { Request } from "./exchange.ts";
 
 const log = undefined as unknown as Request["log"];
@@ -51,7 +51,7 @@ test("admission: queue is full → rejected before and after the body, admitted 
   assert.throws(() => assertCapacity(third, 160), isRejected);
   second.markHandled();
   assertCapacity(third, 160 * 40);
-  admitOperations(third, operationsIn(160 * 40));
+  admitOperations(third, estimateOperations(160 * 40));
 });
 
 test("admission: one account fills its half of the queue → others are still admitted", () => {
@@ -63,7 +63,7 @@ test("admission: one account fills its half of the queue → others are still ad
 
 test("admission: longest body → leaves room for long bodies of others", () => {
   const { request } = admissionOf(50_000);
-  admitOperations(request("ann"), operationsIn(8 * 2 ** 20));
+  admitOperations(request("ann"), estimateOperations(8 * 2 ** 20));
   admitOperations(request("bob"), 10_000);
   admitOperations(request("cid"), 2_500);
   assert.throws(() => admitOperations(request("dan"), 401), isRejected);

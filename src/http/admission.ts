@@ -12,18 +12,23 @@ const MAX_SEARCHES = 8;
 const MAX_SEARCHES_PER_ACCOUNT = 2;
 /** Approximate size of one operation in a document. */
 const OPERATION_BYTES = 160;
-/** More operations than this make a long request. */
-const SHORT_OPERATIONS = 400;
+/** A request with more operations than this is large. */
+const MAX_SMALL_OPERATIONS = 400;
 
 export function createAdmission(maxQueuedOperations: number, hasAccounts: boolean): Admission {
   const memory = requestMemory();
   const max = maxQueuedOperations;
   return {
-    memory: new Budget({ max: memory, share: memory / 4, short: 64 * 1024 }),
+    memory: new Budget({ max: memory, share: memory / 4, maxSmall: 64 * 1024 }),
     // Without accounts there is a single owner. Even the largest body leaves half of the queue to other requests.
-    operations: new Budget({ max, share: hasAccounts ? max / 2 : max, short: SHORT_OPERATIONS, largest: max / 2 }),
-    transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, short: 1 }),
-    searches: new Budget({ max: MAX_SEARCHES, share: MAX_SEARCHES_PER_ACCOUNT, short: 1 }),
+    operations: new Budget({
+      max,
+      share: hasAccounts ? max / 2 : max,
+      maxSmall: MAX_SMALL_OPERATIONS,
+      maxCost: max / 2,
+    }),
+    transfers: new Budget({ max: MAX_TRANSFERS, share: MAX_TRANSFERS_PER_ACCOUNT, maxSmall: 1 }),
+    searches: new Budget({ max: MAX_SEARCHES, share: MAX_SEARCHES_PER_ACCOUNT, maxSmall: 1 }),
   };
 }
 
@@ -34,11 +39,11 @@ export function admitOperations(request: Request, operations: number): void {
 
 /** Throws if the write queue has no room for a body of this length, before any of it is received. */
 export function assertCapacity(request: Request, bytes: number): void {
-  if (!request.fits("operations", operationsIn(bytes))) throw failure("queue-full");
+  if (!request.fits("operations", estimateOperations(bytes))) throw failure("queue-full");
 }
 
-/** The number of operations that a body of this length is charged, before it is parsed. */
-export function operationsIn(bytes: number): number {
+/** The estimated number of operations in a body of this length, which is charged before the body is parsed. */
+export function estimateOperations(bytes: number): number {
   return Math.ceil(bytes / OPERATION_BYTES);
 }
 

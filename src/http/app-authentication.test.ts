@@ -36,7 +36,7 @@ describe("signing in as an app", async () => {
     assert.equal(response.headers["set-cookie"], undefined);
   });
 
-  test("app sign-in: password or token as Basic → 200 and one session, which is enough afterwards", async () => {
+  test("app sign-in: password or token as Basic → 200 and a session that later requests can use instead", async () => {
     for (const password of [PASSWORD, tokenOf(ann)]) {
       const response = await get(server, list, basic(ann.name.toUpperCase(), password));
       assert.equal(response.status, 200, response.text);
@@ -95,7 +95,7 @@ describe("signing in as an app", async () => {
     assert.equal((await get(server, path, { Cookie: session })).status, 401);
   });
 
-  test("app sign-in: session → for the routes of apps only", async () => {
+  test("app sign-in: app session → accepted on app routes only", async () => {
     const session = cookieOf(await get(server, list, basic(ann.name, PASSWORD)));
     const secret = session.slice("sessionid=".length);
     for (const headers of [
@@ -165,7 +165,7 @@ describe("signing in as an app", async () => {
     }
   });
 
-  test("app routes: repeated slashes → one; other routes → 404", async () => {
+  test("app routes: repeated slashes → treated as one; other routes → 404", async () => {
     const own = basic(ann.name, PASSWORD);
     for (const path of [`/${list}`, `///subscriptions//${ann.name}.json`])
       assert.equal((await get(server, path, own)).status, 200, path);
@@ -261,7 +261,7 @@ describe("apps without accounts", async () => {
   });
 });
 
-test("base path: below it, and at the root where a proxy removes it → the same", async () => {
+test("base path: forwarded or removed by a proxy → both work", async () => {
   const server = await start({ EARMARK_BASE_PATH: "/earmark" });
   const { name } = await newUser(server);
   for (const path of [

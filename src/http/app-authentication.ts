@@ -17,7 +17,7 @@ import type { Params, Route } from "./router.ts";
 const COOKIE = "sessionid";
 const MAX_SESSION_COOKIES = 4;
 const MAX_USER_AGENT = 100;
-const INVALID_DEVICE_ID = "Invalid device id: it must have 1 to 64 letters, digits, dots, hyphens or underscores";
+const INVALID_DEVICE_ID = "Invalid device id: use 1 to 64 letters, digits, dots, hyphens or underscores";
 /** Also accepts URL-safe base64, which the Kodi add-on sends. */
 const BASIC = /^basic +([\w+/-]+=*) *$/i;
 
@@ -157,7 +157,7 @@ function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly str
   return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
 }
 
-/** Identifies the client. Apps of the same version without token and device share a key. */
+/** Identifies the client by its token, else its device, else its user agent, which several installations may share. */
 function clientOf(
   { headers }: IncomingMessage,
   user: AppUser | undefined,

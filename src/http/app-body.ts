@@ -1,4 +1,4 @@
-import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
+import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
 import { APP_READERS, type AppDocument, type Items } from "./app-documents.ts";
 import { readBody } from "./body.ts";
 import type { Parser } from "./parser.ts";
@@ -9,7 +9,7 @@ export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
 /** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
 const SHORT_BYTES = 32 * 1024;
 
-/** Reads a document of an app and passes its items to `use`; long ones are parsed in a thread. */
+/** Reads a document of an app and passes its items to `use`; long documents are parsed in a worker thread. */
 export async function readAppDocument<Kind extends AppDocument, Result>(
   { request, response, caller, maxBytes }: Call<unknown>,
   parser: Parser,
@@ -18,12 +18,12 @@ export async function readAppDocument<Kind extends AppDocument, Result>(
 ): Promise<Result> {
   assertCapacity(request, Number(request.headers["content-length"] ?? 0));
   const bytes = await readBody(request, response, maxBytes);
-  admitOperations(request, operationsIn(bytes.length));
+  admitOperations(request, estimateOperations(bytes.length));
   if (bytes.length <= SHORT_BYTES) {
     const items = APP_READERS[kind](bytes) as Items<Kind>;
     await caller.spend(items.length);
     return use(items);
   }
-  const isWanted = () => !response.destroyed;
-  return parser.parse({ kind, bytes }, request.owner, caller.spend, isWanted, (items) => use(items as Items<Kind>));
+  const isConnected = () => !response.destroyed;
+  return parser.parse({ kind, bytes }, request.owner, caller.spend, isConnected, (items) => use(items as Items<Kind>));
 }

@@ -46,7 +46,7 @@ describe("what apps have synchronized", async () => {
     assert.deepEqual((await get("/v1/devices/pixel%2E8")).data, data[0]);
   });
 
-  test("devices: an app of the Nextcloud API syncs → a device of its own, named like its token", async () => {
+  test("devices: an app of the Nextcloud API syncs → a device of its own, named after its token", async () => {
     const path = "/index.php/apps/gpoddersync/subscriptions?since=0";
     assert.equal((await server.call("GET", path, { headers: asApp("Kasts/25.04") })).status, 200);
     const { data } = await get(`/v1/devices/app-${ann.tokenId.slice(0, 8)}`);
@@ -66,7 +66,7 @@ describe("what apps have synchronized", async () => {
     assert.equal((await patch("pixel.8", {}, { Authorization: reader.Authorization })).status, 403);
   });
 
-  test("devices: forgotten → gone until the app syncs again, and nothing else is", async () => {
+  test("devices: forgotten → absent until the app syncs again; its data stays", async () => {
     const forget = () => server.call("DELETE", "/v1/devices/pixel.8", { headers });
     assert.equal((await forget()).status, 204);
     assert.equal((await forget()).status, 404);
@@ -76,7 +76,7 @@ describe("what apps have synchronized", async () => {
     assert.equal((await get("/v1/devices/pixel.8")).data.attributes.caption, "pixel.8");
   });
 
-  test("episode actions: uploaded → listed in pages, of one feed if asked", async () => {
+  test("episode actions: uploaded → listed in pages, filtered by feed on request", async () => {
     const action = (podcast: string, episode: number) => ({
       podcast: `https://feeds.example/${podcast}`,
       episode: `https://media.example/${episode}.mp3`,

@@ -99,7 +99,7 @@ const MAX_SESSION_COOKIES = 4;
 /** Verified by a credential, by a JWT from the identity provider, by a proxy, or by the password of the account. */
 export type VerifiedUser = Verified | ({ readonly kind: "jwt" | "proxy" | "password" } & AuthenticatedUser);
 
-/** A user without a credential of their own. Writes check the hash again, and with it that the account is not disabled. */
+/** Verified without a stored credential. Writes compare the password hash again, which also rejects disabled accounts. */
 interface AuthenticatedUser {
   readonly user: UserId;
   readonly createdAt: Date;

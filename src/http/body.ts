@@ -68,10 +68,9 @@ function requireReadable(headers: IncomingHttpHeaders, maxBytes: number): void {
 const EMPTY = Buffer.alloc(0);
 
 /**
- * The bytes received so far, in one buffer: a body may arrive in a million chunks of one byte, and keeping each would
- * take more than a hundred bytes. The buffer can be resized, because V8 maps the memory of such a buffer on its own: it
- * grows in place and returns to the system when it is freed. The same bodies from the allocator's heap would leave it
- * fragmented.
+ * The bytes received so far, in one buffer: a body may arrive in a million chunks of one byte, and each chunk object
+ * would take more than a hundred bytes. The buffer is resizable, because V8 maps separate memory for such a buffer: it
+ * grows in place, and freeing it returns the memory to the system. Bodies on the malloc heap would fragment it.
  */
 class Body {
   readonly #maxBytes: number;
@@ -89,7 +88,7 @@ class Body {
     return this.#held.length;
   }
 
-  /** Returns false if that would be too long. */
+  /** Returns false if the body would exceed `maxBytes`. */
   append(chunk: Buffer): boolean {
     const length = this.length + chunk.length;
     if (length > this.#maxBytes) return false;

@@ -63,14 +63,14 @@ function countResponses(received: string): number {
   return received.match(/HTTP\/1\.1 [2-5]\d\d /g)?.length ?? 0;
 }
 
-// Few at a time: a client that is too busy to read for a second loses a response to the close that follows it.
+// Few at a time: if a busy client does not read for a second, the server closes the connection and the response is lost.
 suite("broken chunks", { concurrency: 3 }, () => {
   for (const [name, [{ port }, head]] of Object.entries(REQUESTS)) {
     for (const [position, before] of [
       ["first", ""],
       ["second", `GET /healthz HTTP/1.1\r\n${HOST}\r\n`],
     ] as const) {
-      test(`${name}, in the ${position} request of a connection → one response each`, async () => {
+      test(`${name}, in the ${position} request of a connection → one response per request`, async () => {
         const whole = before + head + CHUNKED;
         const exchanges = BODIES.flatMap((body) =>
           cutsOf(body).map(async (cut) => {
@@ -84,7 +84,7 @@ suite("broken chunks", { concurrency: 3 }, () => {
     }
   }
 
-  test("packets after the broken one → one response each", async () => {
+  test("packets after the broken one → one response per request", async () => {
     const first = `GET /v1/subscriptions HTTP/1.1\r\n${HOST}\r\n`;
     const [, head] = REQUESTS["a body that is read"];
     const received = await exchange(withoutAccounts.port, [

@@ -20,33 +20,33 @@ interface BudgetOptions {
   readonly max: number;
   /** How much one owner may hold. */
   readonly share: number;
-  /** A reservation up to this size is short. */
-  readonly short: number;
+  /** A reservation up to this size is small. */
+  readonly maxSmall: number;
   /** A larger reservation counts as this much. */
-  readonly largest?: number;
+  readonly maxCost?: number;
 }
 
 /**
  * An amount that all requests share fairly, such as memory or queue slots. An owner with several reservations may not
- * exceed its share. All long reservations together may use three quarters, so that a reserve remains for short ones. A
- * single long reservation is always accepted, whatever its size.
+ * exceed its share. All large reservations together may use three quarters, so that a reserve remains for small ones. A
+ * single large reservation is always accepted, whatever its size.
  */
 export class Budget {
   readonly #max: number;
-  readonly #maxLong: number;
+  readonly #maxLarge: number;
   readonly #share: number;
-  readonly #short: number;
-  readonly #largest: number;
+  readonly #maxSmall: number;
+  readonly #maxCost: number;
   readonly #byOwner = new Map<Owner, number>();
   #taken = 0;
-  #takenByLong = 0;
+  #takenByLarge = 0;
 
-  constructor({ max, share, short, largest = (max * 3) / 4 }: BudgetOptions) {
+  constructor({ max, share, maxSmall, maxCost = (max * 3) / 4 }: BudgetOptions) {
     this.#max = max;
-    this.#maxLong = (max * 3) / 4;
+    this.#maxLarge = (max * 3) / 4;
     this.#share = share;
-    this.#short = short;
-    this.#largest = largest;
+    this.#maxSmall = maxSmall;
+    this.#maxCost = maxCost;
   }
 
   get taken(): number {
@@ -58,9 +58,9 @@ export class Budget {
     return new Reservation(this, holder);
   }
 
-  /** How much a reservation of this size takes. Capped, so that one huge request leaves room for short ones. */
+  /** How much a reservation of this size takes. Capped, so that one huge request leaves room for small ones. */
   cost(amount: number): number {
-    return amount > this.#short ? Math.min(amount, this.#largest) : amount;
+    return amount > this.#maxSmall ? Math.min(amount, this.#maxCost) : amount;
   }
 
   /** Whether a reservation may grow to `next`. */
@@ -68,8 +68,8 @@ export class Budget {
     if (next <= held || this.#taken === held) return true;
     const own = this.#byOwner.get(owner) ?? 0;
     if (own > held && own - held + next > this.#share) return false;
-    if (next <= this.#short) return this.#taken - held + next <= this.#max;
-    return this.#takenByLong - this.#longPart(held) + next <= this.#maxLong;
+    if (next <= this.#maxSmall) return this.#taken - held + next <= this.#max;
+    return this.#takenByLarge - this.#largePart(held) + next <= this.#maxLarge;
   }
 
   change(owner: Owner, held: number, next: number): void {
@@ -77,11 +77,11 @@ export class Budget {
     if (own === 0) this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
     this.#taken += next - held;
-    this.#takenByLong += this.#longPart(next) - this.#longPart(held);
+    this.#takenByLarge += this.#largePart(next) - this.#largePart(held);
   }
 
-  #longPart(amount: number): number {
-    return amount > this.#short ? amount : 0;
+  #largePart(amount: number): number {
+    return amount > this.#maxSmall ? amount : 0;
   }
 }
 

@@ -108,7 +108,7 @@ describe("state", () => {
       return data.map(({ id }: { id: string }) => id);
     };
     const later = new Set(await idsAfter(meta.state));
-    assert.ok(later.size > 0, "the import was interrupted");
+    assert.ok(later.size > 0, "no other write came between two transactions of the import");
     const covered = (await idsAfter(meta.state_before)).filter((id: string) => !later.has(id));
     assert.deepEqual(
       covered.filter((id: string) => others.includes(id)),
@@ -134,7 +134,7 @@ describe("state", () => {
 });
 
 describe("changes", () => {
-  test("add, remove and add again, in pages of one → each subscription once, and the copy ends equal", async () => {
+  test("add, remove and add again, in pages of one → each subscription once, and the copy matches the list", async () => {
     const server = await startServer();
     const [a, b, c] = [newId(), newId(), newId()];
     const [one, two, three] = [feed(), feed(), feed()];
@@ -153,7 +153,7 @@ describe("changes", () => {
     assert.deepEqual((await changes(server, copy.state)).meta, { removed: [], state: copy.state, has_more: false });
   });
 
-  test("writes between pages → the copy ends equal", async () => {
+  test("writes between pages → the copy matches the list", async () => {
     const server = await startServer();
     const ids = Array.from({ length: 20 }, newId);
     await bulk(server, ...ids.map((id) => add(id, feed())));
@@ -200,7 +200,7 @@ describe("changes", () => {
     }
   });
 
-  test("a state of another user, server or future, or one made up → 410", async () => {
+  test("a state of another user or server, from the future, or made up → 410", async () => {
     const [server, other] = [await startServer(), await startServer()];
     await bulk(server, add(newId(), feed()));
     await bulk(other, add(newId(), feed()));
@@ -222,7 +222,7 @@ describe("changes", () => {
     }
   });
 
-  test("removals that were forgotten → 410 for states from before, and a first sync in pages works", async () => {
+  test("removals no longer stored → 410 for earlier states, and a first sync in pages works", async () => {
     const server = await startServer();
     const ids = Array.from({ length: 6 }, newId);
     await bulk(server, ...ids.map((id) => add(id, feed())));

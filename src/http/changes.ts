@@ -46,12 +46,12 @@ export function etagOf(state: string): { readonly etag: string } {
 
 type Tag = ReturnType<typeof etagOf>;
 
-/** Whether the client has the version with this tag. A proxy that compresses responses makes their tags weak. */
-export function isKnownTag({ headers: { "if-none-match": known = "" } }: Request, { etag }: Tag): boolean {
-  return known.split(",").some((tag) => ["*", etag].includes(tag.trim().replace(/^W\//, "")));
+/** Whether If-None-Match contains this tag. A proxy that compresses responses makes their tags weak. */
+export function matchesEtag({ headers: { "if-none-match": sent = "" } }: Request, { etag }: Tag): boolean {
+  return sent.split(",").some((tag) => ["*", etag].includes(tag.trim().replace(/^W\//, "")));
 }
 
-/** Responds with 304, without reading the list, if the client has it as it is. Returns false if it does not. */
+/** Responds with 304, without reading the list, if the client's copy is current. Otherwise returns false. */
 export async function respondIfUnchanged(
   request: Request,
   response: Response,
@@ -61,7 +61,7 @@ export async function respondIfUnchanged(
   if (request.headers["if-none-match"] === undefined) return false;
   const [sequence = 0] = await store.sequences([user]);
   const tag = etagOf(stateAt(store.epoch, user, sequence));
-  const isKnown = isKnownTag(request, tag);
-  if (isKnown) respondUnchanged(response, tag);
-  return isKnown;
+  const isCurrent = matchesEtag(request, tag);
+  if (isCurrent) respondUnchanged(response, tag);
+  return isCurrent;
 }

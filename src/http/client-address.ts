@@ -78,8 +78,8 @@ export function createServerUrlReader(
 }
 
 /**
- * The site of the server for passkeys: that of its URL from the settings, else the one under which the client reached it. A
- * scheme that no trusted proxy reports is unknown.
+ * The site of the server for passkeys: that of its URL from the settings, else the one under which the client reached it.
+ * If neither the settings nor a trusted proxy specify the scheme, both http and https are accepted.
  */
 export function siteOf(
   raw: IncomingMessage,
@@ -90,10 +90,10 @@ export function siteOf(
   },
 ): Site {
   const { origin, hostname: host } = URL.parse(server.serverUrlOf(raw)) ?? { origin: "", hostname: "" };
-  const isKnown = server.config.publicUrl !== undefined || server.readClient(raw).scheme !== undefined;
+  const isSchemeKnown = server.config.publicUrl !== undefined || server.readClient(raw).scheme !== undefined;
   return {
     host,
-    origins: isKnown ? [origin] : [origin, origin.replace(/^http:/, "https:")],
+    origins: isSchemeKnown ? [origin] : [origin, origin.replace(/^http:/, "https:")],
   };
 }
 

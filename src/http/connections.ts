@@ -64,7 +64,7 @@ export function createHttpServer(
   server.setTimeout(STALLED_MS);
   server.maxConnections = limits.maxConnections;
   limitConnectionsPerNetwork(server, Math.ceil(limits.maxConnections / 2), isTrustedProxy);
-  // The guard rejects a request with this many; more are not kept.
+  // One more than the guard allows, so that it can reject the request. Node drops all further headers.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.on("request", (request, response) => pipelines.add(request, response));
   // Requests with an Expect header are handled like any other: see guard.ts and body.ts.
@@ -225,8 +225,8 @@ type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer
 
 /** Responds to bytes that never became a request: there is no response object, only the socket. */
 function respondToParserError(thrown: ParserError, socket: Socket, findMethods: FindMethods): void {
-  // A client that has sent nothing may be a browser that preconnects: it would take this response for the one to its next
-  // request.
+  // A client that has sent nothing may be a browser that preconnects: it would mistake this response for the one to its
+  // next request.
   if (thrown.code === "ECONNRESET" || socket.bytesRead === 0) socket.destroy();
   // Bytes after the last request of a connection are ignored, and a second error changes nothing.
   if (!socket.writable || thrown.code === "HPE_CLOSED_CONNECTION") return;

@@ -28,7 +28,7 @@ describe("request credentials", async () => {
     assert.equal(atomic.headers["content-type"], ATOMIC);
   });
 
-  test("credentials: a bearer token → one space, any case of the scheme", async () => {
+  test("credentials: a bearer token → accepted after exactly one space, with the scheme in any case", async () => {
     const { Authorization } = await newUser(server);
     const token = Authorization.slice("Bearer ".length);
     for (const good of [Authorization, `bearer ${token}`, `BEARER ${token}`])

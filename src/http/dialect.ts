@@ -39,7 +39,7 @@ function createAppDialect(app: NonNullable<Dialect["app"]>): Dialect {
   };
 }
 
-/** Replaces texts about features of the JSON:API, and "Nothing was changed": uploads are written in steps. */
+/** Replaces texts that mention JSON:API features, or that say "Nothing was changed": uploads are written in steps. */
 const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
   unauthenticated: "Authentication required: send a user name and a password or token.",
   "invalid-credentials": "Invalid user name, password or token.",

@@ -21,7 +21,7 @@ test("openapi.json: host, port and base path of the request → server URL", asy
   assert.equal(serverUrlOf(proxied.json), "https://pods.example/pods");
 });
 
-test("openapi.json: host with unusual characters → not repeated", async () => {
+test("openapi.json: host with unusual characters → not echoed", async () => {
   const { call } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
   for (const path of ["/openapi.json", "/docs"]) {
     const { status, text } = await call("GET", path, {

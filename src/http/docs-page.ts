@@ -42,7 +42,7 @@ function read(path: string): Promise<string> {
   return readFile(new URL(`../../${path}`, import.meta.url), "utf8");
 }
 
-/** A URL with unusual characters, which only a `Host` header can have, is not repeated, so nothing needs escaping. */
+/** Never echoes a URL with unusual characters, which can only come from a `Host` header, so nothing needs escaping. */
 function safeUrl(url: string): string {
   return /^https?:\/\/[\w.:[\]/~-]+$/.test(url) ? url : EXAMPLE_URL;
 }

@@ -132,7 +132,7 @@ test("notify: many changes → at most one event per 500 ms, and the last state 
   assert.deepEqual(client.events(ANN), [0, 5, 10, 15, 20]);
 });
 
-test("notify: an older number than known → no event", async () => {
+test("notify: a sequence number that is not new → no event", async () => {
   const { hub, lists, open } = start();
   lists.set(ANN, 9);
   const client = await open(ANN);

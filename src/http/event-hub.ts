@@ -4,7 +4,7 @@ import { stateAt } from "../list-state.ts";
 import type { SubscriptionStore, UserId } from "../subscriptions.ts";
 
 export const MAX_STREAMS_PER_USER = 10;
-/** A reader that has not read this much is disconnected. */
+/** A client with more unread data than this is disconnected. */
 const MAX_UNREAD_BYTES = 16 * 1024;
 /** Minimum time between two events of a stream. */
 const EVENT_INTERVAL_MS = 500;
@@ -35,7 +35,7 @@ export interface StreamResponse {
 
 interface Stream {
   readonly response: StreamResponse;
-  /** Throws `RequestFailure` if access has ended. */
+  /** Throws `RequestFailure` if access has been revoked. */
   readonly requireAccess: () => void | Promise<void>;
   readonly endsAt: number;
   /** Whether the client has been sent the state of the list. */
@@ -66,7 +66,7 @@ export interface EventHubOptions {
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #channels = new Map<UserId, Channel>();
-  /** The streams that get their comment in each second of the interval. */
+  /** Streams by the second of the interval in which they get their comment. */
   readonly #groups = Array.from({ length: COMMENT_INTERVAL_S }, () => new Set<Stream>());
   /** Streams whose access is to be checked. */
   readonly #toCheck = new Set<Stream>();
@@ -177,7 +177,7 @@ export class EventHub {
   }
 
   #send({ response }: Stream, text: string): void {
-    // It is closed only when the client has received the end.
+    // An ended stream stays in the hub until the client has received the end.
     if (response.writableEnded) return;
     response.write(text);
     if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
@@ -204,7 +204,7 @@ export class EventHub {
       try {
         await stream.requireAccess();
       } catch (error) {
-        // If the database is unavailable, it stays open.
+        // If the database is unavailable, the stream stays open.
         if (error instanceof RequestFailure) this.#end(stream);
       }
     }

@@ -53,7 +53,7 @@ describe("events", () => {
     const document = (attributes: object) => JSON.stringify({ data: { type: "subscription", id, attributes } });
     const app = () => JSON.stringify({ add: [feed()], remove: [] });
     const opml = `<opml version="2.0"><body><outline xmlUrl="${feed()}"/></body></opml>`;
-    const ways: Record<string, () => Promise<unknown>> = {
+    const changes: Record<string, () => Promise<unknown>> = {
       "bulk add": () => addFeeds(server),
       "single add": () => send("POST", "/v1/subscriptions", PLAIN, document({ feed_url: feed() })),
       update: () => send("PATCH", `/v1/subscriptions/${id}`, PLAIN, document({ title: "T" })),
@@ -63,7 +63,7 @@ describe("events", () => {
       "command line": () => run(["add", feed()], { DATABASE_URL: server.databaseUrl }),
       removal: () => server.call("DELETE", `/v1/subscriptions/${id}`),
     };
-    for (const [name, change] of Object.entries(ways)) {
+    for (const [name, change] of Object.entries(changes)) {
       const before = await stateOf(server);
       await change();
       const state = await stateOf(server);
@@ -72,7 +72,7 @@ describe("events", () => {
       assert.equal(meta.state, state, name);
       await stream.until(state);
     }
-    assert.equal(stream.states.length, 1 + Object.keys(ways).length);
+    assert.equal(stream.states.length, 1 + Object.keys(changes).length);
   });
 
   test("change: between reading the list and opening the stream → in the first event", async () => {
@@ -182,7 +182,7 @@ describe("events", () => {
     }
   });
 
-  test("observation: a long stream → neither a slow request nor in the durations; counted by its own metrics", async () => {
+  test("metrics: a long stream → not logged as slow, not in the request durations; has metrics of its own", async () => {
     const server = await startServer({ EARMARK_METRICS: "true", EARMARK_SLOW_REQUEST_MS: "1" });
     const stream = await openEvents(server.port);
     await stream.until(await addFeeds(server));

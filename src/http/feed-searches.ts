@@ -12,7 +12,7 @@ import type { Services } from "./services.ts";
 /** Per account. Every search is a request to a server of the user's choice. */
 const SEARCHES: Rate = { burst: 20, perMinute: 20 };
 
-/** Handler of `/v1/feed-searches`: the feeds that a page declares. */
+/** Handler of `/v1/feed-searches`: finds the feeds that a page declares. */
 export function createFeedSearchHandler({ scheduler, clock }: Services) {
   const limiter = new RateLimiter();
   return async ({ request, response, caller, maxBytes }: Call): Promise<void> => {

@@ -107,12 +107,12 @@ function sendClientConfig({ serverUrlOf }: Services): (call: Call) => Promise<vo
 /** Features of gpodder.net that this server does not have, such as a directory of podcasts. */
 function emptyRoutes(): Route[] {
   const respondWith = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
-  const own = { ...OPEN, access: "read" } as const;
+  const forUsers = { ...OPEN, access: "read" } as const;
   return [
-    route("GET", "/api/2/favorites/:user.json", { ...own, run: respondWith("[]") }),
-    route("GET", "/api/2/lists/:user.json", { ...own, run: respondWith("[]") }),
-    route("GET", "/api/2/settings/:user/:scope.json", { ...own, run: respondWith("{}") }),
-    route("GET", "/suggestions/:count.json", { ...own, run: respondWith("[]") }),
+    route("GET", "/api/2/favorites/:user.json", { ...forUsers, run: respondWith("[]") }),
+    route("GET", "/api/2/lists/:user.json", { ...forUsers, run: respondWith("[]") }),
+    route("GET", "/api/2/settings/:user/:scope.json", { ...forUsers, run: respondWith("{}") }),
+    route("GET", "/suggestions/:count.json", { ...forUsers, run: respondWith("[]") }),
     route("GET", "/toplist/:count.json", { ...OPEN, run: respondWith("[]") }),
     route("GET", "/search.json", { ...OPEN, run: respondWith("[]") }),
     route("GET", "/api/2/tags/:count.json", { ...OPEN, run: respondWith("[]") }),
@@ -122,7 +122,7 @@ function emptyRoutes(): Route[] {
 
 /** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
-  /** Apps that send thousands of URLs with white space get all of them back. */
+  /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with white space. */
   const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
     const pieces = writeUploadResult(timestamp, rewritten);
     if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));

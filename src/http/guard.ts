@@ -91,7 +91,7 @@ export function createGuard(
 
   /**
    * Browsers attach remembered Basic credentials to cross-site requests, and app routes accept any Content-Type, so neither
-   * protects these routes. Some apps have their own origin.
+   * credentials nor Content-Type show that a request is not forged. Some apps have their own origin.
    */
   const protectAppRoutes = (raw: IncomingMessage) => {
     const { origin = "", "sec-fetch-site": site } = raw.headers;

@@ -15,7 +15,7 @@ import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
 export const OPML_TYPE = "text/x-opml; charset=utf-8";
-/** Media types that browsers and programs use for OPML files and lists of URLs. The content says which of them it is. */
+/** Media types that browsers and programs use for OPML files and lists of URLs. The content determines the format. */
 const FILE_TYPES = /^(?:(?:text|application)\/(?:x-opml(?:\+xml)?|opml\+xml|xml)|text\/(?:plain|uri-list))\s*(?:;|$)/i;
 
 export function requireFeedFileType(header: string | undefined): void {
@@ -41,7 +41,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
       const feeds = await readEntries(call, parser, "feed-file");
-      const isWanted = () => !response.destroyed;
+      const isConnected = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
       let done = 0;
@@ -54,11 +54,11 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
         if ((written?.sequence ?? sequenceBefore) === sequenceBefore)
           written = { sequenceBefore: written?.sequenceBefore ?? sequenceBefore, sequence };
       };
-      const options = { dryRun, onProgress, onWritten, isWanted };
+      const options = { dryRun, onProgress, onWritten, shouldContinue: isConnected };
       const imported = await importFeeds(store, caller, feeds, clock(), options).catch((error) => {
         throw error instanceof StoreUnavailable && done > 0 && !dryRun ? interrupted(done, request, error) : error;
       });
-      if (!isWanted()) return;
+      if (!isConnected()) return;
       const headers = { "content-type": JSON_API.contentType };
       const states = dryRun ? undefined : await resolveWriteMeta(store, caller.user, written);
       await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
@@ -69,10 +69,10 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
 export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "feed-file"): Promise<Entry[]> {
   const { request, response, caller, maxBytes } = call;
   const bytes = await readBody(request, response, maxBytes);
-  const isWanted = () => !response.destroyed;
+  const isConnected = () => !response.destroyed;
   const job = { kind, bytes };
   return parser
-    .parse(job, request.owner, caller.spend, isWanted, (entries: Entry[]) => entries)
+    .parse(job, request.owner, caller.spend, isConnected, (entries: Entry[]) => entries)
     .catch((error) => {
       if (!(error instanceof NotOpml)) throw error;
       const { message: reason, line } = error;
@@ -80,7 +80,7 @@ export async function readEntries(call: Call<unknown>, parser: Parser, kind: "op
     });
 }
 
-/** When the store fails, other requests have changed nothing; an import may have added some feeds. */
+/** Unlike other requests, an import may already have changed something when the store fails: it may have added feeds. */
 function interrupted(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
   log.error({ reqId: id, err: cause }, "import interrupted");
   return failure("import-interrupted", { count: done });

@@ -143,7 +143,7 @@ test("slow requests: many → ten lines per minute, then the number omitted", as
   );
 });
 
-test("memory: bodies beyond the budget → refused, and released when they end", async () => {
+test("memory: bodies beyond the budget → refused; memory is released when requests end", async () => {
   const { port, call } = await startServer();
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
   const part = Buffer.alloc(7 * 1024 * 1024, " ");
@@ -170,7 +170,7 @@ test("memory: bodies beyond the budget → refused, and released when they end",
   }
   assert.equal(status, 200);
   for (let times = 0; times < 12; times += 1)
-    assert.equal((await call("POST", "/v1/operations", { headers, body })).status, 200, "all of it, each time");
+    assert.equal((await call("POST", "/v1/operations", { headers, body })).status, 200, "all memory was released");
 });
 
 test("memory: too many pipelined requests on all connections → those connections are closed, others are served", async () => {

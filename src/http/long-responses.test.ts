@@ -114,7 +114,7 @@ test("export: a client that reads too slowly → its connection is closed", asyn
   }
 });
 
-const budgetOf = (max: number) => new Budget({ max, share: max / 2, short: 64 * 1024 });
+const budgetOf = (max: number) => new Budget({ max, share: max / 2, maxSmall: 64 * 1024 });
 
 test("response: more unread bytes than the budget has → the connection is closed", async () => {
   const LONG = "x".repeat(20_000_000);

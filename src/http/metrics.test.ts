@@ -47,14 +47,14 @@ test("metrics: size of the database → read once a minute, in the background af
   assert.equal(reads, 1);
   readSize = async () => ({ accounts: 3, subscriptions: 40 });
   time = 60_000;
-  assert.equal(await accounts(), "3", "the first value is waited for");
+  assert.equal(await accounts(), "3", "collecting waits for the first value");
   assert.match(await metrics.collect(), /^earmark_subscriptions 40$/m);
   assert.equal(reads, 2);
 
   let finish: (size: { accounts: number; subscriptions: number }) => void = () => undefined;
   readSize = () => new Promise((resolve) => (finish = resolve));
   time = 120_000;
-  assert.equal(await accounts(), "3", "later ones are not");
+  assert.equal(await accounts(), "3", "but not for later ones");
   assert.equal(await accounts(), "3");
   assert.equal(reads, 3, "one at a time");
   finish({ accounts: 4, subscriptions: 41 });

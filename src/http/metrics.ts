@@ -24,7 +24,7 @@ export interface Metrics {
   watchConnections(read: (() => ConnectionCounts) | undefined): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
   watchStreams(open: () => number): { readonly onEvents: (count: number) => void };
-  /** Registers gauges of the podcasts, and metrics of fetches, which the result reports. */
+  /** Registers gauges of the podcasts, and metrics of fetches. Call the returned function after each fetch. */
   watchFetches(
     count: (at: Date) => Promise<PodcastCounts>,
     clock: () => Date,
@@ -145,7 +145,7 @@ export function createMetrics(version: string, now: () => number = () => perform
         registers,
         collect: () => refresh(),
       });
-      // Not 0 before they are known.
+      // No value instead of 0 until they are known.
       for (const gauge of [accounts, subscriptions]) gauge.remove();
       let reading: Promise<void> | undefined;
       let isKnown = false;
@@ -163,7 +163,7 @@ export function createMetrics(version: string, now: () => number = () => perform
           reading = undefined;
         }
       };
-      /** Only the first one waits. */
+      /** Waits for the database only until the first size is known. */
       const refresh = () => {
         if (now() - readAt >= SIZE_MAX_AGE_MS) reading ??= readAgain();
         return isKnown ? undefined : reading;

@@ -81,7 +81,7 @@ describe("Nextcloud login flow", async () => {
     assert.equal((await show(id)).json.data.attributes.status, "allowed");
   });
 
-  test("login flow: shown → who asks, from where and since when", async () => {
+  test("login flow: shown → the app, its address, and when it asked", async () => {
     const { id } = await startLogin();
     const { status, json } = await show(id);
     assert.equal(status, 200);

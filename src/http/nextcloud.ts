@@ -21,7 +21,7 @@ import type { Services } from "./services.ts";
 const APP = "/index.php/apps/gpoddersync";
 const OCS_TYPE = "application/xml; charset=utf-8";
 const MAX_POLL_BYTES = 4 * 1024;
-/** Some apps poll again at once, so the response "not yet" is delayed by this much. */
+/** Some apps poll again at once, so the 404 for a pending login is delayed by this much. */
 const POLL_DELAY_MS = 1_000;
 /** Without accounts, any password is accepted, but some apps require one. */
 const LOCAL = { name: "earmark", password: "earmark" };
@@ -65,8 +65,8 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
     async start({ request, response }: Call): Promise<void> {
       const server = serverUrlOf(request.raw);
       if (appSignIn === undefined) {
-        const anyone = { pollToken: LOCAL.password, login: `${server}/` };
-        respond(response, 200, NEXTCLOUD, writeLoginStarted(server, anyone));
+        const localLogin = { pollToken: LOCAL.password, login: `${server}/` };
+        respond(response, 200, NEXTCLOUD, writeLoginStarted(server, localLogin));
         return;
       }
       const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
@@ -83,7 +83,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
         await sleep(POLL_DELAY_MS);
         throw failure("not-found", { resource: "Login" });
       }
-      // Apps that stop polling on an error status stop on 403.
+      // Apps keep polling after 404, but may stop after 403.
       if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
       else
         respond(

@@ -13,7 +13,7 @@ const MAX_AGE_MS = 600_000;
 /** With `profile`, providers return a name that people recognize. */
 const SCOPE = "openid profile";
 
-/** Ties a response of the provider to the login that the browser started. Derived from a secret that only it has. */
+/** Ties a response of the provider to the login of one browser. Derived from a secret that only that browser has. */
 export interface Checks {
   readonly state: string;
   readonly nonce: string;
@@ -55,9 +55,9 @@ export function createOidcClient(
     try {
       return await step();
     } catch (error) {
-      const known = await toFailure(error);
-      if (known.error.code === "identity-provider-unavailable") onUnavailable(describe(error));
-      throw known;
+      const converted = await toFailure(error);
+      if (converted.error.code === "identity-provider-unavailable") onUnavailable(describe(error));
+      throw converted;
     }
   };
 

@@ -312,7 +312,7 @@ suite("attacks on a login", () => {
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/p/oidc/callback");
   });
 
-  test("login: disabled account, of the identity or linked to it → refused, and not a failed sign-in", async () => {
+  test("login: disabled account, of the identity or linked to it → refused, not logged as a failed sign-in", async () => {
     const { name, Cookie } = await newUser(signUpServer);
     const owner = newBrowser(Cookie);
     assert.equal(await finish(owner, "linked", signUpServer, "/v1/identities"), "");

@@ -2,7 +2,7 @@ import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
 import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
-import { admitOperations, assertCapacity, operationsIn } from "./admission.ts";
+import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { resolveWriteMeta } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
@@ -30,11 +30,11 @@ export function createOperationsHandler(
 ): (call: Call) => Promise<void> {
   const { limits, basePath } = config;
 
-  /** Parses and applies the operations of a request; long bodies are parsed in a thread. */
+  /** Parses and applies the operations of a request; long bodies are parsed in a worker thread. */
   const execute = async ({ request, response, caller, maxBytes }: Call): Promise<Applied> => {
     assertCapacity(request, Number(request.headers["content-length"] ?? 0));
     const bytes = await readBody(request, response, maxBytes);
-    admitOperations(request, operationsIn(bytes.length));
+    admitOperations(request, estimateOperations(bytes.length));
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
       let written: SequenceRange | undefined;

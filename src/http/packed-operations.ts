@@ -3,7 +3,7 @@ import type { RequestedDraft, RequestedRemoval } from "../jsonapi/resource.ts";
 
 /** Operations as sent between threads: strings are cloned four times as fast as objects. */
 export interface PackedOperations {
-  /** Id, feed URL and feed of each operation; the last two are empty unless it adds. */
+  /** Id, feed URL and normalized feed of each operation; the last two are empty unless it is an addition. */
   readonly texts: readonly string[];
   /** Invalid operations, updates, and additions with a title or folders, by their index. */
   readonly others: ReadonlyMap<number, Operation>;

@@ -9,7 +9,7 @@ import { APP_READERS, type AppDocument } from "./app-documents.ts";
 import { type PackedOperations, packOperations } from "./packed-operations.ts";
 import { free } from "./receiving.ts";
 
-/** The thread that parses long bodies. It returns the items in pieces, on request. */
+/** The worker thread that parses long bodies. It returns the items in pieces, on request. */
 
 export type ParseJob =
   | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }

@@ -15,8 +15,8 @@ const opml = (...urls: string[]) =>
   Buffer.from(
     `<opml version="2.0"><body>${urls.map((url) => `<outline text="t" xmlUrl="${url}"/>`).join("")}</body></opml>`,
   );
-const parseOpml = (bytes: Uint8Array, owner = "ann", isWanted = always) =>
-  parser.parse({ kind: "opml", bytes }, owner, noCharge, isWanted, unchanged<Entry>);
+const parseOpml = (bytes: Uint8Array, owner = "ann", isConnected = always) =>
+  parser.parse({ kind: "opml", bytes }, owner, noCharge, isConnected, unchanged<Entry>);
 const readDocument = (text: string, maxOperations = 10_000) => {
   const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
   return parser.parse(job, "ann", noCharge, always, unchanged<Operation>);
@@ -54,7 +54,7 @@ test("parser: invalid body → rejected, and the next body is parsed", async () 
   assert.equal((await parseOpml(opml("https://a.example/1"))).length, 1);
 });
 
-test("parser: documents that take most memory → parsed, and the next body too", async () => {
+test("parser: documents that take the most memory → parsed, and the next body too", async () => {
   const many = (count: number, write: (index: number) => string) => Array.from({ length: count }, (_, n) => write(n));
   const documents = [
     `{"constructor":1,"x":[${many(150_000, (n) => `{"k${n}":1}`)}]}`,
@@ -77,10 +77,10 @@ test("parser: one owner sends many bodies → another's is parsed after one of t
 });
 
 test("parser: client disconnects → its body is not parsed", async () => {
-  let isThere = true;
+  let isConnected = true;
   const first = parseOpml(opml("https://a.example/1"));
-  const second = parseOpml(opml("https://a.example/2"), "ann", () => isThere);
-  isThere = false;
+  const second = parseOpml(opml("https://a.example/2"), "ann", () => isConnected);
+  isConnected = false;
   await first;
   await assert.rejects(second, isRejected("body-incomplete"));
 });

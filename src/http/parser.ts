@@ -13,7 +13,7 @@ type Spend = (operations: number) => Promise<void> | void;
 const TIMEOUT_MS = 10_000;
 /**
  * Heap limit of the thread: a base, plus some per byte of the longest body. It is several times what the worst body needs,
- * because a thread that reaches its limit may crash the process. What bounds memory are the limits of the parsers.
+ * because a thread that reaches its limit may crash the process. The parsers have limits of their own, which bound memory.
  */
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;
@@ -32,12 +32,12 @@ const MAX_IN_USE = 8;
 interface QueuedJob {
   readonly job: ParseJob;
   /** False when the client has disconnected. */
-  readonly isWanted: () => boolean;
+  readonly isConnected: () => boolean;
   readonly use: (items: readonly unknown[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Parses long bodies in threads, so that none of them blocks other requests. */
+/** Parses long bodies in worker threads, so that none of them blocks other requests. */
 export class Parser {
   readonly #medium: ParserThread;
   readonly #long: ParserThread;
@@ -55,14 +55,14 @@ export class Parser {
     job: ParseJob,
     owner: Owner,
     spend: Spend,
-    isWanted: () => boolean,
+    isConnected: () => boolean,
     use: (items: Item[]) => Result | Promise<Result>,
   ): Promise<Result> {
     const { length } = job.bytes;
     const cost = Math.ceil(length / 1_024);
     await spend(cost);
     const thread = length > MEDIUM_BYTES ? this.#long : this.#medium;
-    return thread.parse(job, owner, isWanted, async (items) => {
+    return thread.parse(job, owner, isConnected, async (items) => {
       if (items.length > cost) await spend(items.length - cost);
       return use(items as Item[]);
     });
@@ -70,8 +70,8 @@ export class Parser {
 }
 
 /**
- * A thread that parses one body at a time; owners take turns. A body that takes too long ends only the thread. The memory
- * budget limits how many bodies can wait.
+ * A thread that parses one body at a time; owners take turns. A body that takes too long terminates only the thread. The
+ * memory budget limits how many bodies can wait.
  */
 class ParserThread {
   readonly #heapMib: number;
@@ -88,7 +88,7 @@ class ParserThread {
   parse<Result>(
     job: ParseJob,
     owner: Owner,
-    isWanted: () => boolean,
+    isConnected: () => boolean,
     use: (items: readonly unknown[]) => Promise<Result>,
   ): Promise<Result> {
     return new Promise((resolve, reject) => {
@@ -100,7 +100,7 @@ class ParserThread {
         });
         done.then(resolve, reject);
       };
-      this.#queue.push(owner, { job, isWanted, use: useOne, reject });
+      this.#queue.push(owner, { job, isConnected, use: useOne, reject });
       this.#run();
     });
   }
@@ -116,7 +116,7 @@ class ParserThread {
       const next = this.#queue.shift();
       if (next === undefined) break;
       try {
-        next.use(await this.#parseNow(next.job, next.isWanted));
+        next.use(await this.#parseNow(next.job, next.isConnected));
       } catch (error) {
         next.reject(error);
       }
@@ -125,8 +125,8 @@ class ParserThread {
     this.#exitWhenIdle();
   }
 
-  async #parseNow(job: ParseJob, isWanted: () => boolean): Promise<readonly unknown[]> {
-    if (!isWanted()) throw failure("body-incomplete");
+  async #parseNow(job: ParseJob, isConnected: () => boolean): Promise<readonly unknown[]> {
+    if (!isConnected()) throw failure("body-incomplete");
     const worker = this.#worker ?? this.#start();
     const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS);
     try {
@@ -138,7 +138,7 @@ class ParserThread {
         if ("isTooComplex" in piece) throw tooComplex(job);
         for (const item of "entries" in piece ? piece.entries : unpackOperations(piece.operations)) items.push(item);
         if (piece.isLast) return items;
-        if (!isWanted()) throw failure("body-incomplete");
+        if (!isConnected()) throw failure("body-incomplete");
         piece = await ask(worker, MORE);
       }
     } finally {

@@ -70,7 +70,7 @@ suite("passkeys", () => {
     assert.equal(everything.json.data.filter(({ type }: { type: string }) => type === "passkey").length, 2);
   });
 
-  test("passkeys: options → discoverable, verified by the user, excluding existing ones", async () => {
+  test("passkeys: options → require a discoverable passkey and user verification, exclude existing ones", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     const creation = await optionsOf(server, "registration", { Cookie });
@@ -120,7 +120,7 @@ suite("passkeys", () => {
     assert.deepEqual(replies.map(({ status }) => status).toSorted(), [201, 401]);
   });
 
-  test("passkeys: counter that does not rise → refused, because it may be a copy", async () => {
+  test("passkeys: counter that does not increase → refused, because the passkey may be cloned", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     for (const [counter, status] of [
@@ -173,7 +173,7 @@ suite("passkeys", () => {
     }
   });
 
-  test("passkeys: passkey of another account → cannot be added, and the user handle must be right", async () => {
+  test("passkeys: passkey of another account → cannot be added, and the user handle must match", async () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     const { authenticator } = await newPasskey(server, ann.Cookie);
     const { challenge, user } = await optionsOf(server, "registration", { Cookie: bob.Cookie });
@@ -188,7 +188,7 @@ suite("passkeys", () => {
     }
   });
 
-  test("passkeys: after five minutes → refused; sign-in more than ten minutes ago → none can be added", async () => {
+  test("passkeys: challenge older than five minutes → refused; sign-in more than ten minutes ago → none can be added", async () => {
     const late = await start();
     const { Cookie } = await newUser(late);
     const { authenticator } = await newPasskey(late, Cookie);

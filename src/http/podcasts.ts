@@ -4,7 +4,7 @@ import { readArtworkName, type WrittenPodcast, writePodcast, writePodcastResourc
 import type { FieldsQuery } from "../jsonapi/query.ts";
 import type { PodcastField } from "../jsonapi/resource.ts";
 import type { Podcast, PodcastStore, PodcastVersion } from "../podcast-store.ts";
-import { etagOf, isKnownTag } from "./changes.ts";
+import { etagOf, matchesEtag } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import { respond, respondAccepted, respondContent, respondUnchanged } from "./respond.ts";
 import { type Call, idOf } from "./router.ts";
@@ -20,8 +20,8 @@ export function createPodcastHandlers({ config: { basePath }, store: { podcasts 
       const { request, response, caller, params, query } = call;
       const podcast = await podcasts.get(caller.user, idOf(params));
       if (podcast === undefined) throw notFound();
-      const tag = etagOf(tagOf([podcast.checkedAt?.getTime() ?? 0]));
-      if (isKnownTag(request, tag)) respondUnchanged(response, tag);
+      const tag = etagOf(podcastsTag([podcast.checkedAt?.getTime() ?? 0]));
+      if (matchesEtag(request, tag)) respondUnchanged(response, tag);
       else respond(response, 200, JSON_API, writePodcast(podcast, basePath, query.podcastFields), tag);
     },
 
@@ -49,15 +49,15 @@ function notFound(): RequestFailure {
   return failure("not-found", { resource: "Podcast" });
 }
 
-/** Changes whenever one of the podcasts that were last fetched at these times does. */
-export function tagOf(times: readonly number[]): string {
+/** Part of an ETag of podcasts that were last fetched at these times: changes when one of them is fetched again. */
+export function podcastsTag(times: readonly number[]): string {
   return hash("sha256", times.join(), "base64url").slice(0, 22);
 }
 
 /** About 10 MB. */
 const MAX_CACHED = 10_000;
 
-/** Writes podcasts, and caches what it has written: reading and writing them again would double the time of a page. */
+/** Serializes podcasts and caches the result: reading and serializing them for each page would double its time. */
 export class PodcastWriter {
   readonly #podcasts: Pick<PodcastStore, "find">;
   readonly #base: string;

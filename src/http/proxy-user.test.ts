@@ -78,7 +78,7 @@ suite("header of a proxy", () => {
     assert.equal((await signUpServer.call("GET", "/v1/me", as("", { Cookie }))).status, 200);
   });
 
-  test("header: beside a token → the token; beside a session or a password of the proxy → the header", async () => {
+  test("header: with a token → the token is used; with a session, or a password for the proxy → the header is used", async () => {
     const { name, Cookie, Authorization } = await newUser(signUpServer);
     assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("eve", { Authorization }))), name);
     assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("eve", { Cookie }))), "eve");
@@ -119,7 +119,7 @@ suite("header of a proxy", () => {
     assert.equal((await server.call("POST", "/v1/subscriptions", own)).status, 201);
   });
 
-  test("header: podcast apps → sign in with their own credentials beside it", async () => {
+  test("header: podcast apps → sign in with their own credentials, not with the header", async () => {
     const login = "/api/2/auth/ann/login.json";
     assert.equal((await server.call("POST", login, as("ann"))).status, 401, "the header does not sign apps in");
     const Authorization = `Basic ${btoa(`ann:${PASSWORD}`)}`;

@@ -39,7 +39,7 @@ async function start() {
 
 const feedOf = (number: number) => `https://feeds.example/${number}`;
 
-test("quota: a request passes the limit → the first are added, the rest 422, conflicts 409", async () => {
+test("quota: a request exceeds the limit → the first are added, the rest 422, conflicts 409", async () => {
   const { operate, me } = await start();
   const [a, b] = [newId(), newId()];
   const results = await operate(
@@ -84,7 +84,7 @@ test("quota: a single subscription when the list is full → 403, and 201 after 
   assert.equal((await post(newId(), feedOf(5))).status, 403);
 });
 
-test("quota: an import passes the limit → what does not fit is refused, and the dry run says so", async () => {
+test("quota: an import exceeds the limit → what does not fit is refused, and the dry run says so", async () => {
   const { operate, importAll, me } = await start();
   await operate(add(newId(), feedOf(1)));
   const feeds = [2, 1, 2, 3, 4, 3, 5].map(feedOf);
@@ -96,7 +96,7 @@ test("quota: an import passes the limit → what does not fit is refused, and th
   assert.equal((await me()).counts.subscriptions, 3);
 });
 
-test("quota: a server without accounts → none", async () => {
+test("quota: a server without accounts → no quota", async () => {
   const { call } = await startServer();
   assert.equal((await call("GET", "/v1/me")).json.meta.limits.subscriptions, null);
   await assert.rejects(startServer({ EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" }), /only with EARMARK_ACCOUNTS=true/);

@@ -112,14 +112,14 @@ function methodsOf({ method, access }: Route): readonly string[] {
 
 /** Throws unless the path exists and has a route for the method. */
 export function routeOf(match: Match | undefined, { method, url = "/" }: IncomingMessage): Route {
-  if (match === undefined) throw failure(isPercentEncoded(url) ? "unknown-path" : "malformed-target");
+  if (match === undefined) throw failure(hasValidPercentEncoding(url) ? "unknown-path" : "malformed-target");
   const { routes, allow } = match.resource;
   const found = routes.get(method ?? "");
   if (found === undefined) throw failure("method-not-allowed", { methods: allow, headers: { allow } });
   return found;
 }
 
-function isPercentEncoded(url: string): boolean {
+function hasValidPercentEncoding(url: string): boolean {
   try {
     decodeURIComponent(pathOf(url));
     return true;

@@ -31,13 +31,13 @@ import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from ".
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
-/** Queue of connections to accept. If it is short, one client that opens many makes others retransmit. */
+/** Maximum connections that wait to be accepted. If it is low, a client that opens many makes others retransmit. */
 const BACKLOG = 4_096;
 
 /** Any other method may write, and counts as at least one operation. */
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
-/** The message that every way to sign in logs. The filter for fail2ban looks for it too. */
+/** The log message of a failed sign-in, whatever the method. The fail2ban filter matches it too. */
 const FAILED_SIGN_IN = "failed sign-in";
 
 const NO_PAGE =
@@ -73,7 +73,7 @@ export function createServer(options: ServerOptions): Server {
   // Errors of databases and identity providers may contain untrusted text.
   const hooks: LoggerOptions["hooks"] = {
     streamWrite: escapeControlCharacters,
-    // Counted where it is logged, so that every way to sign in is counted.
+    // Counted where it is logged, so that every sign-in method is counted.
     logMethod(args, write) {
       if (args[1] === FAILED_SIGN_IN) metrics?.countFailedSignIn();
       write.apply(this, args);
@@ -152,7 +152,7 @@ export function createServer(options: ServerOptions): Server {
       await packetParsed();
       respondToFailure(error, request, response, match?.resource.dialect ?? dialectOf(raw.url ?? ""));
     } finally {
-      // The hub disconnects those that do not read.
+      // The hub disconnects stream clients that do not read.
       if (!request.isStream) chargeUnsent(request, response);
       request.markHandled();
     }

@@ -36,7 +36,7 @@ describe("sessions", async () => {
     assert.notEqual(cookieOf(await signIn(server, name)), cookieOf(response));
   });
 
-  test("sessions: list and end → with user agent, and ended at once", async () => {
+  test("sessions: listed → with user agent; ended → rejected at once", async () => {
     const { name, Cookie } = await newUser(server);
     server.wait(1);
     const other = await call("POST", "/v1/sessions", {

@@ -38,7 +38,7 @@ test("operations: title and folders on add → returned, normalized", async () =
   );
 });
 
-test("operations: without title and folders → the document has no trace of them", async () => {
+test("operations: without title and folders → the response does not have these attributes", async () => {
   const results = await operate([
     addWith(newId(), { feed_url: newFeed() }),
     addWith(newId(), { feed_url: newFeed(), title: null, folders: null }),

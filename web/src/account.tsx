@@ -11,7 +11,7 @@ import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from 
 import { explainFormError, type FormError } from "./sign-in.tsx";
 import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
-import { deleteCopy, flushRemovals, sync } from "./subscription-list.ts";
+import { deleteLocalCopy, flushRemovals, sync } from "./subscription-list.ts";
 import { Tokens } from "./tokens.tsx";
 import { formatDay, useWords } from "./words/index.ts";
 import { usePeopleWords } from "./words/people.ts";
@@ -75,12 +75,12 @@ export function AccountView() {
 const MAX_FLUSH_MS = 3_000;
 
 async function signOut(): Promise<void> {
-  // Signed out, the page could no longer send edits. The timeout is for a server that does not respond.
+  // After signing out, the page could no longer send edits. The timeout is for a server that does not respond.
   const sending = flushRemovals().then(() => sync(AbortSignal.timeout(MAX_FLUSH_MS)));
   await sending.catch(() => {});
   try {
     await anonymousClient.signOut();
-    await deleteCopy();
+    await deleteLocalCopy();
     forgetUser();
     // Reloads the page, so that nothing of the user stays in it.
     location.replace("./");
@@ -166,7 +166,7 @@ function Sessions() {
   );
 }
 
-/** By their token in a user agent string. The order matters: Edge also claims to be Chrome, and Chrome to be Safari. */
+/** By their name in a User-Agent header. The order matters: Edge also claims to be Chrome, and Chrome to be Safari. */
 const BROWSERS = {
   Edg: "Edge",
   OPR: "Opera",
@@ -266,7 +266,7 @@ function ChangePassword({ name }: { name: string }) {
   );
 }
 
-/** Without a name the account has no password to ask for. */
+/** `name` is undefined if the account has no password to ask for. */
 function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
@@ -283,7 +283,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
       // The server requires a recent sign-in, since a browser may have been left open.
       if (name !== undefined) await anonymousClient.signIn({ name, password });
       await noRetryClient.deleteAccount();
-      await deleteCopy();
+      await deleteLocalCopy();
       forgetUser();
       location.reload();
     } catch (cause) {

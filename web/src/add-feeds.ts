@@ -2,7 +2,7 @@ import { NetworkError, type Progress, type SubscribeResult } from "../../client/
 import { displayUrl } from "./feed-url.ts";
 import type { Line } from "./outcomes.tsx";
 import { accountMode, client, connectionProblem, reportProblem, setUser } from "./server.ts";
-import { addLater, flushRemovals, refresh, subscriptionList, sync } from "./subscription-list.ts";
+import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "./subscription-list.ts";
 
 /** Small enough for a progress bar that moves, large enough for few requests. */
 const BATCH_SIZE = 250;
@@ -47,7 +47,7 @@ export async function addFeeds(
       known.add(feed);
       return { feed, outcome: "saved" };
     });
-    await addLater(feedsFrom(done).filter((_, index) => results[index]?.outcome === "saved"));
+    await addToLocalCopy(feedsFrom(done).filter((_, index) => results[index]?.outcome === "saved"));
     report(results);
   };
   const isUnreachable = () => !navigator.onLine || connectionProblem.value === "unreachable";
@@ -66,7 +66,7 @@ export async function addFeeds(
     if (stop?.aborted) abort.abort();
   };
   try {
-    // The page may be that of another user, who has signed in elsewhere.
+    // Another user may have signed in meanwhile, in another tab.
     if (accountMode !== "off" && !setUser(await client.me({ signal }))) return;
     // Earlier edits come first: a feed that is added may have been removed before.
     if (subscriptionList.value.pending > 0) await sync(signal);

@@ -57,7 +57,7 @@ function AddForm() {
   const feeds = parseLines(text);
   const isBusy = useValue(isSearching);
   const submit = async () => {
-    // A page with feeds stays in the form, so that the user can choose one of them instead.
+    // If a line is a page with feeds, nothing is added yet, so that the user can choose one of the feeds instead.
     if (feeds.length > 0 && !isBusy && !(await searchForFeeds(feeds)))
       void run(feeds.map((feed) => ({ feed, outcome: "waiting" })));
   };
@@ -102,7 +102,7 @@ function AddForm() {
   );
 }
 
-/** Pages that people take for feeds. They can be added nevertheless. */
+/** Warns about pages that people mistake for feeds. They can be added nevertheless. */
 function PageWarnings({ text }: { text: string }) {
   const words = useFeedWords();
   const pages = splitLines(text).flatMap((url, index) => {
@@ -131,7 +131,7 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
   const unfinished = refused + waiting;
   const sent = lines.length - waiting;
 
-  const edit = (line: Line, index: number) =>
+  const renderUrl = (line: Line, index: number) =>
     line.outcome === "refused" &&
     !isRunning && (
       <input
@@ -198,7 +198,7 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
           {words.import.seeList}
         </a>
       </p>
-      <Outcomes lines={lines} filter={filter} onFilter={setFilter} edit={edit} />
+      <Outcomes lines={lines} filter={filter} onFilter={setFilter} renderUrl={renderUrl} />
     </form>
   );
 }

@@ -64,7 +64,7 @@ async function openSettings(): Promise<void> {
   }
 }
 
-/** Shows the view at once: the event that follows a change of the fragment comes after further keys. */
+/** Shows the view at once: `hashchange` may fire only after the next key press. */
 function showView(view: ViewName): void {
   location.hash = view;
   currentView.set(view);
@@ -143,7 +143,7 @@ export function App() {
   }, [title]);
   useRestoreFocus(isSignedIn);
   useEffect(() => {
-    // Feeds can be added without a connection too, so the view must be there by then.
+    // Preloads the view: feeds can also be added without a connection.
     if (isSignedIn) void loadAdd().catch(() => {});
   }, [isSignedIn]);
   useEffect(() => {
@@ -204,7 +204,7 @@ function lazyView(load: () => Promise<View>): View {
     }, [status]);
     if (Loaded !== undefined) return <Loaded />;
     if (status !== "failed") return <p class="muted">{words.loading}</p>;
-    // Otherwise the server is newer than this page.
+    // With a connection, the cause is that the server is newer than this page.
     if (navigator.onLine && connectionProblem.value !== "unreachable") return <RenderFailure />;
     return (
       <div class="message danger" role="alert">

@@ -109,7 +109,7 @@ export function useRestoreFocus(step: unknown): void {
     if (hasFocused && document.activeElement === document.body) focusContent();
   }, [step]);
 }
-/** On a new page nothing has had the focus yet, and the keyboard starts at the top. */
+/** On a new page nothing has had the focus yet, and keyboard navigation starts at the top. */
 let hasFocused = false;
 addEventListener("focusin", () => {
   hasFocused = true;
@@ -131,7 +131,7 @@ export function Field({ label, hint, error, ...input }: FieldProps & JSX.Intrins
   const [isShown, setShown] = useState(false);
   const words = useWords();
   const descriptions = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
-  // The types know no input whose type may change.
+  // Preact's types do not allow an input whose `type` changes.
   const shown = isShown ? ({ ...input, type: "text" } as typeof input) : input;
   const field = (
     <input

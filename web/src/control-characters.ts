@@ -8,13 +8,13 @@ const CONTROL =
 /** Letters of right-to-left scripts. */
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** Makes foreign text safe within a sentence: its direction does not affect the words around it, as with `<bdi>`. */
+/** Makes untrusted text safe within a sentence: its direction does not affect the words around it, as with `<bdi>`. */
 export function isolate(text: string): string {
   const shown = revealControlCharacters(text);
   return RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
 }
 
-/** Makes foreign text safe in an element of its own: replaces each control character by �. */
+/** Makes untrusted text safe in an element of its own: replaces each control character with �. */
 export function revealControlCharacters(text: string): string {
   return text.replaceAll(CONTROL, "\ufffd");
 }

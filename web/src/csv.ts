@@ -6,8 +6,8 @@ const SEPARATOR = /[,;|\t\r\n]/;
 const SKIPPED = /[\s"'\p{C}]/u;
 
 /**
- * A cell of a CSV file. A spreadsheet that expects another separator splits it elsewhere, even within quotes, so that an
- * apostrophe precedes everything that could start a formula there.
+ * A cell of a CSV file. A spreadsheet that expects another separator may split the cell, even within quotes, so an
+ * apostrophe is inserted wherever a formula could then start.
  */
 export function writeCell(text: string): string {
   let safe = /^[\t\r\n]/.test(text) ? "'" : "";

@@ -19,7 +19,7 @@ interface DeviceList {
   readonly load: () => Promise<void>;
 }
 
-/** `polls` keeps it up to date while the page is visible. */
+/** With `polls`, the list is loaded again every few seconds while the page is visible. */
 export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
   const [devices, setDevices] = useState<readonly Device[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);

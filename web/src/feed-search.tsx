@@ -22,7 +22,7 @@ const findFeeds = createFeedSearch(SIGNED_IN);
 const searches = createState<ReadonlyMap<string, Search>>(new Map());
 export const isSearching = createState(false);
 
-/** Searches the lines that are pages for feeds. Resolves to whether the user can choose any of them instead. */
+/** Looks for feeds on each line that is a page. Resolves to whether it found any that the user can choose instead. */
 export async function searchForFeeds(lines: readonly string[]): Promise<boolean> {
   if (!isEnabled || !navigator.onLine || connectionProblem.value !== undefined) return false;
   const pages = unsearched(lines, isLikelyPage);

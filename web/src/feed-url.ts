@@ -2,7 +2,7 @@ import { isolate, revealControlCharacters } from "./control-characters.ts";
 
 /** A feed URL prepared for display. */
 export interface DisplayUrl {
-  /** In Punycode, so that look-alike letters give themselves away. */
+  /** In Punycode, so that look-alike letters can be told apart. */
   readonly host: string;
   /** False for text that is not an http or https URL. */
   readonly isLink: boolean;
@@ -82,7 +82,7 @@ function maskSecrets(tail: string): string {
   });
 }
 
-/** Public ids look random too: the first characters tell such feeds apart and give little of a secret away. */
+/** Characters that are not masked: enough to tell feeds with random public ids apart, too few to reveal a secret. */
 const CLEAR_LENGTH = 4;
 
 function maskRandom(part: string): string {
@@ -92,7 +92,7 @@ function maskRandom(part: string): string {
 }
 
 const MIN_RANDOM_LENGTH = 16;
-/** Nobody writes a word of this length. */
+/** Letters and digits of this length are not a word. */
 const MAX_WORD_LENGTH = 32;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 

@@ -40,7 +40,7 @@ export function SelectionBar({ lines, excluded, folder, onChange }: SelectionPro
     onChange({ excluded: next });
   };
   return (
-    <div class="choosing">
+    <div class="selection-bar">
       <span role="status">{words.selected(formatNumber(total - excluded.size), formatNumber(total))}</span>
       {folders.length > 1 && (
         <select
@@ -79,7 +79,7 @@ export function LineCheckbox({ line, index, excluded, onChange }: CheckboxProps)
     onChange({ excluded: next });
   };
   return (
-    <label class="choice">
+    <label class="line-checkbox">
       <input
         type="checkbox"
         aria-label={words.select(isolate(line.title ?? displayUrl(line.feed).masked))}

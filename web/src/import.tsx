@@ -139,7 +139,7 @@ export function ImportView() {
           filter={filter}
           onFilter={(filter) => update({ filter })}
           isShown={(line) => isInFolder(line, folder)}
-          mark={(line, index) =>
+          renderIcon={(line, index) =>
             step === "preview" &&
             line.outcome === "new" && <LineCheckbox line={line} index={index} excluded={excluded} onChange={update} />
           }

@@ -12,7 +12,7 @@ export const order = createState<Order>("newest");
 export const filter = createState<Filter>("all");
 /** Folders whose subscriptions are hidden when the list is ordered by folder. */
 export const collapsed = createState<ReadonlySet<string>>(new Set());
-/** Ids; undefined while nothing can be selected. */
+/** Ids; undefined unless the list shows checkboxes. */
 export const selection = createState<ReadonlySet<string> | undefined>(undefined);
 
 /** The heading of the subscriptions in a folder. */
@@ -88,7 +88,7 @@ export function arrange(
 
 let lastSelected = "";
 
-/** Selects one subscription or deselects it; with `isRange`, does the same with all between this and the last one. */
+/** Selects or deselects a subscription; with `isRange`, also all between it and the one that was toggled last. */
 export function toggleSelected(id: string, entries: readonly (Group | Subscription)[], isRange: boolean): void {
   const next = new Set(selection.value);
   const ids = entries.flatMap((entry) => (isGroup(entry) ? [] : entry.id));

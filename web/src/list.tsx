@@ -16,7 +16,7 @@ import {
   toggleSelected,
 } from "./list-options.ts";
 import { announce, showNotice } from "./notices.ts";
-import { openedPanel, tools } from "./podcast-tools.ts";
+import { openedPanel, podcastComponents } from "./podcast-components.ts";
 import { podcastsVersion } from "./podcasts.ts";
 import { startRenaming, useRenamedRow } from "./renaming.ts";
 import { Row } from "./row.tsx";
@@ -32,14 +32,14 @@ export function ListView() {
   const words = useWords();
   const { items, hidden, status } = useValue(subscriptionList);
   const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
-  const loaded = useValue(tools);
+  const loaded = useValue(podcastComponents);
   const openedId = useValue(openedPanel);
   const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
   useEffect(() => {
-    if (total > 0) void loadTools();
+    if (total > 0) void loadPodcastComponents();
   }, [total > 0]);
   useEffect(() => {
-    if (openedId !== undefined) void loadToolsForPanel();
+    if (openedId !== undefined) void loadPanel();
   }, [openedId]);
 
   return (
@@ -85,19 +85,19 @@ export function ListView() {
 }
 
 /** Without them the list is complete, but has no artwork. Returns false if they cannot be loaded. */
-async function loadTools(): Promise<boolean> {
+async function loadPodcastComponents(): Promise<boolean> {
   try {
     const { start, ...loaded } = await import("./podcast-views.tsx");
     await start();
-    if (tools.value === undefined) tools.set(loaded);
+    if (podcastComponents.value === undefined) podcastComponents.set(loaded);
     return true;
   } catch {
     return false;
   }
 }
 
-async function loadToolsForPanel(): Promise<void> {
-  if (await loadTools()) return;
+async function loadPanel(): Promise<void> {
+  if (await loadPodcastComponents()) return;
   openedPanel.set(undefined);
   showNotice(translation.value.words.failure.unreachable);
 }
@@ -106,7 +106,7 @@ type ListState = typeof subscriptionList.value;
 
 function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
   const words = useWords();
-  const loaded = useValue(tools);
+  const loaded = useValue(podcastComponents);
   const version = useValue(podcastsVersion);
   const currentFilter = useValue(filter);
   const currentOrder = useValue(order);
@@ -149,7 +149,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
         {query !== "" && <span class="muted">{found}</span>}
         {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
         <OrderSelect />
-        {loaded && <loaded.Selecting items={matches} />}
+        {loaded && <loaded.BulkActions items={matches} />}
       </search>
       {matches.length === 0 ? (
         <div class="message">
@@ -225,14 +225,14 @@ function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
 
 function OrderSelect() {
   const { list } = useWords();
-  const loaded = useValue(tools);
+  const loaded = useValue(podcastComponents);
   return (
     <label class="order">
       <span class="visually-hidden">{list.order}</span>
       <select value={useValue(order)} onChange={({ currentTarget }) => order.set(currentTarget.value as Order)}>
         <option value="newest">{list.newest}</option>
         <option value="oldest">{list.oldest}</option>
-        {loaded && <loaded.MoreOrders />}
+        {loaded && <loaded.MoreSortOptions />}
       </select>
     </label>
   );

@@ -14,6 +14,6 @@ import { preferredLanguage, setLanguage } from "./words/index.ts";
 const root = document.getElementById("app");
 if (root === null) throw new Error("the page has no #app element");
 
-// Sent before anything is rendered; without a session it waits for the user to sign in.
+// Sends the request before anything is rendered. Without a session, it waits for the user to sign in.
 void loadUser();
 void setLanguage(preferredLanguage()).then(() => render(<App />, root));

@@ -17,7 +17,7 @@ export const announcement = createState("");
 
 const ANNOUNCEMENT_MS = 1_500;
 const NOTICE_MS = 6_000;
-/** An action takes time to reach. */
+/** Longer, because the user needs time to reach the button. */
 const ACTION_MS = 10_000;
 
 let announcementTimer: ReturnType<typeof setTimeout> | undefined;

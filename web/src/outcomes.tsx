@@ -12,7 +12,7 @@ import "./styles/feeds.css";
 /** A feed to add, and its outcome. */
 export interface Line {
   readonly feed: string;
-  /** The id from the preview of an import, which must get the same one. */
+  /** The id that the preview of an import showed; the import must use the same one. */
   readonly id?: string | undefined;
   readonly title?: string | null;
   readonly folders?: readonly string[] | undefined;
@@ -62,15 +62,15 @@ interface OutcomesProps {
   readonly filter: Outcome | "all";
   readonly onFilter: (filter: Outcome | "all") => void;
   /** Rendered in place of the feed URL, for example a field to edit it. */
-  readonly edit?: (line: Line, index: number) => ComponentChildren;
+  readonly renderUrl?: (line: Line, index: number) => ComponentChildren;
   /** Rendered in place of the icon, for example a checkbox. */
-  readonly mark?: (line: Line, index: number) => ComponentChildren;
+  readonly renderIcon?: (line: Line, index: number) => ComponentChildren;
   /** Further restricts the lines that are shown. */
   readonly isShown?: (line: Line) => boolean;
 }
 
 /** Lines with their outcomes, which can be filtered and downloaded. */
-export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => true }: OutcomesProps) {
+export function Outcomes({ lines, filter, onFilter, renderUrl, renderIcon, isShown = () => true }: OutcomesProps) {
   const words = useWords();
   const isNarrow = useNarrow();
   const counts = countOutcomes(lines);
@@ -113,8 +113,8 @@ export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => 
         row={(at) => {
           const { line, index } = visible[at] as (typeof visible)[number];
           return (
-            <OutcomeRow line={line} mark={mark?.(line, index)}>
-              {edit?.(line, index)}
+            <OutcomeRow line={line} icon={renderIcon?.(line, index)}>
+              {renderUrl?.(line, index)}
             </OutcomeRow>
           );
         }}
@@ -125,18 +125,18 @@ export function Outcomes({ lines, filter, onFilter, edit, mark, isShown = () => 
 
 interface OutcomeRowProps {
   readonly line: Line;
-  readonly mark?: ComponentChildren;
+  readonly icon?: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-function OutcomeRow({ line, mark, children }: OutcomeRowProps) {
+function OutcomeRow({ line, icon, children }: OutcomeRowProps) {
   const words = useWords();
   const feedTexts = useFeedWords();
   const { feed, title, outcome } = line;
   const reason = explainLine(line);
   return (
     <div class={`outcome ${outcome}`}>
-      {mark || <Icon name={ICON[outcome]} />}
+      {icon || <Icon name={ICON[outcome]} />}
       <div class="details">
         {children || (
           <span class="url">

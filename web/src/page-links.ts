@@ -8,10 +8,10 @@ const SERVICES: readonly (readonly [host: RegExp, service: string])[] = [
   [/^music\.amazon\.[a-z.]+$/, "Amazon Music"],
   [/^(?:www\.)?deezer\.com$/, "Deezer"],
 ];
-/** YouTube has feeds of its own. */
+/** Paths of feeds, also on the hosts above: YouTube has feeds of its own. */
 const FEED_PATH = /^\/feeds\/|\.(?:xml|rss)$|\/(?:rss|feed)\/?$/i;
 
-/** Whether this is a link that is not obviously one to a feed. */
+/** Whether this is a link, and not obviously to a feed. */
 export function mayBePage(text: string): boolean {
   const url = parse(text);
   return url !== undefined && !FEED_PATH.test(url.pathname);

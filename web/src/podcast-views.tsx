@@ -11,9 +11,9 @@ import { formatNumber, useWords } from "./words/index.ts";
 import { loadPodcastWords, usePodcastWords } from "./words/podcasts.ts";
 import "./styles/podcasts.css";
 
+export { BulkActions } from "./bulk-actions.tsx";
 export { Panel } from "./podcast-panel.tsx";
 export { RenameForm } from "./rename-form.tsx";
-export { Selecting } from "./selecting.tsx";
 
 let started: Promise<void> | undefined;
 
@@ -23,7 +23,7 @@ export function start(): Promise<void> {
   return started;
 }
 
-export function MoreOrders() {
+export function MoreSortOptions() {
   const words = usePodcastWords();
   return (
     <>

@@ -9,7 +9,7 @@ interface ProblemProps {
   readonly explain?: ((error: unknown) => string) | undefined;
 }
 
-/** An error of a request, or a text. If the sign-in is too old, the user can sign in again. */
+/** Shows an error of a request, or a text. If the sign-in is too old, the user can sign in again. */
 export function Problem({ error, explain = explainError }: ProblemProps) {
   const { account } = useWords();
   if (error === undefined) return null;

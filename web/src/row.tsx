@@ -2,7 +2,7 @@ import type { Podcast, Subscription } from "../../client/src/index.ts";
 import { CopyButton, Icon, IconButton, MiddleEllipsis } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { displayUrl } from "./feed-url.ts";
-import { openedPanel, tools } from "./podcast-tools.ts";
+import { openedPanel, podcastComponents } from "./podcast-components.ts";
 import { nameOf, podcastOf, titleOf } from "./podcasts.ts";
 import { useValue } from "./state.ts";
 import { remove } from "./subscription-list.ts";
@@ -12,7 +12,7 @@ interface RowProps {
   readonly subscription: Subscription;
   readonly isRevealed: boolean;
   readonly onToggle: () => void;
-  /** Undefined while nothing can be selected. */
+  /** Undefined unless the list shows checkboxes. */
   readonly isSelected: boolean | undefined;
   readonly onSelect: (isRange: boolean) => void;
   readonly isRenaming: boolean;
@@ -20,7 +20,7 @@ interface RowProps {
 }
 
 export function Row({ isSelected, onSelect, isRenaming, ...props }: RowProps) {
-  const loaded = useValue(tools);
+  const loaded = useValue(podcastComponents);
   const { subscription } = props;
   const title = titleOf(subscription) ?? displayUrl(subscription.feedUrl).host;
   return (
@@ -45,7 +45,7 @@ type DetailsProps = Pick<RowProps, "subscription" | "isRevealed" | "onToggle" | 
 
 function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps) {
   const { list, apps } = useWords();
-  const loaded = useValue(tools);
+  const loaded = useValue(podcastComponents);
   const { feedUrl, subscribedAt } = subscription;
   const { host, isLink, masked, full } = displayUrl(feedUrl);
   const podcast = podcastOf(subscription);

@@ -46,8 +46,8 @@ export const isPageUnloading = (): boolean => isUnloading;
 /** Whether a proxy with its own sign-in has sent an HTML page, a redirect or 401: only a page load gets past it. */
 function isBlocked({ type, status, headers }: Response): boolean {
   const contentType = headers.get("content-type") ?? "";
-  const isForeign = accountMode === "off" || !contentType.startsWith("application/vnd.api+json");
-  return type === "opaqueredirect" || contentType.startsWith("text/html") || (status === 401 && isForeign);
+  const isFromProxy = accountMode === "off" || !contentType.startsWith("application/vnd.api+json");
+  return type === "opaqueredirect" || contentType.startsWith("text/html") || (status === 401 && isFromProxy);
 }
 
 /** Sends a request once, and resolves to the response whatever its status. */
@@ -57,7 +57,7 @@ export async function fetchOnce(url: string, init: RequestInit): Promise<Respons
     throw new Error("the user of this page has signed out");
   }
   const signals = init.signal ? [init.signal] : [];
-  // The client itself notices when a stream of events falls silent.
+  // The client itself detects a stalled event stream.
   if (!url.endsWith("/v1/events")) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
   const response = await fetch(url, { ...init, signal: AbortSignal.any(signals), keepalive: isUnloading });
   if (isBlocked(response)) connectionProblem.set("blocked");
@@ -164,7 +164,7 @@ storage.watch(LAST_USER, () => {
   const user = readLastUser();
   if (isStale()) reloadOnce();
   else if (user?.me) needsSignIn.set(false);
-  // The session has ended, which this request finds out too.
+  // The session has ended: this request returns 401, so that this tab asks the user to sign in too.
   else if (user) void noRetryClient.me().catch(() => {});
 });
 
@@ -188,7 +188,7 @@ export function setUser(me: Me): boolean {
   return true;
 }
 
-/** Retries until the server responds. Meanwhile the page shows what this browser has of its last user. */
+/** Retries until the server responds. Meanwhile the page shows the list that this browser has stored for its last user. */
 export async function loadUser(): Promise<void> {
   const showLastUser = () => {
     const user = readLastUser();

@@ -1,16 +1,16 @@
 /** The view to return to from the identity provider. */
 const RETURN = "earmark-return";
 
-/** The code of the error with which the identity provider, or the server after it, sent the user back. */
+/** The error code if the sign-in at the identity provider failed; the server redirects to a URL with it. */
 export const signInFailure = /^#sign-in-failed=([a-z-]{1,40})$/.exec(location.hash)?.[1];
 
 /** Opens the identity provider. The page returns to the current view. */
 export function openProvider(url: string): void {
-  store((storage) => storage.setItem(RETURN, location.hash));
+  withSessionStorage((storage) => storage.setItem(RETURN, location.hash));
   location.assign(url);
 }
 
-function store<T>(access: (storage: Storage) => T): T | undefined {
+function withSessionStorage<T>(access: (storage: Storage) => T): T | undefined {
   try {
     return access(sessionStorage);
   } catch {
@@ -19,7 +19,7 @@ function store<T>(access: (storage: Storage) => T): T | undefined {
   }
 }
 
-const returnTo = store((storage) => storage.getItem(RETURN)) ?? undefined;
-store((storage) => storage.removeItem(RETURN));
+const returnTo = withSessionStorage((storage) => storage.getItem(RETURN)) ?? undefined;
+withSessionStorage((storage) => storage.removeItem(RETURN));
 if (signInFailure !== undefined || (returnTo !== undefined && location.hash === ""))
   history.replaceState(null, "", `./${returnTo ?? ""}`);

@@ -12,7 +12,7 @@ import { formatNumber, translation, useWords } from "./words/index.ts";
 
 /** Opened by an invitation link. */
 const isInvited = /\/join$/.test(location.pathname);
-/** Secrets of links are in the fragment, which browsers send to no server. It leaves the address bar at once. */
+/** Secrets of links are in the fragment, which browsers send to no server. It is removed from the address bar at once. */
 const invitation = isInvited ? location.hash.slice(1) : "";
 if (isInvited) history.replaceState(null, "", "./");
 

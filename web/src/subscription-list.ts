@@ -54,7 +54,7 @@ const update = (change: Partial<SubscriptionList>) => subscriptionList.update((l
 /** Whose list it is; empty without accounts. */
 let owner = "";
 /** The copy of the list in this browser, once it is known whose list to show. */
-let copy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
+let localCopy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
 
 const replicaClient: ReplicaOptions["client"] = {
   ...anonymousClient,
@@ -67,9 +67,9 @@ const replicaClient: ReplicaOptions["client"] = {
 
 /** Opens the copy. The page is reloaded for another user. */
 function open(user: string): void {
-  if (copy !== undefined) return;
+  if (localCopy !== undefined) return;
   owner = user;
-  copy = openStored().catch(() => openWith(createMemoryStorage()));
+  localCopy = openStored().catch(() => openWith(createMemoryStorage()));
   void runIfNeeded();
   void finishRemovals();
 }
@@ -107,14 +107,14 @@ async function loadRefusals(storage: OwnedStorage): Promise<void> {
 /** Changes the refusals in all tabs. If they cannot be saved, only in this one. */
 export async function updateRefusals(change: (all: readonly Refusal[]) => readonly Refusal[]): Promise<void> {
   refusals.update(change);
-  const { storage } = (await copy) ?? {};
+  const { storage } = (await localCopy) ?? {};
   const saving = storage?.update("refusals", (saved) => JSON.stringify(change(readRefusals(saved))));
   await saving?.then((text) => refusals.set(readRefusals(text))).catch(() => {});
 }
 
 let unsaved: readonly Refusal[] = [];
 
-/** Those of one response are saved together. */
+/** Saves the refusals of one response together. */
 function saveRefusal(refusal: Refusal): void {
   unsaved = [...unsaved, refusal];
   if (unsaved.length > 1) return;
@@ -129,7 +129,7 @@ let running: AbortController | undefined;
 
 /** Keeps the list in sync with the server, but not while nobody is signed in or the page is in the back/forward cache. */
 async function runIfNeeded(): Promise<void> {
-  const { replica, storage } = (await copy) ?? {};
+  const { replica, storage } = (await localCopy) ?? {};
   // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
   // visible tabs may have one.
   const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
@@ -169,7 +169,7 @@ export function reconnect(): void {
 
 /** Sends what is waiting and reads what changed. Fails if the server is unreachable. */
 export async function sync(signal?: AbortSignal): Promise<void> {
-  const { replica, storage } = (await copy) ?? {};
+  const { replica, storage } = (await localCopy) ?? {};
   await replica?.sync({ signal });
   // Another tab may have sent the edits of this one.
   if (storage !== undefined) await loadRefusals(storage);
@@ -178,30 +178,33 @@ export async function sync(signal?: AbortSignal): Promise<void> {
 export const refresh = (): Promise<unknown> => sync().catch(onError);
 
 /** Adds feeds to the copy in this browser. The server gets them as soon as possible. */
-export async function addLater(feeds: readonly Feed[]): Promise<void> {
-  await (await copy)?.replica.add(feeds);
+export async function addToLocalCopy(feeds: readonly Feed[]): Promise<void> {
+  await (await localCopy)?.replica.add(feeds);
 }
 
 /** Edits subscriptions in the copy in this browser. The server gets the new values as soon as possible. */
 export async function edit(updates: readonly Update[]): Promise<void> {
-  await (await copy)?.replica.update(updates);
+  await (await localCopy)?.replica.update(updates);
 }
 
 /** Keeps what is known about podcasts with the copy of the list. */
 export async function savePodcasts(): Promise<void> {
-  await (await copy)?.storage.update("podcasts", () => serializePodcasts(subscriptionList.value.items));
+  await (await localCopy)?.storage.update("podcasts", () => serializePodcasts(subscriptionList.value.items));
 }
 
 /** Deletes the copy of the list from this browser; called after signing out. */
-export async function deleteCopy(): Promise<void> {
+export async function deleteLocalCopy(): Promise<void> {
   running?.abort();
   running = undefined;
   discardRemovals(owner, readRemovals(owner));
-  await (await copy)?.storage.clear().catch(() => {});
+  await (await localCopy)?.storage.clear().catch(() => {});
 }
 
-/** Longer than a removal can be undone, unless its tab is frozen or the pointer stays on the notice. */
-const UNDO_MS = 60_000;
+/**
+ * When other tabs may complete a removal: when it can no longer be undone, unless its tab is frozen or the pointer stays
+ * on the notice.
+ */
+const FINISH_AFTER_MS = 60_000;
 
 let undoable: readonly Subscription[] = [];
 const pendingRemovals = new Set<Promise<void>>();
@@ -215,7 +218,7 @@ export function remove(subscriptions: readonly Subscription[]): void {
   // The new notice replaces the previous one and takes over its subscriptions.
   undoable = [];
   hide(subscriptions);
-  storeRemovals(owner, subscriptions, Date.now() + UNDO_MS);
+  storeRemovals(owner, subscriptions, Date.now() + FINISH_AFTER_MS);
   showNotice(list.removed(all.length, nameOf(first)), {
     label: list.undo,
     onClick: undo,
@@ -259,7 +262,7 @@ function removeUndoable(): void {
 
 async function removeNow(subscriptions: readonly Subscription[]): Promise<void> {
   try {
-    await (await copy)?.replica.remove(subscriptions.map(({ id }) => id));
+    await (await localCopy)?.replica.remove(subscriptions.map(({ id }) => id));
   } catch {
     showNotice(translation.value.words.list.notRemoved);
   }
@@ -268,11 +271,11 @@ async function removeNow(subscriptions: readonly Subscription[]): Promise<void> 
 
 /** Completes the removals of tabs that were closed or crashed, and of this page if it comes back from the cache. */
 async function finishRemovals(): Promise<void> {
-  await copy;
+  await localCopy;
   const ownIds = new Set(undoable.map(({ id }) => id));
   const removals = readRemovals(owner).filter(({ id }) => !ownIds.has(id));
   const due = removals.filter(({ finishAt }) => finishAt <= Date.now());
-  if (due.length < removals.length) setTimeout(finishRemovals, UNDO_MS);
+  if (due.length < removals.length) setTimeout(finishRemovals, FINISH_AFTER_MS);
   if (due.length === 0) return;
   hide(due);
   // The tab may already have removed it on the server, and another device may have added it again.

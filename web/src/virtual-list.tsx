@@ -9,7 +9,7 @@ interface VirtualListProps {
   readonly row: (index: number) => ComponentChildren;
   /** Set to a function that moves the focus to a row. */
   readonly focusRow?: { current: ((index: number) => void) | undefined };
-  /** Called when a key is pressed in a row. Returns true if it did something. */
+  /** Called when a key is pressed in a row. Returns true if it handled the key. */
   readonly onRowKey?: (key: string, index: number) => boolean;
 }
 
@@ -159,7 +159,7 @@ function useRemSize(): number {
   return useMemo(() => parseFloat(getComputedStyle(document.documentElement).fontSize), []);
 }
 
-/** Whether the page is so narrow that rows stack their parts, which makes them higher. */
+/** Whether the page is so narrow that rows stack their parts, which makes them taller. */
 export function useNarrow(): boolean {
   const query = matchMedia("(max-width: 40rem)");
   const [isNarrow, setNarrow] = useState(query.matches);

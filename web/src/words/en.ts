@@ -1,6 +1,6 @@
 /** Every text of the page. Texts that depend on a number are functions of it. */
 export const en = {
-  /** Between thousands. */
+  /** The thousands separator. */
   thousands: ",",
   months: "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
   day: (day: number, month: string, year: number) => `${month} ${day}, ${year}`,
@@ -292,7 +292,7 @@ export const en = {
     passkeyExists: "This device already has a passkey for your account.",
     remove: "Remove",
     removePasskey: (name: string) => `Remove the passkey ${name}`,
-    removeMethodLead: "You can no longer sign in with it, and all other browsers are signed out.",
+    removeMethodLead: "You will no longer be able to sign in with it, and all other browsers will be signed out.",
     methodRemoved: (name: string) => `Removed: ${name}.`,
     singleSignOn: "Single sign-on",
     linkLead: (name: string) => `Link your account to ${name} to sign in with it.`,

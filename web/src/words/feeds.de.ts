@@ -36,7 +36,7 @@ export const de: FeedWords = {
     button: "Feeds suchen",
     searching: "Feeds werden gesucht…",
     found: (line: string) => `Zeile ${line} ist eine Seite mit diesen Feeds:`,
-    none: (line: string) => `Zeile ${line}: Diese Seite nennt keinen Feed.`,
+    none: (line: string) => `Zeile ${line}: Auf dieser Seite wurde kein Feed gefunden.`,
     isFeed: (line: string) => `Zeile ${line} ist ein Feed.`,
     failed: (line: string, reason: string) => `Zeile ${line}: ${reason}`,
     use: "Verwenden",

@@ -31,12 +31,12 @@ export const en = {
     where: "Where to find it",
     none: "This app has no export. Add its podcasts by their feed URLs.",
   },
-  /** Feeds that pages declare. */
+  /** Search for the feeds of pages. */
   find: {
     button: "Find feeds",
     searching: "Looking for feeds…",
     found: (line: string) => `Line ${line} is a page with these feeds:`,
-    none: (line: string) => `Line ${line}: this page declares no feed.`,
+    none: (line: string) => `Line ${line}: no feed found on this page.`,
     isFeed: (line: string) => `Line ${line} is a feed.`,
     failed: (line: string, reason: string) => `Line ${line}: ${reason}`,
     use: "Use",

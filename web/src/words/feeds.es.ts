@@ -36,7 +36,7 @@ export const es: FeedWords = {
     button: "Buscar feeds",
     searching: "Buscando feeds…",
     found: (line: string) => `La línea ${line} es una página con estos feeds:`,
-    none: (line: string) => `Línea ${line}: esta página no declara ningún feed.`,
+    none: (line: string) => `Línea ${line}: no se ha encontrado ningún feed en esta página.`,
     isFeed: (line: string) => `La línea ${line} es un feed.`,
     failed: (line: string, reason: string) => `Línea ${line}: ${reason}`,
     use: "Usar",

@@ -36,7 +36,7 @@ export const fr: FeedWords = {
     button: "Chercher les flux",
     searching: "Recherche de flux…",
     found: (line: string) => `La ligne ${line} est une page avec ces flux :`,
-    none: (line: string) => `Ligne ${line} : cette page ne déclare aucun flux.`,
+    none: (line: string) => `Ligne ${line} : aucun flux trouvé sur cette page.`,
     isFeed: (line: string) => `La ligne ${line} est un flux.`,
     failed: (line: string, reason: string) => `Ligne ${line} : ${reason}`,
     use: "Utiliser",

@@ -35,7 +35,7 @@ export const zh: FeedWords = {
     button: "查找订阅源",
     searching: "正在查找订阅源…",
     found: (line: string) => `第 ${line} 行是网页，包含以下订阅源：`,
-    none: (line: string) => `第 ${line} 行：此网页未声明订阅源。`,
+    none: (line: string) => `第 ${line} 行：此网页上未找到订阅源。`,
     isFeed: (line: string) => `第 ${line} 行是订阅源。`,
     failed: (line: string, reason: string) => `第 ${line} 行：${reason}`,
     use: "使用",

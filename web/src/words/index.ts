@@ -1,7 +1,7 @@
 import { createState, storage, useValue } from "../state.ts";
 import { en, type Words } from "./en.ts";
 
-/** Each by its own name. */
+/** Names of the languages, each in that language. */
 export const LANGUAGES = { en: "English", de: "Deutsch", es: "Español", fr: "Français", zh: "中文" } as const;
 export type Language = keyof typeof LANGUAGES;
 

@@ -10,7 +10,7 @@ import { formatNumber, useWords } from "./words/index.ts";
 import { usePodcastWords } from "./words/podcasts.ts";
 
 /** Selects several of the visible subscriptions, to move, export or remove them together. */
-export function Selecting({ items }: { items: readonly Subscription[] }) {
+export function BulkActions({ items }: { items: readonly Subscription[] }) {
   const core = useWords();
   const words = usePodcastWords();
   const selected = useValue(selection);
@@ -39,7 +39,7 @@ export function Selecting({ items }: { items: readonly Subscription[] }) {
         onClick={() => selection.set(isOpen ? undefined : new Set())}
       />
       {isOpen && (
-        <fieldset class="selecting buttons" aria-label={words.select}>
+        <fieldset class="bulk-actions buttons" aria-label={words.select}>
           <span role="status">{words.selected(chosen.length, formatNumber(chosen.length))}</span>
           <button type="button" class="button" onClick={() => selection.set(new Set(items.map(({ id }) => id)))}>
             {words.selectAll}

@@ -4,13 +4,13 @@ import type { Group } from "./list-options.ts";
 import { createState } from "./state.ts";
 
 /** Components with which the list shows and edits podcasts; see `podcast-views.tsx`. */
-export interface PodcastTools {
-  readonly MoreOrders: ComponentType;
+export interface PodcastComponents {
+  readonly MoreSortOptions: ComponentType;
   readonly FilterSelect: ComponentType<{
     readonly items: readonly Subscription[];
     readonly hidden: ReadonlySet<string>;
   }>;
-  readonly Selecting: ComponentType<{ readonly items: readonly Subscription[] }>;
+  readonly BulkActions: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly GroupHead: ComponentType<{ readonly group: Group }>;
   readonly StatusMark: ComponentType<{ readonly status: Podcast["status"] }>;
   readonly RenameForm: ComponentType<{ readonly subscription: Subscription }>;
@@ -18,6 +18,6 @@ export interface PodcastTools {
 }
 
 /** Undefined until the code is loaded, which is soon after the list is shown. */
-export const tools = createState<PodcastTools | undefined>(undefined);
+export const podcastComponents = createState<PodcastComponents | undefined>(undefined);
 /** Id of the subscription whose panel is open. */
 export const openedPanel = createState<string | undefined>(undefined);
