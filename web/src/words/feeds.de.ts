@@ -19,7 +19,7 @@ export const de: FeedWords = {
   anyFolder: "Alle Ordner",
   noFolder: "Kein Ordner",
   removed: {
-    lead: "Was du zuletzt auf irgendeinem Gerät entfernt hast. Eigene Namen und Ordner werden nicht wiederhergestellt.",
+    lead: "Was du zuletzt auf irgendeinem Gerät entfernt hast.",
     empty: "Zuletzt wurde nichts entfernt.",
     restore: "Wiederherstellen",
     restoreOf: (name: string) => `${name} wiederherstellen`,

@@ -18,7 +18,7 @@ export const en = {
   anyFolder: "All folders",
   noFolder: "No folder",
   removed: {
-    lead: "What you removed recently, on any device. Your own names and folders are not restored.",
+    lead: "What you removed recently, on any device.",
     empty: "Nothing was removed recently.",
     restore: "Restore",
     restoreOf: (name: string) => `Restore ${name}`,

@@ -19,7 +19,7 @@ export const es: FeedWords = {
   anyFolder: "Todas las carpetas",
   noFolder: "Sin carpeta",
   removed: {
-    lead: "Lo que eliminaste hace poco en cualquier dispositivo. Los nombres y carpetas que pusiste no se recuperan.",
+    lead: "Lo que eliminaste hace poco en cualquier dispositivo.",
     empty: "No se ha eliminado nada hace poco.",
     restore: "Restaurar",
     restoreOf: (name: string) => `Restaurar ${name}`,

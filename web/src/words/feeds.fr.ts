@@ -19,7 +19,7 @@ export const fr: FeedWords = {
   anyFolder: "Tous les dossiers",
   noFolder: "Aucun dossier",
   removed: {
-    lead: "Ce que vous avez supprimé récemment, sur tous vos appareils. Vos noms et dossiers ne sont pas rétablis.",
+    lead: "Ce que vous avez supprimé récemment, sur tous vos appareils.",
     empty: "Rien n’a été supprimé récemment.",
     restore: "Rétablir",
     restoreOf: (name: string) => `Rétablir ${name}`,

@@ -18,7 +18,7 @@ export const zh: FeedWords = {
   anyFolder: "所有文件夹",
   noFolder: "无文件夹",
   removed: {
-    lead: "你最近在任一设备上移除的订阅。自定义的名称和文件夹不会恢复。",
+    lead: "你最近在任一设备上移除的订阅。",
     empty: "最近没有移除任何订阅。",
     restore: "恢复",
     restoreOf: (name: string) => `恢复 ${name}`,
