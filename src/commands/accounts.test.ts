@@ -169,7 +169,7 @@ for (const [engine, newDatabase] of ENGINES) {
 
       const [, invitation = ""] = (await done(database, ["user", "invite"])).trim().split("#");
       assert.equal((await signUp(server, invitation, "cyd")).status, 201);
-      assert.equal((await signUp(server, invitation, "dan")).status, 403, "an invitation is for one");
+      assert.equal((await signUp(server, invitation, "dan")).status, 403, "an invitation works once");
 
       await done(database, ["user", "admin", "bob"]);
       await done(database, ["user", "delete", "ann", "--yes"]);

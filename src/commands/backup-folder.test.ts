@@ -87,7 +87,7 @@ describe("backup --keep", () => {
     assert.deepEqual(names(), [later[1], "new"]);
   });
 
-  test("backup --keep 1: several at the same time → one good backup is left at least", async () => {
+  test("backup --keep 1: several at the same time → at least one good backup is left", async () => {
     const { keep, names, place } = await prepare();
     place(backupOf("01"));
     const ended = await Promise.all([keep("1"), keep("1"), keep("1")]);
@@ -118,7 +118,7 @@ describe("backup --keep", () => {
     assert.deepEqual(names(), [recent, "new"]);
   });
 
-  test("backup --keep: of PostgreSQL → rotated like any other", async () => {
+  test("backup --keep: a PostgreSQL database → rotated like a SQLite one", async () => {
     const { backups, place, names } = await prepare();
     place(backupOf("01"), backupOf("02"));
     const settings = { DATABASE_URL: await postgres.database() };

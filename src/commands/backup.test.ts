@@ -34,7 +34,7 @@ describe("backup and restore", () => {
     const taken = await run(["backup", copy], settings);
     assert.deepEqual([taken.code, taken.stdout], [0, ""], taken.stderr);
     const rows = Number(/: (\d+) subscriptions/.exec(taken.stderr)?.[1]);
-    assert.ok(rows >= before && rows % 50 === 0, `${rows} of one instant, after ${before} were answered`);
+    assert.ok(rows >= before && rows % 50 === 0, `${rows} rows in the snapshot, ${before} confirmed before it`);
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.startsWith("copy")),
       ["copy.db"],
@@ -48,16 +48,16 @@ describe("backup and restore", () => {
     server.child.kill();
     await server.ended;
     assert.ok(written > rows);
-    assert.equal((await runHere(["restore", copy], settings)).code, 64, "nobody is there to ask");
+    assert.equal((await runHere(["restore", copy], settings)).code, 64, "no terminal to ask for confirmation");
     const restored = await runHere(["restore", copy, "--yes"], settings);
     assert.equal(restored.code, 0, restored.stderr);
     assert.equal(lines(await runHere(["list"], settings)).length, rows);
     const [kept = ""] = readdirSync(folder).filter((name) => name.startsWith("earmark.db-before-"));
     const old = await runHere(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
-    assert.equal(lines(old).length, written, "what was there is kept");
+    assert.equal(lines(old).length, written, "the old database is kept");
   });
 
-  test("backup: of PostgreSQL → restored on any engine", async () => {
+  test("backup: a PostgreSQL database → restored on any engine", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: await postgres.database() };
     await runHere(["add", "https://a.example/1", "https://a.example/2"], settings);
@@ -73,7 +73,7 @@ describe("backup and restore", () => {
     assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
 
-  test("restore: a backup whose only credential is a key of app sessions → no question", async () => {
+  test("restore: a backup whose only credential is an app-session key → does not ask about access", async () => {
     const folder = temporaryFolder();
     const DATABASE_URL = `file:${join(folder, "earmark.db")}`;
     await runHere(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");

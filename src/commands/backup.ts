@@ -39,7 +39,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(dirname(path));
     terminal.say(`Backed up ${displayNameOf(databaseUrl)} to ${path}: ${count(rows, "subscription")}, verified.`);
   } catch (error) {
-    for (const rest of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + rest, { force: true });
+    for (const suffix of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + suffix, { force: true });
     if (error instanceof UserError) throw error;
     throw new UserError(`The backup failed: ${(error as Error).message}. No file was written.`);
   } finally {
@@ -108,7 +108,7 @@ const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
   "password-reset": "invitation",
 };
 
-/** "2 tokens, 1 session, 0 invitations": what a backup makes valid again; undefined if there is nothing. */
+/** "2 tokens, 1 session, 0 invitations": the valid credentials in a backup; undefined if there are none. */
 async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();

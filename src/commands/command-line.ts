@@ -85,7 +85,7 @@ const SHORT: Readonly<Record<string, { readonly short: string }>> = {
   yes: { short: "y" },
 };
 
-/** Repeats only the first word: others may be secrets. */
+/** Prints only the first word: the others may be secrets. */
 function unknownCommand(positionals: readonly string[]): UsageError {
   const names = Object.keys(COMMANDS);
   const [first = "", second = ""] = positionals;

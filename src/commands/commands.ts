@@ -58,7 +58,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         "List those whose feeds have moved or are failing: status, since, feed URL, new URL, title",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL, title"],
-      ["earmark list --json | jq .feed_url", "Process them in a script, with their folders and podcasts"],
+      ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],
     ],
     run: async (terminal, options) => {
       const { list, listRemoved } = await import("./subscriptions.ts");
@@ -129,7 +129,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Print each change to the list as it happens: added, updated or removed, id, feed URL and title",
     examples: [
       ["earmark watch --server https://pods.example", "Watch the list on a server"],
-      ["earmark watch --json | jq .feed_url", "Process the changes in a script, with folders"],
+      ["earmark watch --json | jq .feed_url", "Process the changes in a script; JSON also has folders"],
     ],
     run: async (terminal, options) =>
       (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),

@@ -73,7 +73,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
-      "it continues as before",
+      "the copy knows which feeds it has",
     );
   });
 });
@@ -93,7 +93,7 @@ test("copy: the target is not empty → refused, unchanged", async () => {
 test("copy: it fails halfway → the target stays empty", async () => {
   const from = newFile();
   await fill(from);
-  // A row that the target cannot take: its feed is there twice.
+  // Rows that the target rejects: the same feed twice.
   const database = new DatabaseSync(pathOf(from));
   database.exec(
     "drop index subscriptions_by_feed; update subscriptions set feed = zeroblob(16) where sequence between 6002 and 6003",
@@ -110,7 +110,7 @@ test("copy: it fails halfway → the target stays empty", async () => {
 test("copy: an invalid source or target → an error that names it", async () => {
   const from = newFile();
   await fill(from);
-  const cases: readonly (readonly [args: readonly string[], code: number, words: RegExp])[] = [
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["copy", "--from", newFile(), "--to", newFile()], 1, /No database at/],
     [["copy", "--from", await postgres.database(), "--to", newFile()], 1, /No Earmark database of this version/],
     [["copy", "--from", from, "--to", from], 1, /are the same database/],
@@ -118,10 +118,10 @@ test("copy: an invalid source or target → an error that names it", async () =>
     [["copy", "--from", "mysql://x", "--to", from], 64, /--from must be file:PATH/],
     [["copy", "--distribute"], 64, /unknown option for "copy": --distribute/],
   ];
-  for (const [args, code, words] of cases) {
+  for (const [args, code, message] of cases) {
     const ended = await runHere(args);
     assert.equal(ended.code, code, ended.stderr);
-    assert.match(ended.stderr, words);
+    assert.match(ended.stderr, message);
   }
   const server = await start({ DATABASE_URL: from });
   const { code, stderr } = await runHere(["copy", "--from", from, "--to", newFile()]);

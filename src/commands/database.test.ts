@@ -8,7 +8,7 @@ import { temporaryFolder } from "../../test/support/server.ts";
 
 const FEED = "https://feeds.example/1";
 
-test("database: a reading command without a database → an error, and nothing is created", async () => {
+test("database: none, and a command that needs one → an error, and nothing is created", async () => {
   for (const args of [
     ["list"],
     ["export"],
@@ -59,7 +59,7 @@ test("database: --env-file → its settings, unless the environment has them", a
   assert.match(missing.stderr, /nowhere\.env/);
 });
 
-test("database: no DATABASE_URL, one in the current folder → used, with a warning", async () => {
+test("database: no DATABASE_URL, but a database in the current folder → used, with a warning", async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, "data"));
   const path = join(folder, "data", "earmark.db");

@@ -57,7 +57,7 @@ for (const [engine, newUrl] of [
   });
 
   for (const command of ["restore", "copy"] as const)
-    test(`state on ${engine}: from before a ${command} → 410 and never 304, also when the new history is longer`, async () => {
+    test(`state on ${engine}: from before a ${command} → 410 and never 304, even when the new history is longer`, async () => {
       const [url, target] = [await newUrl(), await newUrl()];
       const old = await start({ DATABASE_URL: url });
       const stateOf = async (port: number) => (await callServer(port, "GET", "/v1/me")).json.meta.state as string;
@@ -66,7 +66,7 @@ for (const [engine, newUrl] of [
       const states = [await stateOf(old.port)];
       const backup = join(temporaryFolder(), "backup.db");
       await succeed(["backup", backup], url);
-      // What is lost with the old database.
+      // A change that is not in the backup and is lost.
       if (command === "restore") await succeed([...add(2), old.url], url);
       states.push(await stateOf(old.port));
       old.child.kill();

@@ -53,7 +53,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.deepEqual(await feedsOf(server, bearer(await prepare(database, "bob"))), []);
       for (const name of ["bob", "ann"]) await done(database, ["user", "delete", name, "--yes"]);
       const cyd = bearer(await prepare(database, "cyd"));
-      assert.deepEqual(await feedsOf(server, cyd), [], "what was deleted is not handed on");
+      assert.deepEqual(await feedsOf(server, cyd), [], "the next account does not get a deleted list");
       assert.equal((await subscribe(server, 2, cyd)).status, 200);
       assert.equal((await feedsOf(server, cyd)).length, 2);
       await stop(server);
@@ -71,9 +71,9 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.doesNotMatch(log, /emi_|join/);
       assert.match((await callServer(server.port, "GET", "/join")).text, /^<!doctype html>/i);
 
-      const made = await signUp(server, link, "ann");
-      assert.equal(made.status, 201);
-      assert.equal((await me(server, cookieOf(made))).json.data.attributes.name, "ann");
+      const signedUp = await signUp(server, link, "ann");
+      assert.equal(signedUp.status, 201);
+      assert.equal((await me(server, cookieOf(signedUp))).json.data.attributes.name, "ann");
       for (const used of [link, before.link]) assert.equal((await signUp(server, used, "bob")).status, 403);
       assert.deepEqual(await namesOf(database), ["ann"]);
       assert.doesNotMatch(server.output(), /emi_/);
@@ -93,7 +93,7 @@ for (const [engine, newDatabase] of ENGINES) {
       await prepare(database, "bob");
       await done(database, ["user", "admin", "bob"]);
       await done(database, ["user", "delete", "ann", "--yes"]);
-      assert.equal((await signUp(server, link, "eve")).status, 403, "not even when that has gone");
+      assert.equal((await signUp(server, link, "eve")).status, 403, "not even after that account was deleted");
       assert.deepEqual(await namesOf(database), ["bob"]);
       await stop(server);
     });
@@ -167,11 +167,11 @@ test("two servers on one database: revocations and sign-in limits → shared", a
   const path = created.json.data.links.self;
   assert.equal((await callServer(one.port, "DELETE", path, { headers: session })).status, 204);
   assert.deepEqual([await statusOfToken(two, token), await statusOfToken(one, token)], [401, 401]);
-  assert.equal((await me(two, session)).status, 200, "a session is known to both as well");
+  assert.equal((await me(two, session)).status, 200, "a session works on both servers too");
 
   const guesses = alternating(14, (server) => signIn(server, "dan", OTHER_PASSWORD));
   assert.equal(await countPassed(guesses, 401), 10);
-  assert.equal((await signIn(two, "dan", PASSWORD)).status, 429, "not even the right one is looked at");
+  assert.equal((await signIn(two, "dan", PASSWORD)).status, 429, "even the correct password is rejected");
   assert.equal((await signIn(two, "cyd", PASSWORD)).status, 201);
   await stop(...servers);
 });
@@ -207,7 +207,7 @@ test("copy: accounts → with passwords, tokens, sessions and invitations", asyn
     assert.deepEqual(await feedsOf(copy, bearer(ann)), feeds);
     assert.deepEqual(await feedsOf(copy, session), feeds);
     assert.equal(await statusOfToken(copy, revoked), 401);
-    assert.equal((await subscribe(copy, 1, bearer(bob))).status, 403, "a token may do what it might before");
+    assert.equal((await subscribe(copy, 1, bearer(bob))).status, 403, "a token keeps its scope");
     assert.deepEqual(await feedsOf(copy, bearer(bob)), []);
     assert.equal((await signIn(copy, "ann", PASSWORD)).status, 201);
     assert.equal((await signIn(copy, "bob", OTHER_PASSWORD)).status, 201);
@@ -219,6 +219,6 @@ test("copy: accounts → with passwords, tokens, sessions and invitations", asyn
   const full = await newFile();
   await prepare(full, "eve");
   const refused = await earmark(from, ["copy", "--from", from, "--to", full]);
-  assert.equal(refused.code, 1, "an account alone makes a database not empty");
+  assert.equal(refused.code, 1, "a database with only an account is not empty");
   assert.deepEqual(await namesOf(full), ["eve"]);
 });

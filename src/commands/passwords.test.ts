@@ -15,7 +15,7 @@ import {
   prepare,
 } from "../../test/support/account-commands.ts";
 
-test("passwords: on standard input → used exactly, without one trailing line break", async () => {
+test("passwords: on standard input → used exactly as given, except for one trailing line break", async () => {
   const database = await newFile();
   const passwords: readonly (readonly [input: string, password: string])[] = [
     ["no line break", "no line break"],
@@ -36,10 +36,10 @@ test("passwords: on standard input → used exactly, without one trailing line b
   }
 });
 
-test("passwords: too short, too long, common or the name → refused and not repeated", async () => {
+test("passwords: too short, too long, common or equal to the name → refused and not printed", async () => {
   const database = await newFile();
   await prepare(database, "ann");
-  const refused: readonly (readonly [password: string, words: RegExp])[] = [
+  const refused: readonly (readonly [password: string, message: RegExp])[] = [
     ["", /must have 8 to 256 characters/],
     ["7 chars\n", /must have 8 to 256 characters/],
     ["z9".repeat(129), /must have 8 to 256 characters/],
@@ -48,10 +48,10 @@ test("passwords: too short, too long, common or the name → refused and not rep
     ["TRUSTNO1", /is one of the most common/],
     ["Zed@example.org", /must not be the same as the name/],
   ];
-  await forEach(refused, async ([input, words]) => {
+  await forEach(refused, async ([input, message]) => {
     const ended = await earmark(database, ["user", "add", "zed@example.org", "--password-stdin"], { input });
     assert.deepEqual([ended.code, ended.stdout], [1, ""]);
-    assert.match(ended.stderr, words);
+    assert.match(ended.stderr, message);
     if (input !== "") assert.ok(!ended.stderr.includes(input.trim()));
   });
   assert.deepEqual(await namesOf(database), ["ann"]);
@@ -60,7 +60,7 @@ test("passwords: too short, too long, common or the name → refused and not rep
   assert.deepEqual(await passwordsOf(database, "ann", ["iloveyou", PASSWORD]), [PASSWORD]);
 });
 
-test("passwords: on the command line → refused and not repeated", async () => {
+test("passwords: on the command line → refused and not printed", async () => {
   const database = await newFile();
   const attempts = [
     ["user", "add", "ann", "--password", PASSWORD],
@@ -113,7 +113,7 @@ test("passwords: at a terminal → asked for twice, without echo", async () => {
   );
   const unknown = await atTerminal(database, ["user", "passwd", "bob"], []);
   assert.equal(unknown.code, 1);
-  assert.doesNotMatch(unknown.stderr, /Password: /, "an unknown account is not asked for a password");
+  assert.doesNotMatch(unknown.stderr, /Password: /, "no password prompt for an unknown account");
   assert.deepEqual(await passwordsOf(database, "ann", [PASSWORD, OTHER_PASSWORD]), [OTHER_PASSWORD]);
 });
 

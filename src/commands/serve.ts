@@ -27,7 +27,7 @@ export interface ServeOptions {
 export async function serve({ config, version, output, say, stopRequested }: ServeOptions): Promise<void> {
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics(version) : undefined;
   const warnings: string[] = [];
-  // Loaded while the store opens.
+  // The HTTP server is loaded while the store opens.
   const [store, { createServer }] = await Promise.all([
     openStore(config.databaseUrl, {
       connections: config.databaseConnections,
@@ -94,9 +94,9 @@ export function rejectOwnPath(basePath: string, routes: readonly string[]): void
 }
 
 /**
- * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB. Half
- * of that slows such requests down by 8 % and nothing else. Set after everything is loaded, because V8 rejects cached
- * code that was compiled with other flags.
+ * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB. This
+ * flag halves that, and makes only such requests slower, by 8 %. It is set after everything is loaded, because V8 rejects
+ * cached code that was compiled with other flags.
  */
 function limitHeapGrowth(): void {
   setFlagsFromString("--heap-growing-percent=100");

@@ -93,8 +93,8 @@ export async function openSubscriptionList(
 
 function readKey(text: string): { readonly id: string } | { readonly feed: string } | undefined {
   if (isUuidLike(text)) return { id: text.toLowerCase() };
-  const reading = readFeedUrl(text);
-  return "feed" in reading ? { feed: reading.feed } : undefined;
+  const parsed = readFeedUrl(text);
+  return "feed" in parsed ? { feed: parsed.feed } : undefined;
 }
 
 /** Limits the length of a server's text in a message. */
@@ -143,7 +143,7 @@ async function openLocalList(
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      // A running server fetches them when it finds their podcasts.
+      // New podcasts are due at once: a running server, or the next one, fetches their feeds.
       const added = imported.filter(({ outcome }) => outcome === "added");
       const podcasts = await store.podcasts.find(added.map(({ feed: { feedUrl } }) => feedUrl));
       await store.podcasts.create(
@@ -167,7 +167,7 @@ async function openLocalList(
         }
       }
     },
-    // The running server, or the next one, fetches it.
+    // Marks it as due: a running server, or the next one, fetches it.
     async refresh(id) {
       await store.podcasts.refresh(user, id, now());
     },

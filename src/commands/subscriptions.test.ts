@@ -50,7 +50,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const json = lines(await earmark("list", "--json")).map((line) => JSON.parse(line));
       assert.equal(json[0].feed_url, "https://podnews.net/rss");
       const asked = await earmark("remove", "http://podnews.net/rss/");
-      assert.equal(asked.code, 64, "nobody is there to ask");
+      assert.equal(asked.code, 64, "no terminal to ask for confirmation");
       assert.equal(lines(await earmark("list")).length, 1);
       assert.equal((await earmark("remove", "http://PODNEWS.net/rss/", "--yes")).code, 0);
       assert.equal((await earmark("remove", "http://podnews.net/rss", "--yes")).code, 1);
@@ -105,7 +105,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.deepEqual([removed.code, said(removed).split("\n").length], [0, 3], "each once");
     });
 
-    test("list --removed: what was removed and has not come back → newest first", async () => {
+    test("list --removed: subscriptions that were not added again → newest first", async () => {
       const urls = [1, 2, 3].map((number) => `https://gone.example/${number}`);
       await earmark("add", ...urls);
       await earmark("rename", "https://gone.example/3", "Gone");
@@ -134,9 +134,9 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       );
       assert.match(look.stderr, /Dry run, nothing changed: 2 added, 0 already subscribed, 1 skipped, 1 refused\./);
       assert.equal((await earmark("list")).stdout, "");
-      const done = await earmark("import", file);
-      assert.equal(done.code, 1);
-      assert.deepEqual(lines(done), [
+      const imported = await earmark("import", file);
+      assert.equal(imported.code, 1);
+      assert.deepEqual(lines(imported), [
         "added\thttps://a.example/1",
         "refused\tnonsense\tLine 1: Invalid feed URL: it must start with http:// or https:// and a host.",
         "skipped\thttp://A.example/1/\tLine 2: This feed appears earlier in the file.",
@@ -151,13 +151,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
         lines(again).map((line) => line.split("\t")[0]),
         ["already-subscribed", "already-subscribed"],
       );
-      const from = await runHere(
+      const fromStdin = await runHere(
         ["add", "-", ...place],
         settings,
         folder,
         "https://a.example/7\n\n  https://a.example/8  \n",
       );
-      assert.equal(lines(from).length, 2);
+      assert.equal(lines(fromStdin).length, 2);
     });
 
     test("import: two feeds share a GUID → both are added, as previewed", async () => {

@@ -150,7 +150,7 @@ export async function list(
   });
 }
 
-/** What was removed and has not come back, newest first. */
+/** Lists subscriptions that were removed and not added again, newest first. */
 export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptions.removals()) {

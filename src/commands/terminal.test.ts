@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import { readConfig } from "../config.ts";
 import { Terminal, UsageError } from "./terminal.ts";
 
@@ -53,14 +53,14 @@ test("terminal: hostile text in JSON → escaped, with the same value", async ()
 test("terminal: hostile text in a question → replaced", async () => {
   const { terminal, stdin, stderr } = openTerminal();
   const asked = terminal.confirm(`Remove ${HOSTILE}?`, false);
-  await turn();
+  await setImmediate();
   // The line editor writes its own control sequences around it.
   const shown = stderr();
   assert.ok(shown.includes(`Remove ${SHOWN}? [y/N] `), shown);
   stdin.write("y\n");
   await asked;
-  const nobody = openTerminal({ isTTY: false }).terminal.confirm(`Remove ${HOSTILE}?`, false);
-  await assert.rejects(nobody, new UsageError(`Remove ${SHOWN}? Confirm with --yes`));
+  const withoutTerminal = openTerminal({ isTTY: false }).terminal.confirm(`Remove ${HOSTILE}?`, false);
+  await assert.rejects(withoutTerminal, new UsageError(`Remove ${SHOWN}? Confirm with --yes`));
 });
 
 test("terminal: a file → unchanged in a pipe, without control characters on a terminal", async () => {

@@ -60,7 +60,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     options: ["revoke"],
     summary: "Make an account an administrator",
     examples: [
-      ["earmark user admin ann", "Let ann administer the server on its page"],
+      ["earmark user admin ann", "Let ann administer the server on its web page"],
       ["earmark user admin ann --revoke", "Take the role away again"],
     ],
     run: (terminal, options, [name = ""]) =>

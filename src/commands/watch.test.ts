@@ -68,7 +68,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
   });
 }
 
-test("watch: the server no longer knows the state → only the difference", { timeout: 60_000 }, async () => {
+test("watch: the state has expired → prints only the difference", { timeout: 60_000 }, async () => {
   const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "earmark.db")}` };
   const first = await start(settings);
   await runHere(["add", A, "--server", first.url]);

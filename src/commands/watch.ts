@@ -27,7 +27,7 @@ export async function watch(terminal: Terminal, location: ListLocation, asJson: 
   });
 }
 
-/** The list after all changes since a state of it, and its new state. */
+/** Applies the changes since state `from` to the items. Returns the new items and their state. */
 async function readChanges(
   list: SubscriptionList,
   from: string | undefined,
