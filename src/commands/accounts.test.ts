@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
-  AT_ONCE,
   addUser,
+  assertAllRefused,
   atTerminal,
   bearer,
+  CONCURRENT,
   CTRL_C,
   CTRL_D,
   cookieOf,
   createToken,
-  done,
   ENGINES,
   earmark,
   earmarkProcess,
@@ -19,23 +19,23 @@ import {
   me,
   namesOf,
   newFile,
-  ON,
   OTHER_PASSWORD,
   PASSWORD,
   prepare,
-  refusesAll,
   serve,
   signIn,
   signUp,
   statusOfToken,
   stop,
   subscribe,
+  succeed,
   TOKEN,
+  WITH_ACCOUNTS,
 } from "../../test/support/account-commands.ts";
 import { newId } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
-  describe(`account commands on ${engine}`, AT_ONCE, () => {
+  describe(`account commands on ${engine}`, CONCURRENT, () => {
     test("account commands: each command → has its effect", async () => {
       const database = await newDatabase();
       // The program itself on one engine: exit codes and standard streams of a real process.
@@ -45,7 +45,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.match(added.stderr, /^Database: .* \(new\)\nCreated account "ann"\. .* EARMARK_ACCOUNTS=true .*\n$/);
       const bob = await run(database, ["user", "add", "bob", "--password-stdin"], {
         input: PASSWORD,
-        settings: ON,
+        settings: WITH_ACCOUNTS,
       });
       assert.deepEqual([bob.code, bob.stdout], [0, ""]);
       assert.match(bob.stderr, /^Database: \S+\nCreated account "bob"\./);
@@ -118,7 +118,7 @@ for (const [engine, newDatabase] of ENGINES) {
       const [token] = await list(database, "token", "list", "ann");
       await prepare(database, "bob");
       const id = newId();
-      await refusesAll(database, [
+      await assertAllRefused(database, [
         [["user", "add", "ANN", "--password-stdin"], 1, /\nearmark: An account with this name already exists\.\n$/],
         [["user", "passwd", "eve", "--password-stdin"], 1, /\nearmark: No account "eve" in .*user list\n$/],
         [["user", "delete", "eve", "--yes"], 1, /No account "eve"/],
@@ -149,7 +149,7 @@ for (const [engine, newDatabase] of ENGINES) {
           ["bob", 0],
         ],
       );
-      const { data } = JSON.parse(await done(database, ["user", "export", "ann"]));
+      const { data } = JSON.parse(await succeed(database, ["user", "export", "ann"]));
       assert.deepEqual(
         data.map(({ type }: { type: string }) => type),
         ["account", "token", "token", "session", ...Array(3).fill("subscription")],
@@ -157,22 +157,22 @@ for (const [engine, newDatabase] of ENGINES) {
 
       const [first] = await list(database, "token", "list", "ann");
       assert.notEqual(first?.["last_used_at"], null);
-      await done(database, ["token", "revoke", "ann", String(first?.["id"])]);
+      await succeed(database, ["token", "revoke", "ann", String(first?.["id"])]);
       assert.deepEqual([await statusOfToken(server, phone), await statusOfToken(server, tablet)], [401, 200]);
 
       assert.equal((await me(server, cookieOf(session))).status, 200);
-      await done(database, ["user", "passwd", "ann", "--password-stdin"], OTHER_PASSWORD);
+      await succeed(database, ["user", "passwd", "ann", "--password-stdin"], OTHER_PASSWORD);
       assert.equal((await me(server, cookieOf(session))).status, 401, "every session has ended");
       assert.equal(await statusOfToken(server, tablet), 200, "a token stays valid");
       assert.equal((await signIn(server, "ann", PASSWORD)).status, 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 201);
 
-      const [, invitation = ""] = (await done(database, ["user", "invite"])).trim().split("#");
+      const [, invitation = ""] = (await succeed(database, ["user", "invite"])).trim().split("#");
       assert.equal((await signUp(server, invitation, "cyd")).status, 201);
       assert.equal((await signUp(server, invitation, "dan")).status, 403, "an invitation works once");
 
-      await done(database, ["user", "admin", "bob"]);
-      await done(database, ["user", "delete", "ann", "--yes"]);
+      await succeed(database, ["user", "admin", "bob"]);
+      await succeed(database, ["user", "delete", "ann", "--yes"]);
       assert.equal(await statusOfToken(server, tablet), 401);
       assert.equal((await signIn(server, "ann", OTHER_PASSWORD)).status, 401);
       assert.deepEqual(await namesOf(database), ["bob", "cyd"]);
@@ -216,7 +216,7 @@ for (const [engine, newDatabase] of ENGINES) {
 test("account commands: invalid usage → an error that names it", async () => {
   const database = await newFile();
   await prepare(database, "ann");
-  await refusesAll(database, [
+  await assertAllRefused(database, [
     [["user", "export", "eve"], 1, /No account "eve"/],
     [["token", "create", "eve", "--label", "x"], 1, /No account "eve"/],
     [["token", "list", "eve"], 1, /No account "eve"/],

@@ -9,13 +9,13 @@ import { displayNameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
-import { count, type Terminal } from "./terminal.ts";
+import { pluralize, type Terminal } from "./terminal.ts";
 
 export const DAY_MS = 24 * 60 * 60 * 1_000;
 const MAX_DAYS = 3_650;
 
-export async function addUser(terminal: Terminal, name: string, fromInput: boolean): Promise<void> {
-  const password = await terminal.password(fromInput);
+export async function addUser(terminal: Terminal, name: string, fromStdin: boolean): Promise<void> {
+  const password = await terminal.password(fromStdin);
   await withAccounts(
     terminal,
     async (accounts) => {
@@ -30,11 +30,11 @@ export async function addUser(terminal: Terminal, name: string, fromInput: boole
 export async function changePassword(
   terminal: Terminal,
   name: string,
-  { fromInput, revokesTokens }: { fromInput: boolean; revokesTokens: boolean },
+  { fromStdin, revokesTokens }: { fromStdin: boolean; revokesTokens: boolean },
 ): Promise<void> {
   // Fails before the user types a password.
   await withAccounts(terminal, async (accounts) => requirePassword(await accountOf(terminal, accounts, name)));
-  const password = await terminal.password(fromInput);
+  const password = await terminal.password(fromStdin);
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
@@ -54,7 +54,7 @@ export async function deleteUser(terminal: Terminal, name: string, isConfirmed: 
     const { user } = await accountOf(terminal, accounts, name);
     return (await store.page(user, { offset: 0, size: 1 })).total;
   });
-  const question = `Delete "${name}" with ${count(total, "subscription")}, all tokens and sessions? This cannot be undone.`;
+  const question = `Delete "${name}" with ${pluralize(total, "subscription")}, all tokens and sessions? This cannot be undone.`;
   await terminal.confirm(question, isConfirmed);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
@@ -119,7 +119,7 @@ export async function listTokens(terminal: Terminal, name: string, asJson: boole
       const { id, label, scope } = token;
       const [used, expires] = [token.usedAt?.toISOString() ?? null, token.expiresAt?.toISOString() ?? null];
       const state = isValidAt(token, terminal.context.now()) ? "valid" : "expired";
-      await terminal.line({ id, scope, state, last_used_at: used, expires_at: expires, label }, asJson);
+      await terminal.writeRecord({ id, scope, state, last_used_at: used, expires_at: expires, label }, asJson);
     }
   });
 }

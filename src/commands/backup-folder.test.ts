@@ -24,7 +24,7 @@ async function prepare() {
     folder,
     backups,
     settings,
-    place: (...names: string[]) => names.map((name) => copyFileSync(first, join(backups, name))),
+    addFiles: (...names: string[]) => names.map((name) => copyFileSync(first, join(backups, name))),
     keep: (count: string, target = backups) => run(["backup", "--keep", count, target], settings),
     /** The new backup is called "new". */
     names: () =>
@@ -49,8 +49,8 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep: more than N → only the oldest are deleted", async () => {
-    const { keep, place, names } = await prepare();
-    place(backupOf("01"), backupOf("02"), backupOf("03"), backupOf("04"));
+    const { keep, addFiles, names } = await prepare();
+    addFiles(backupOf("01"), backupOf("02"), backupOf("03"), backupOf("04"));
     const { code, stderr } = await keep("3");
     assert.equal(code, 0, stderr);
     assert.deepEqual(names(), [backupOf("03"), backupOf("04"), "new"]);
@@ -58,7 +58,7 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep 1: files that it did not make → all kept", async () => {
-    const { backups, folder, keep, place, names } = await prepare();
+    const { backups, folder, keep, addFiles, names } = await prepare();
     const others = [
       "my.db",
       "earmark.db",
@@ -66,12 +66,12 @@ describe("backup --keep", () => {
       `${backupOf("01")}.bak`,
       "earmark-2020-13-01T00-00-00.000Z.db",
     ];
-    place(...others);
+    addFiles(...others);
     writeFileSync(join(backups, backupOf("02")), "no database");
     mkdirSync(join(backups, backupOf("03")));
     symlinkSync(join(folder, "first.db"), join(backups, backupOf("04")));
     // Somebody has used this backup as a database.
-    place(backupOf("05"));
+    addFiles(backupOf("05"));
     writeFileSync(join(backups, `${backupOf("05")}-lock`), "");
     const before = names();
     const { code, stderr } = await keep("1");
@@ -80,16 +80,16 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep: the clock went back → neither the new backup nor the newest one is deleted", async () => {
-    const { keep, place, names } = await prepare();
+    const { keep, addFiles, names } = await prepare();
     const later = [backupOf("01", 2090), backupOf("02", 2090)];
-    place(backupOf("01"), ...later);
+    addFiles(backupOf("01"), ...later);
     assert.equal((await keep("1")).code, 0);
     assert.deepEqual(names(), [later[1], "new"]);
   });
 
   test("backup --keep 1: several at the same time → at least one good backup is left", async () => {
-    const { keep, names, place } = await prepare();
-    place(backupOf("01"));
+    const { keep, names, addFiles } = await prepare();
+    addFiles(backupOf("01"));
     const ended = await Promise.all([keep("1"), keep("1"), keep("1")]);
     // Of two in the same millisecond, one is refused.
     assert.ok(
@@ -101,8 +101,8 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep: the backup fails → nothing is deleted", async () => {
-    const { folder, backups, place, names } = await prepare();
-    place(backupOf("01"), backupOf("02"));
+    const { folder, backups, addFiles, names } = await prepare();
+    addFiles(backupOf("01"), backupOf("02"));
     const { code } = await run(["backup", "--keep", "1", backups], { DATABASE_URL: `file:${join(folder, "none.db")}` });
     assert.equal(code, 1);
     assert.deepEqual(names(), [backupOf("01"), backupOf("02")]);
@@ -119,8 +119,8 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep: a PostgreSQL database → rotated like a SQLite one", async () => {
-    const { backups, place, names } = await prepare();
-    place(backupOf("01"), backupOf("02"));
+    const { backups, addFiles, names } = await prepare();
+    addFiles(backupOf("01"), backupOf("02"));
     const settings = { DATABASE_URL: await postgres.database() };
     await runHere(["add", "https://a.example/1", "https://a.example/2"], settings);
     const { code, stderr } = await run(["backup", "--keep", "2", backups], settings);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { isEarmarkFile } from "../store/sqlite-file.ts";
 import { UserError } from "../user-error.ts";
 import { backUp } from "./backup.ts";
-import { count, type Terminal, UsageError } from "./terminal.ts";
+import { pluralize, type Terminal, UsageError } from "./terminal.ts";
 
 const MAX_KEPT = 10_000;
 /** An unfinished file that nobody has written to for this long was left by an interrupted run. */
@@ -21,7 +21,7 @@ export async function backUpToFolder(terminal: Terminal, folder: string, keep: s
   const name = `earmark-${now.toISOString().replaceAll(":", "-")}.db`;
   await backUp(terminal, join(folder, name));
   const deleted = rotate(folder, name, Number(keep), now);
-  if (deleted.length > 0) terminal.say(`Deleted ${count(deleted.length, "old backup")}: ${deleted.join(", ")}.`);
+  if (deleted.length > 0) terminal.say(`Deleted ${pluralize(deleted.length, "old backup")}: ${deleted.join(", ")}.`);
 }
 
 /**

@@ -99,15 +99,15 @@ describe("backup and restore", () => {
       await runHere(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
       await run(["backup", copy], settings);
-      const revived = "1 token, 0 sessions, 1 invitation";
+      const credentials = "1 token, 0 sessions, 1 invitation";
 
-      const untold = await target("untold.db");
-      const refused = await runHere(["restore", copy, "--yes"], untold);
+      const withoutFlag = await target("without-flag.db");
+      const refused = await runHere(["restore", copy, "--yes"], withoutFlag);
       assert.equal(refused.code, 64);
-      assert.ok(refused.stderr.includes(`The backup has ${revived}`), refused.stderr);
+      assert.ok(refused.stderr.includes(`The backup has ${credentials}`), refused.stderr);
       assert.match(refused.stderr, /--keep-access or --end-access/);
-      assert.match((await runHere(["user", "list"], untold)).stderr, /No database at/, "nothing was restored");
-      const both = await runHere(["restore", copy, "--yes", "--keep-access", "--end-access"], untold);
+      assert.match((await runHere(["user", "list"], withoutFlag)).stderr, /No database at/, "nothing was restored");
+      const both = await runHere(["restore", copy, "--yes", "--keep-access", "--end-access"], withoutFlag);
       assert.equal(both.code, 64);
 
       for (const [flag, count] of [
@@ -117,7 +117,7 @@ describe("backup and restore", () => {
         const restored = await target(`${flag}.db`);
         const { code, stderr } = await runHere(["restore", copy, "--yes", flag], restored);
         assert.equal(code, 0, stderr);
-        assert.ok(stderr.includes(revived), stderr);
+        assert.ok(stderr.includes(credentials), stderr);
         assert.match((await runHere(["user", "list"], restored)).stdout, /ann/);
         assert.equal(lines(await runHere(["token", "list", "ann"], restored)).length, count);
       }

@@ -9,8 +9,8 @@ import { displayNameOf } from "../store/store-options.ts";
 import { type Source, TABLES } from "../store/tables.ts";
 import { UserError } from "../user-error.ts";
 import { askYesOrNo } from "./ask.ts";
-import { copy, fill } from "./copy.ts";
-import { count, type Terminal, UsageError } from "./terminal.ts";
+import { copy, copyRows } from "./copy.ts";
+import { pluralize, type Terminal, UsageError } from "./terminal.ts";
 
 /**
  * Copies everything to one SQLite file, even while servers write, whatever the engine. The file gets its name only when
@@ -37,7 +37,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(unfinished);
     renameSync(unfinished, path);
     syncFile(dirname(path));
-    terminal.say(`Backed up ${displayNameOf(databaseUrl)} to ${path}: ${count(rows, "subscription")}, verified.`);
+    terminal.say(`Backed up ${displayNameOf(databaseUrl)} to ${path}: ${pluralize(rows, "subscription")}, verified.`);
   } catch (error) {
     for (const suffix of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + suffix, { force: true });
     if (error instanceof UserError) throw error;
@@ -73,25 +73,26 @@ export async function restore(
   const source = readBackup(path);
   try {
     const now = terminal.context.now();
-    const revived = await describeAccess(source, now);
+    const credentials = await describeCredentials(source, now);
     if (replace !== undefined)
       await terminal.confirm(
-        `Replace the database at ${name} with ${count(subscriptions, "subscription")} from ${path}?`,
+        `Replace the database at ${name} with ${pluralize(subscriptions, "subscription")} from ${path}?`,
         isConfirmed,
       );
-    const keepsAccess = (access ?? (revived === undefined ? "keep" : await askForAccess(terminal, revived))) === "keep";
+    const keepsAccess =
+      (access ?? (credentials === undefined ? "keep" : await askForAccess(terminal, credentials))) === "keep";
     let oldDatabase: string | undefined;
     const nameOldDatabase = (file: string) => {
       oldDatabase = `${file}-before-${now.toISOString().replaceAll(/[:.]/g, "-")}`;
       return oldDatabase;
     };
     const target = (await replace?.(databaseUrl, nameOldDatabase)) ?? (await (await archive(databaseUrl)).openEmpty());
-    await fill(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
-    terminal.say(`Restored ${count(subscriptions, "subscription")} from ${path} to ${name}.`);
-    if (revived !== undefined && keepsAccess)
-      terminal.say(`The backup's ${revived} are valid again, including any that were revoked since.`);
-    if (revived !== undefined && !keepsAccess)
-      terminal.say(`The backup's ${revived} were revoked: users must sign in again and create new tokens.`);
+    await copyRows(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
+    terminal.say(`Restored ${pluralize(subscriptions, "subscription")} from ${path} to ${name}.`);
+    if (credentials !== undefined && keepsAccess)
+      terminal.say(`The backup's ${credentials} are valid again, including any that were revoked since.`);
+    if (credentials !== undefined && !keepsAccess)
+      terminal.say(`The backup's ${credentials} were revoked: users must sign in again and create new tokens.`);
     if (oldDatabase !== undefined)
       terminal.say(`The old database is at ${oldDatabase}; delete it when you no longer need it.`);
   } finally {
@@ -109,7 +110,7 @@ const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
 };
 
 /** "2 tokens, 1 session, 0 invitations": the valid credentials in a backup; undefined if there are none. */
-async function describeAccess(source: Source, now: Date): Promise<string | undefined> {
+async function describeCredentials(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();
   if (table === undefined) return undefined;
@@ -129,12 +130,12 @@ async function describeAccess(source: Source, now: Date): Promise<string | undef
   if (counts.size === 0) return undefined;
   const rare = Object.entries(RARE_KINDS).filter(([kind]) => counts.has(kind));
   const nouns = [...KINDS.map((kind) => [kind, kind] as const), ...rare];
-  return nouns.map(([kind, noun]) => count(counts.get(kind) ?? 0, noun)).join(", ");
+  return nouns.map(([kind, noun]) => pluralize(counts.get(kind) ?? 0, noun)).join(", ");
 }
 
-async function askForAccess(terminal: Terminal, revived: string): Promise<RestoredAccess> {
+async function askForAccess(terminal: Terminal, credentials: string): Promise<RestoredAccess> {
   const { stdin, stderr } = terminal.context;
-  const message = `The backup has ${revived}, including any that were revoked since.`;
+  const message = `The backup has ${credentials}, including any that were revoked since.`;
   if (stdin.isTTY !== true) throw new UsageError(`${message} Pass --keep-access or --end-access`);
   return (await askYesOrNo(`${message} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
 }

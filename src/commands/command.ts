@@ -57,4 +57,4 @@ export interface Command {
 }
 
 /** The value of an option that has one. */
-export const textOf = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);
+export const stringOption = (option: string | boolean | undefined) => (typeof option === "string" ? option : undefined);

@@ -1,10 +1,10 @@
 import { DATABASE_URLS, readDatabaseUrl } from "../config.ts";
 import { stripFromLines } from "../control-characters.ts";
-import { COMMON_OPTIONS, type Command, type Options, textOf } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type Options, stringOption } from "./command.ts";
 import { UsageError } from "./terminal.ts";
 import { USER_COMMANDS } from "./user-commands.ts";
 
-const locationOf = ({ server, user }: Options) => ({ server: textOf(server), user: textOf(user) });
+const locationOf = ({ server, user }: Options) => ({ server: stringOption(server), user: stringOption(user) });
 const LOCATION = ["server", "user"] as const;
 
 /** All commands. The code of each is loaded when it is used: the server needs little of it. */
@@ -100,7 +100,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Move subscriptions to a folder; without --folder, out of all folders",
     examples: [["earmark move https://podnews.net/rss --folder News/Daily", "Move it to the folder Daily in News"]],
     run: async (terminal, options, urlsOrIds) =>
-      (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, textOf(options.folder)),
+      (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, stringOption(options.folder)),
   },
   import: {
     operands: ["FILE|-"],
@@ -144,7 +144,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
     ],
     async run(terminal, options, [path = ""]) {
-      const keep = textOf(options.keep);
+      const keep = stringOption(options.keep);
       if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
       else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
       return 0;
@@ -172,7 +172,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     async run(terminal, options) {
       const { copy } = await import("./copy.ts");
       const url = (name: "from" | "to") => {
-        const given = textOf(options[name]);
+        const given = stringOption(options[name]);
         const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.folder);
         if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URLS}`);
         return read;
@@ -203,7 +203,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Check everything the server needs and suggest fixes",
     examples: [["earmark doctor --server https://pods.example", "Also check the reverse proxy"]],
     run: async (terminal, options) =>
-      (await (await import("./doctor.ts")).doctor(terminal, textOf(options.server), options.json === true)) ? 0 : 1,
+      (await (await import("./doctor.ts")).doctor(terminal, stringOption(options.server), options.json === true))
+        ? 0
+        : 1,
   },
   config: {
     operands: [],

@@ -10,7 +10,7 @@ export async function copy(from: string, to: string, progress: Progress): Promis
   if (from === to) throw new UserError("The source and the target are the same database.");
   const source = await (await engineFor(from).archive(from)).read();
   try {
-    const rows = await fill(await (await engineFor(to).archive(to)).openEmpty(), source, progress);
+    const rows = await copyRows(await (await engineFor(to).archive(to)).openEmpty(), source, progress);
     return `Copied ${rows} rows from ${displayNameOf(from)} to ${displayNameOf(to)}; row counts and checksums match.`;
   } finally {
     await source.close();
@@ -18,7 +18,7 @@ export async function copy(from: string, to: string, progress: Progress): Promis
 }
 
 /** Copies all rows except those of the tables in `excluded`, and closes the target. Returns the number of rows. */
-export async function fill(
+export async function copyRows(
   target: Target,
   source: Source,
   progress: Progress,

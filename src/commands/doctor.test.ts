@@ -61,13 +61,13 @@ describe("doctor", () => {
       EARMARK_OIDC_AUDIENCE: "earmark",
     };
     const run = async (issuer: string) => runHere(["doctor"], { ...settings, EARMARK_OIDC_ISSUER: issuer });
-    const well = await run(ISSUER());
-    assert.match(well.stdout, /^ok +The identity provider http:\/\/127.* is reachable$/m);
-    assert.match(well.stdout, /^ok +The header remote-user from 127\.0\.0\.1 signs users in$/m);
+    const healthy = await run(ISSUER());
+    assert.match(healthy.stdout, /^ok +The identity provider http:\/\/127.* is reachable$/m);
+    assert.match(healthy.stdout, /^ok +The header remote-user from 127\.0\.0\.1 signs users in$/m);
     const other = await run(`${ISSUER()}/realm`);
     assert.deepEqual([other.code, /names an issuer other than/.test(other.stdout)], [1, true]);
-    const away = await run("http://127.0.0.1:9");
-    assert.deepEqual([away.code, /identity provider is unreachable/.test(away.stdout)], [1, true]);
+    const unreachable = await run("http://127.0.0.1:9");
+    assert.deepEqual([unreachable.code, /identity provider is unreachable/.test(unreachable.stdout)], [1, true]);
   });
 
   test("doctor: PostgreSQL, a server and a proxy → findings", async () => {
@@ -77,19 +77,19 @@ describe("doctor", () => {
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
     after(() => proxy.close());
     const wrong = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-    const well = await runHere(["doctor", "--server", server.url], { ...settings, PORT: String(server.port) });
-    assert.equal(well.code, 0, well.stdout);
-    assert.match(well.stdout, /^ok +PostgreSQL \d+/m);
-    assert.match(well.stdout, /^ok +A server is ready/m);
-    assert.match(well.stdout, /reaches Earmark/);
+    const healthy = await runHere(["doctor", "--server", server.url], { ...settings, PORT: String(server.port) });
+    assert.equal(healthy.code, 0, healthy.stdout);
+    assert.match(healthy.stdout, /^ok +PostgreSQL \d+/m);
+    assert.match(healthy.stdout, /^ok +A server is ready/m);
+    assert.match(healthy.stdout, /reaches Earmark/);
     assert.match(
       (await runHere(["doctor", "--server", wrong], settings)).stdout,
       /The proxy changes the header content-type/,
     );
-    const away = await runHere(["doctor", "--server", "http://127.0.0.1:9"], {
+    const unreachable = await runHere(["doctor", "--server", "http://127.0.0.1:9"], {
       DATABASE_URL: "postgres://x:secret@127.0.0.1:9/y",
     });
-    assert.equal(away.code, 1);
-    assert.doesNotMatch(away.stdout + away.stderr, /secret/);
+    assert.equal(unreachable.code, 1);
+    assert.doesNotMatch(unreachable.stdout + unreachable.stderr, /secret/);
   });
 });

@@ -6,9 +6,9 @@ import { inspectDatabase } from "../store/engines.ts";
 import type { Finding } from "../store/store-options.ts";
 import { findBackups } from "./backup-folder.ts";
 import { healthcheck } from "./healthcheck.ts";
-import { count, type Terminal } from "./terminal.ts";
+import { pluralize, type Terminal } from "./terminal.ts";
 
-const EARLIEST = Date.UTC(2026, 0, 1);
+const EARLIEST_PLAUSIBLE = Date.UTC(2026, 0, 1);
 
 /** Checks everything that a server needs and prints what to do. Returns whether there were no errors. */
 export async function doctor(terminal: Terminal, server: string | undefined, asJson: boolean): Promise<boolean> {
@@ -26,19 +26,19 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
     ...(server === undefined ? [] : await checkProxy(server)),
   ];
   for (const { state, what, advice } of findings) {
-    if (asJson) await terminal.line({ state, what, advice: advice ?? null }, true);
+    if (asJson) await terminal.writeRecord({ state, what, advice: advice ?? null }, true);
     else await terminal.write(`${MARKS[state]} ${what}${advice === undefined ? "" : `\n    ${advice}`}\n`);
   }
   const errors = findings.filter(({ state }) => state === "error").length;
   const warnings = findings.filter(({ state }) => state === "warning").length;
-  terminal.say(`${findings.length} checks: ${count(errors, "error")}, ${count(warnings, "warning")}.`);
+  terminal.say(`${findings.length} checks: ${pluralize(errors, "error")}, ${pluralize(warnings, "warning")}.`);
   return errors === 0;
 }
 
 const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
 function checkClock(now: Date): Finding {
-  if (now.getTime() >= EARLIEST) return { state: "ok", what: `The clock is at ${now.toISOString()}` };
+  if (now.getTime() >= EARLIEST_PLAUSIBLE) return { state: "ok", what: `The clock is at ${now.toISOString()}` };
   return {
     state: "error",
     what: `The clock is at ${now.toISOString()}`,
@@ -62,7 +62,7 @@ function checkBackups(databaseUrl: string, now: Date): Finding[] {
     const [newest] = findBackups(folder);
     if (newest === undefined) return [{ state: "warning", what: `No backup in ${folder}`, advice }];
     const hours = Math.floor((now.getTime() - newest.at.getTime()) / HOUR_MS);
-    const age = hours < OLD_HOURS ? count(hours, "hour") : count(Math.floor(hours / 24), "day");
+    const age = hours < OLD_HOURS ? pluralize(hours, "hour") : pluralize(Math.floor(hours / 24), "day");
     const what = `The newest backup in ${folder} is ${age} old`;
     return [hours < OLD_HOURS ? { state: "ok", what } : { state: "warning", what, advice }];
   } catch (error) {

@@ -3,13 +3,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import {
-  AT_ONCE,
   addUser,
   bearer,
+  CONCURRENT,
   cookieOf,
-  countPassed,
+  countAccepted,
   createToken,
-  done,
   ENGINES,
   earmark,
   feedsOf,
@@ -18,40 +17,41 @@ import {
   me,
   namesOf,
   newFile,
-  ON,
   OTHER_PASSWORD,
   PASSWORD,
   postgres,
   prepare,
   serve,
-  serveApart,
+  serveWithStderr,
   signIn,
   signUp,
   statusOfToken,
   stop,
   subscribe,
+  succeed,
+  WITH_ACCOUNTS,
 } from "../../test/support/account-commands.ts";
 import { type RunningServer, start } from "../../test/support/process.ts";
 import { callServer, type HttpResponse, PLAIN, temporaryFolder } from "../../test/support/server.ts";
 
 for (const [engine, newDatabase] of ENGINES) {
-  describe(`first account on ${engine}`, AT_ONCE, () => {
+  describe(`first account on ${engine}`, CONCURRENT, () => {
     test("first account: accounts are switched on → it has the existing list, and nobody else does", async () => {
       const database = await newDatabase();
-      const alone = await start({ DATABASE_URL: database });
-      assert.equal((await subscribe(alone, 5)).status, 200);
-      const feeds = await feedsOf(alone);
+      const withoutAccounts = await start({ DATABASE_URL: database });
+      assert.equal((await subscribe(withoutAccounts, 5)).status, 200);
+      const feeds = await feedsOf(withoutAccounts);
       assert.equal(feeds.length, 5);
       await addUser(database, "ann");
-      assert.deepEqual(await feedsOf(alone), feeds);
-      await stop(alone);
+      assert.deepEqual(await feedsOf(withoutAccounts), feeds);
+      await stop(withoutAccounts);
 
       const server = await serve(database);
       assert.equal((await callServer(server.port, "GET", "/v1/subscriptions")).status, 401);
       const ann = bearer(await createToken(database, "ann"));
       assert.deepEqual(await feedsOf(server, ann), feeds);
       assert.deepEqual(await feedsOf(server, bearer(await prepare(database, "bob"))), []);
-      for (const name of ["bob", "ann"]) await done(database, ["user", "delete", name, "--yes"]);
+      for (const name of ["bob", "ann"]) await succeed(database, ["user", "delete", name, "--yes"]);
       const cyd = bearer(await prepare(database, "cyd"));
       assert.deepEqual(await feedsOf(server, cyd), [], "the next account does not get a deleted list");
       assert.equal((await subscribe(server, 2, cyd)).status, 200);
@@ -61,39 +61,42 @@ for (const [engine, newDatabase] of ENGINES) {
 
     test("setup link: used → creates the first account, once", async () => {
       const database = await newDatabase();
-      const before = await serveApart(database);
+      const before = await serveWithStderr(database);
       await stop(before.server);
-      const { server, log, words, link } = await serveApart(database);
-      assert.ok(before.link !== undefined && link !== undefined, words);
-      assert.match(words, /^There is no account yet\.[\s\S]*it works once:[\s\S]*or run: bin\/earmark user add NAME\n/);
-      assert.ok(words.includes(`${server.url}/join#emi_`));
+      const { server, log, stderr, secret } = await serveWithStderr(database);
+      assert.ok(before.secret !== undefined && secret !== undefined, stderr);
+      assert.match(
+        stderr,
+        /^There is no account yet\.[\s\S]*it works once:[\s\S]*or run: bin\/earmark user add NAME\n/,
+      );
+      assert.ok(stderr.includes(`${server.url}/join#emi_`));
       for (const line of log.trim().split("\n")) assert.equal(typeof JSON.parse(line).msg, "string");
       assert.doesNotMatch(log, /emi_|join/);
       assert.match((await callServer(server.port, "GET", "/join")).text, /^<!doctype html>/i);
 
-      const signedUp = await signUp(server, link, "ann");
+      const signedUp = await signUp(server, secret, "ann");
       assert.equal(signedUp.status, 201);
       assert.equal((await me(server, cookieOf(signedUp))).json.data.attributes.name, "ann");
-      for (const used of [link, before.link]) assert.equal((await signUp(server, used, "bob")).status, 403);
+      for (const used of [secret, before.secret]) assert.equal((await signUp(server, used, "bob")).status, 403);
       assert.deepEqual(await namesOf(database), ["ann"]);
       assert.doesNotMatch(server.output(), /emi_/);
       await stop(server);
 
-      const again = await serveApart(database);
-      assert.equal(again.words, "");
+      const again = await serveWithStderr(database);
+      assert.equal(again.stderr, "");
       await stop(again.server);
     });
 
     test("setup link: a command created the first account → refused", async () => {
       const database = await newDatabase();
-      const { server, link = "" } = await serveApart(database, { EARMARK_BASE_PATH: "/pods" });
-      assert.match(link, /^emi_/);
+      const { server, secret = "" } = await serveWithStderr(database, { EARMARK_BASE_PATH: "/pods" });
+      assert.match(secret, /^emi_/);
       await addUser(database, "ann");
-      assert.equal((await signUp(server, link, "eve")).status, 403);
+      assert.equal((await signUp(server, secret, "eve")).status, 403);
       await prepare(database, "bob");
-      await done(database, ["user", "admin", "bob"]);
-      await done(database, ["user", "delete", "ann", "--yes"]);
-      assert.equal((await signUp(server, link, "eve")).status, 403, "not even after that account was deleted");
+      await succeed(database, ["user", "admin", "bob"]);
+      await succeed(database, ["user", "delete", "ann", "--yes"]);
+      assert.equal((await signUp(server, secret, "eve")).status, 403, "not even after that account was deleted");
       assert.deepEqual(await namesOf(database), ["bob"]);
       await stop(server);
     });
@@ -103,8 +106,8 @@ for (const [engine, newDatabase] of ENGINES) {
       const file = join(temporaryFolder(), "password");
       const settings = { EARMARK_ADMIN_USER: "Ann", EARMARK_ADMIN_PASSWORD_FILE: file };
       writeFileSync(file, `${PASSWORD}\n`);
-      const first = await serveApart(database, settings);
-      assert.equal(first.words, "", "there is nothing to set up");
+      const first = await serveWithStderr(database, settings);
+      assert.equal(first.stderr, "", "there is nothing to set up");
       assert.ok(!first.log.includes(PASSWORD));
       assert.equal((await signIn(first.server, "ann", PASSWORD)).status, 201);
       await stop(first.server);
@@ -123,7 +126,7 @@ test("first account: an invalid EARMARK_ADMIN_PASSWORD → the server does not s
   await forEach(["7 chars", "iloveyou"], async (password) => {
     const [database, file] = [await newFile(), join(temporaryFolder(), "password")];
     writeFileSync(file, password);
-    const settings = { ...ON, PORT: "0", EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: file };
+    const settings = { ...WITH_ACCOUNTS, PORT: "0", EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: file };
     const { code, stdout, stderr } = await earmark(database, ["serve"], { settings });
     assert.deepEqual([code, stdout], [1, ""]);
     assert.match(stderr, /The password .*Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD\.\n$/);
@@ -170,7 +173,7 @@ test("two servers on one database: revocations and sign-in limits → shared", a
   assert.equal((await me(two, session)).status, 200, "a session works on both servers too");
 
   const guesses = alternating(14, (server) => signIn(server, "dan", OTHER_PASSWORD));
-  assert.equal(await countPassed(guesses, 401), 10);
+  assert.equal(await countAccepted(guesses, 401), 10);
   assert.equal((await signIn(two, "dan", PASSWORD)).status, 429, "even the correct password is rejected");
   assert.equal((await signIn(two, "cyd", PASSWORD)).status, 201);
   await stop(...servers);
@@ -190,13 +193,13 @@ test("copy: accounts → with passwords, tokens, sessions and invitations", asyn
   const [ann] = [await prepare(from, "ann"), await prepare(from, "bob", OTHER_PASSWORD)];
   const [revoked, bob] = [await createToken(from, "ann"), await createToken(from, "bob", "--read-only", "--days", "9")];
   const [, second] = await list(from, "token", "list", "ann");
-  await done(from, ["token", "revoke", "ann", String(second?.["id"])]);
+  await succeed(from, ["token", "revoke", "ann", String(second?.["id"])]);
   const [, before] = await list(from, "token", "list", "bob");
   const server = await serve(from);
   const session = cookieOf(await signIn(server, "ann", PASSWORD));
   assert.equal((await subscribe(server, 7, bearer(ann))).status, 200);
   const feeds = await feedsOf(server, session);
-  const invitations = [await done(from, ["user", "invite"]), await done(from, ["user", "invite"])];
+  const invitations = [await succeed(from, ["user", "invite"]), await succeed(from, ["user", "invite"])];
   await stop(server);
   for (const [index, [source, target]] of [[from, there] as const, [there, back] as const].entries()) {
     const copied = await earmark(source, ["copy", "--from", source, "--to", target]);

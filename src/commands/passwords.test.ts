@@ -4,7 +4,6 @@ import {
   atTerminal,
   CTRL_C,
   CTRL_D,
-  done,
   earmark,
   forEach,
   namesOf,
@@ -13,6 +12,7 @@ import {
   PASSWORD,
   passwordsOf,
   prepare,
+  succeed,
 } from "../../test/support/account-commands.ts";
 
 test("passwords: on standard input → used exactly as given, except for one trailing line break", async () => {
@@ -28,7 +28,7 @@ test("passwords: on standard input → used exactly as given, except for one tra
   ];
   await prepare(database, "ann");
   await forEach([...passwords.entries()], async ([index, [input]]) => {
-    await done(database, ["user", "add", `u${index}`, "--password-stdin"], input);
+    await succeed(database, ["user", "add", `u${index}`, "--password-stdin"], input);
   });
   for (const [index, [, password]] of passwords.entries()) {
     const candidates = new Set([password, password.trim(), `${password}\n`, password.normalize("NFC")]);
@@ -85,7 +85,7 @@ test("passwords: on the command line → refused and not printed", async () => {
 
 test("passwords: at a terminal → asked for twice, without echo", async () => {
   const database = await newFile();
-  const made = await atTerminal(
+  const added = await atTerminal(
     database,
     ["user", "add", "ann"],
     [
@@ -93,9 +93,9 @@ test("passwords: at a terminal → asked for twice, without echo", async () => {
       ["Repeat password: <silent>", `${PASSWORD}\r`],
     ],
   );
-  assert.deepEqual([made.code, made.stdout], [0, ""]);
+  assert.deepEqual([added.code, added.stdout], [0, ""]);
   assert.match(
-    made.stderr,
+    added.stderr,
     /^Password: <silent><echo>\nRepeat password: <silent><echo>\nDatabase: .*\nCreated account "ann"/,
   );
   const changed = await atTerminal(

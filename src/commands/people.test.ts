@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
-  AT_ONCE,
   addUser,
+  CONCURRENT,
   createToken,
   ENGINES,
   earmark,
@@ -13,7 +13,7 @@ import {
 const URL = { EARMARK_PUBLIC_URL: "https://pods.example/ear", EARMARK_BASE_PATH: "/ear" };
 
 for (const [engine, newDatabase] of ENGINES) {
-  describe(`administration commands on ${engine}`, AT_ONCE, () => {
+  describe(`administration commands on ${engine}`, CONCURRENT, () => {
     test("administration commands: each command → has its effect and is in the audit log", async () => {
       const database = await newDatabase();
       for (const name of ["ann", "bob"]) await addUser(database, name);

@@ -26,7 +26,7 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
           stored_rows: person.rows,
           state: disabledAt === undefined ? "enabled" : "disabled",
         };
-        await terminal.line(line, asJson);
+        await terminal.writeRecord(line, asJson);
       }
       if (some.length < PAGE_SIZE) return;
     }
@@ -87,7 +87,7 @@ export async function listInvitations(terminal: Terminal, asJson: boolean): Prom
       if (!isValidAt(invitation, terminal.context.now())) continue;
       const { id, createdAt, expiresAt, label } = invitation;
       const times = { created_at: createdAt.toISOString(), expires_at: expiresAt?.toISOString() ?? null };
-      await terminal.line({ id, ...times, note: label }, asJson);
+      await terminal.writeRecord({ id, ...times, note: label }, asJson);
     }
   });
 }
@@ -108,7 +108,7 @@ export async function listAuditLog(terminal: Terminal, asJson: boolean): Promise
       const { entries } = await people.auditLog({ offset, size: PAGE_SIZE });
       for (const { at, action, actor, address, target } of entries) {
         const from = address === "" ? null : address;
-        await terminal.line({ acted_at: at.toISOString(), action, actor, target, address: from }, asJson);
+        await terminal.writeRecord({ acted_at: at.toISOString(), action, actor, target, address: from }, asJson);
       }
       if (entries.length < PAGE_SIZE) return;
     }

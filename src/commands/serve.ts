@@ -42,7 +42,7 @@ export async function serve({ config, version, output, say, stopRequested }: Ser
     const isText = config.logFormat === "text" || (config.logFormat === "auto" && isTerminal);
     const logStream = isText ? createReadableLog(output) : output;
     const server = createServer({ config, store, metrics, logStream, clock: () => new Date(), version });
-    rejectOwnPath(
+    rejectReservedPath(
       config.basePath,
       server.routes.map(({ path }) => path),
     );
@@ -87,7 +87,7 @@ export async function serve({ config, version, output, say, stopRequested }: Ser
 }
 
 /** A proxy may or may not strip the base path, so a base path that starts with one of our routes is ambiguous. */
-export function rejectOwnPath(basePath: string, routes: readonly string[]): void {
+export function rejectReservedPath(basePath: string, routes: readonly string[]): void {
   const first = (path: string) => path.split("/")[1] ?? "";
   if (basePath === "" || !routes.some((route) => first(route) === first(basePath))) return;
   throw new ConfigError([`EARMARK_BASE_PATH=${basePath}: must not start with one of Earmark's own paths`]);

@@ -12,6 +12,6 @@ export async function showSettings(terminal: Terminal, asJson: boolean): Promise
     const value = environment[name] || defaultValue;
     const isSecret = SECRETS.some((secret) => secret === name);
     const hidden = name === "DATABASE_URL" ? displayNameOf(databaseUrl) : source === "default" ? "" : "(secret)";
-    await terminal.line({ setting: name, value: isSecret ? hidden : value, source }, asJson);
+    await terminal.writeRecord({ setting: name, value: isSecret ? hidden : value, source }, asJson);
   }
 }

@@ -143,7 +143,7 @@ async function openLocalList(
       const show = (done: number) =>
         onProgress?.({ done, total: wanted.length, added: 0, alreadySubscribed: 0, refused: 0, results: [] });
       const imported = await importFeeds(store, asUser(user), wanted, at, { onProgress: show });
-      // New podcasts are due at once: a running server, or the next one, fetches their feeds.
+      // New podcasts are due immediately: a running server, or the next one, fetches their feeds.
       const added = imported.filter(({ outcome }) => outcome === "added");
       const podcasts = await store.podcasts.find(added.map(({ feed: { feedUrl } }) => feedUrl));
       await store.podcasts.create(

@@ -21,7 +21,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     writeFileSync(file, OPML);
     const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
     const settings: Record<string, string> = { DATABASE_URL };
-    const place: string[] = [];
+    const location: string[] = [];
     if (engine.startsWith("a server")) {
       const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
       if (engine.endsWith("accounts")) {
@@ -30,9 +30,9 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
         settings["EARMARK_TOKEN"] = stdout.trim();
       }
       const { url } = await start({ DATABASE_URL, ...accounts });
-      place.push("--server", url);
+      location.push("--server", url);
     }
-    const earmark = (...args: string[]) => runHere([...args, ...place], settings, folder);
+    const earmark = (...args: string[]) => runHere([...args, ...location], settings, folder);
 
     test("subscriptions: add, list, remove → done, with outcomes", async () => {
       const added = await earmark("add", "https://podnews.net/rss", "http://Podnews.net/rss/", "nonsense");
@@ -127,12 +127,12 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("import: dry run, import, export → the same feeds", async () => {
-      const look = await earmark("import", file, "--dry-run", "--json");
+      const preview = await earmark("import", file, "--dry-run", "--json");
       assert.deepEqual(
-        lines(look).map((line) => JSON.parse(line).outcome),
+        lines(preview).map((line) => JSON.parse(line).outcome),
         ["added", "refused", "skipped", "added"],
       );
-      assert.match(look.stderr, /Dry run, nothing changed: 2 added, 0 already subscribed, 1 skipped, 1 refused\./);
+      assert.match(preview.stderr, /Dry run, nothing changed: 2 added, 0 already subscribed, 1 skipped, 1 refused\./);
       assert.equal((await earmark("list")).stdout, "");
       const imported = await earmark("import", file);
       assert.equal(imported.code, 1);
@@ -145,14 +145,14 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const exported = await earmark("export");
       assert.equal(exported.code, 0);
       assert.match(exported.stdout, /text="d" title="d" xmlUrl="http:\/\/a\.example\/2" category="\/F\/G"/);
-      const again = await runHere(["import", "-", "--quiet", ...place], settings, folder, exported.stdout);
+      const again = await runHere(["import", "-", "--quiet", ...location], settings, folder, exported.stdout);
       assert.deepEqual([again.code, again.stderr], [0, ""]);
       assert.deepEqual(
         lines(again).map((line) => line.split("\t")[0]),
         ["already-subscribed", "already-subscribed"],
       );
       const fromStdin = await runHere(
-        ["add", "-", ...place],
+        ["add", "-", ...location],
         settings,
         folder,
         "https://a.example/7\n\n  https://a.example/8  \n",
@@ -165,7 +165,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
       const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
       const outcomes = async (...args: string[]) =>
-        lines(await runHere(["import", "-", ...args, ...place], settings, folder, opml)).map(
+        lines(await runHere(["import", "-", ...args, ...location], settings, folder, opml)).map(
           (line) => line.split("\t")[0],
         );
       assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
@@ -176,7 +176,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     test("import: a list of URLs → added, as previewed", async () => {
       const text = "https://listed.example/1\nhttps://listed.example/2\n";
       const outcomes = async (...args: string[]) =>
-        lines(await runHere(["import", "-", ...args, ...place], settings, folder, text));
+        lines(await runHere(["import", "-", ...args, ...location], settings, folder, text));
       const expected = ["added\thttps://listed.example/1", "added\thttps://listed.example/2"];
       assert.deepEqual(await outcomes("--dry-run"), expected);
       assert.deepEqual(await outcomes(), expected);
@@ -184,7 +184,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 
     test("import: no file or not OPML → an error", async () => {
       assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
-      const wrong = await runHere(["import", "-", ...place], settings, folder, "<html/>");
+      const wrong = await runHere(["import", "-", ...location], settings, folder, "<html/>");
       assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
       assert.match(wrong.stderr, /not an OPML file/);
     });
@@ -192,10 +192,10 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 }
 
 test("--server: unreachable, or an invalid token → a one-line error", async () => {
-  const away = await runHere(["list", "--server", "http://127.0.0.1:9"], {});
-  assert.equal(away.code, 1);
-  assert.match(away.stderr, /retrying/);
-  assert.doesNotMatch(away.stderr, /at .*\.ts/);
+  const unreachable = await runHere(["list", "--server", "http://127.0.0.1:9"], {});
+  assert.equal(unreachable.code, 1);
+  assert.match(unreachable.stderr, /retrying/);
+  assert.doesNotMatch(unreachable.stderr, /at .*\.ts/);
   const folder = temporaryFolder();
   const { url } = await start({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
   const refused = await runHere(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
@@ -221,8 +221,8 @@ test("serve: a database with accounts, accounts off → refused unless anonymous
   const refused = await runHere(["serve"], settings);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /has accounts\..*EARMARK_ACCOUNTS=true/);
-  const meant = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
-  assert.equal((await callServer(meant.port, "GET", "/v1/subscriptions")).status, 200);
+  const allowed = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
+  assert.equal((await callServer(allowed.port, "GET", "/v1/subscriptions")).status, 200);
 });
 
 test("import: control characters in a file → replaced", async () => {

@@ -120,7 +120,7 @@ async function report(
   prefix = "",
 ): Promise<number> {
   for (const { outcome, feedUrl, detail } of results)
-    await terminal.line({ outcome, feed_url: feedUrl, detail }, asJson);
+    await terminal.writeRecord({ outcome, feed_url: feedUrl, detail }, asJson);
   const count = (kind: string) => results.filter(({ outcome }) => outcome === kind).length;
   const skipped = count("skipped");
   terminal.say(
@@ -141,7 +141,7 @@ export async function list(
     for await (const item of subscriptions.subscriptions({ include: "podcast" })) {
       const { podcast } = item;
       if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
-      await terminal.line(
+      await terminal.writeRecord(
         asJson ? toFullRecord(item) : attention ? toProblemRecord(item) : toShortRecord(item),
         asJson,
       );
@@ -155,7 +155,7 @@ export async function listRemoved(terminal: Terminal, location: ListLocation, as
   return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
     for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptions.removals()) {
       const record = { id, removed_at: removedAt.toISOString(), feed_url: feedUrl, title };
-      await terminal.line(asJson ? { ...record, folders } : record, asJson);
+      await terminal.writeRecord(asJson ? { ...record, folders } : record, asJson);
     }
     return SUCCESS;
   });

@@ -37,14 +37,14 @@ test("terminal: hostile text in a message, a line or columns → replaced", asyn
     assert.equal(stderr(), `${SHOWN}\n`);
     await terminal.write(`${HOSTILE}\n`);
     assert.equal(stdout(), `${SHOWN.replace("�removed", "\nremoved")}\n`);
-    await terminal.line({ url: HOSTILE, detail: "a\tb" }, false);
+    await terminal.writeRecord({ url: HOSTILE, detail: "a\tb" }, false);
     assert.equal(stdout(), `${SHOWN}\ta�b\n`);
   }
 });
 
 test("terminal: hostile text in JSON → escaped, with the same value", async () => {
   const { terminal, stdout } = openTerminal();
-  await terminal.line({ url: HOSTILE }, true);
+  await terminal.writeRecord({ url: HOSTILE }, true);
   const line = stdout();
   assert.match(line, /^[ -~]+\n$/);
   assert.deepEqual(JSON.parse(line), { url: HOSTILE });

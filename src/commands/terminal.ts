@@ -22,7 +22,7 @@ export interface CommandContext {
 }
 
 /** `1 subscription`, `2 subscriptions`. */
-export function count(number: number, noun: string): string {
+export function pluralize(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
@@ -71,8 +71,8 @@ export class Terminal {
     if (!stdout.write(data) && !stdout.destroyed) await drained(stdout);
   }
 
-  /** Writes one record per line, as JSON or as columns. */
-  async line(
+  /** Writes a record as one line: JSON, or columns separated by tabs. */
+  async writeRecord(
     value: Readonly<Record<string, string | number | readonly string[] | null>>,
     asJson: boolean,
   ): Promise<void> {
@@ -97,9 +97,9 @@ export class Terminal {
   }
 
   /** Reads a new password: typed twice, or piped in. */
-  async password(fromInput: boolean): Promise<string> {
+  async password(fromStdin: boolean): Promise<string> {
     const { stdin, stderr } = this.context;
-    if (fromInput) return readPassword(stdin);
+    if (fromStdin) return readPassword(stdin);
     if (stdin.isTTY !== true)
       throw new UsageError("cannot ask for a password without a terminal; pipe it in with --password-stdin");
     return askPassword(stdin, stderr);

@@ -1,4 +1,4 @@
-import { type Command, textOf } from "./command.ts";
+import { type Command, stringOption } from "./command.ts";
 
 /** Commands for accounts, invitations, tokens and the audit log. */
 export const USER_COMMANDS: Readonly<Record<string, Command>> = {
@@ -26,7 +26,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ changePassword }) =>
         changePassword(terminal, name, {
-          fromInput: options["password-stdin"] === true,
+          fromStdin: options["password-stdin"] === true,
           revokesTokens: options["revoke-tokens"] === true,
         }),
       ),
@@ -87,7 +87,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create an invitation link for one account",
     examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
     run: (terminal, options) =>
-      runPeopleCommand(({ invite }) => invite(terminal, textOf(options.days), textOf(options.note))),
+      runPeopleCommand(({ invite }) => invite(terminal, stringOption(options.days), stringOption(options.note))),
   },
   "user invitations": {
     operands: [],
@@ -119,9 +119,9 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>
         createToken(terminal, name, {
-          label: textOf(options.label),
+          label: stringOption(options.label),
           readOnly: options["read-only"] === true,
-          days: textOf(options.days),
+          days: stringOption(options.days),
         }),
       ),
   },

@@ -51,19 +51,19 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
       if (said.startsWith("Database: ")) said = await message();
       assert.equal(said, "Watching 1 subscription. Press Ctrl-C to stop.");
     }
-    const shows = async (change: string, feedUrl: string, title: string | null, folders: readonly string[]) => {
+    const assertPrinted = async (change: string, feedUrl: string, title: string | null, folders: readonly string[]) => {
       const { id, ...rest } = JSON.parse(await json.line());
       assert.deepEqual(rest, { change, feed_url: feedUrl, title, folders });
       assert.equal(await text.line(), [change, id, feedUrl, title ?? ""].join("\t").trimEnd());
     };
     await earmark("add", B);
-    await shows("added", B, null, []);
+    await assertPrinted("added", B, null, []);
     await earmark("rename", B, "Bee");
-    await shows("updated", B, "Bee", []);
+    await assertPrinted("updated", B, "Bee", []);
     await earmark("move", B, "--folder", "News");
-    await shows("updated", B, "Bee", ["News"]);
+    await assertPrinted("updated", B, "Bee", ["News"]);
     await earmark("remove", A, "--yes");
-    await shows("removed", A, null, []);
+    await assertPrinted("removed", A, null, []);
     assert.deepEqual([await text.end(), await json.end()], [0, 0]);
   });
 }

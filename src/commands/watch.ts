@@ -1,7 +1,7 @@
 import { EarmarkError, type Subscription } from "../../client/src/index.ts";
 import type { ListLocation, SubscriptionList } from "./subscription-list.ts";
 import { withList } from "./subscriptions.ts";
-import { count, type Terminal } from "./terminal.ts";
+import { pluralize, type Terminal } from "./terminal.ts";
 
 type Items = ReadonlyMap<string, Subscription>;
 
@@ -13,7 +13,7 @@ export async function watch(terminal: Terminal, location: ListLocation, asJson: 
   return withList(terminal, location, { mayCreate: false }, async (list) => {
     try {
       let { state, items } = await readChanges(list, undefined, new Map(), signal);
-      terminal.say(`Watching ${count(items.size, "subscription")}. Press Ctrl-C to stop.`);
+      terminal.say(`Watching ${pluralize(items.size, "subscription")}. Press Ctrl-C to stop.`);
       for await (const current of list.events({ signal })) {
         if (current === state) continue;
         const next = await readChanges(list, state, items, signal);
@@ -54,7 +54,7 @@ async function readChanges(
 async function print(terminal: Terminal, before: Items, after: Items, asJson: boolean): Promise<void> {
   const line = ({ id, feedUrl, title, folders = [] }: Subscription, change: string) => {
     const shown = { change, id, feed_url: feedUrl, title: title ?? null };
-    return terminal.line(asJson ? { ...shown, folders } : shown, asJson);
+    return terminal.writeRecord(asJson ? { ...shown, folders } : shown, asJson);
   };
   for (const [id, item] of before) if (!after.has(id)) await line(item, "removed");
   for (const [id, item] of after) {

@@ -17,9 +17,9 @@ export type Settings = Readonly<Record<string, string>>;
 export const PASSWORD = "correct horse battery";
 export const OTHER_PASSWORD = "staple, not a battery";
 export const TOKEN = /^emk_[\w-]{43}\n$/;
-export const ON = { EARMARK_ACCOUNTS: "true" };
+export const WITH_ACCOUNTS = { EARMARK_ACCOUNTS: "true" };
 /** Most tests wait for one process at a time. */
-export const AT_ONCE = { concurrency: 2 };
+export const CONCURRENT = { concurrency: 2 };
 
 export const postgres = await sharedPostgres();
 export const newFile = async () => `file:${temporaryFolder()}/earmark.db`;
@@ -42,7 +42,7 @@ export const earmarkProcess = (database: string, args: readonly string[], { inpu
   run(args, { DATABASE_URL: database, ...settings }, undefined, input);
 
 /** A command that has to succeed; returns its data. */
-export async function done(database: string, args: readonly string[], input = ""): Promise<string> {
+export async function succeed(database: string, args: readonly string[], input = ""): Promise<string> {
   const { code, stdout, stderr } = await earmark(database, args, { input });
   assert.equal(code, 0, stderr);
   assert.notEqual(stderr + stdout, "");
@@ -50,10 +50,10 @@ export async function done(database: string, args: readonly string[], input = ""
 }
 
 export const addUser = (database: string, name: string, password = PASSWORD) =>
-  done(database, ["user", "add", name, "--password-stdin"], `${password}\n`);
+  succeed(database, ["user", "add", name, "--password-stdin"], `${password}\n`);
 
 export async function createToken(database: string, name: string, ...options: readonly string[]): Promise<string> {
-  const stdout = await done(database, ["token", "create", name, "--label", "an app", ...options]);
+  const stdout = await succeed(database, ["token", "create", name, "--label", "an app", ...options]);
   assert.match(stdout, TOKEN);
   return stdout.trim();
 }
@@ -117,7 +117,7 @@ export const passwordsOf = (database: string, name: string, candidates: readonly
   });
 
 export const serve = (database: string, settings: Settings = {}) =>
-  start({ DATABASE_URL: database, ...ON, ...settings });
+  start({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings });
 
 export async function stop(...servers: readonly RunningServer[]): Promise<void> {
   for (const { child } of servers) child.kill("SIGTERM");
@@ -161,23 +161,23 @@ export async function feedsOf({ port }: RunningServer, headers: Settings = {}): 
   return json.data.map((item: { attributes: { feed_url: string } }) => item.attributes.feed_url);
 }
 
-/** What a server prints on start, apart from its log. Complete, because the server has answered a request since. */
-export async function serveApart(
+/** Starts a server and reads its standard error, which is complete: the server has answered a request since. */
+export async function serveWithStderr(
   database: string,
   settings: Settings = {},
-): Promise<{ server: RunningServer; log: string; words: string; link: string | undefined }> {
+): Promise<{ server: RunningServer; log: string; stderr: string; secret: string | undefined }> {
   const file = join(temporaryFolder(), "stderr");
   const command = ["/bin/sh", "-c", `exec "$@" 2>"${file}"`, "sh", ...SERVE];
-  const server = await start({ DATABASE_URL: database, ...ON, ...settings }, command);
+  const server = await start({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings }, command);
   await callServer(server.port, "GET", "/readyz");
-  const words = readFileSync(file, "utf8");
-  return { server, log: server.output(), words, link: /http:\S+\/join#(\S+)/.exec(words)?.[1] };
+  const stderr = readFileSync(file, "utf8");
+  return { server, log: server.output(), stderr, secret: /http:\S+\/join#(\S+)/.exec(stderr)?.[1] };
 }
 
 export type Case = readonly [args: readonly string[], code: number, words: RegExp];
 
 /** Expects no data, this exit code, and a message that gives the reason. */
-export const refusesAll = (database: string, cases: readonly Case[]) =>
+export const assertAllRefused = (database: string, cases: readonly Case[]) =>
   forEach(cases, async ([args, code, words]) => {
     const ended = await earmark(database, args, { input: PASSWORD });
     assert.deepEqual([ended.code, ended.stdout], [code, ""], `${args.join(" ")}: ${ended.stderr}`);
@@ -216,7 +216,7 @@ export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
 
 /** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
-export async function countPassed(
+export async function countAccepted(
   requests: readonly (() => Promise<HttpResponse>)[],
   passing: number,
 ): Promise<number> {
