@@ -57,6 +57,7 @@ export interface IssuedCredential {
 
 export type Scope = "read" | "write";
 
+/** The user id of what belongs to no user, such as invitations; as a caller, the server or the operator. */
 export const NOBODY: UserId = 0;
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

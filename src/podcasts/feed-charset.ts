@@ -72,7 +72,7 @@ class Utf8OrLatin {
   }
 }
 
-/** The end of the last complete UTF-8 character: the next piece may continue the rest. */
+/** The end of the last complete UTF-8 character; the next piece may complete the one after it. */
 function endOfCharacters(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -2,7 +2,7 @@ import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
 import { cleanText } from "../details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
 
-/** How much of a text is cleaned, markup included; what follows is dropped. */
+/** Maximum length of a text before markup is removed; the rest is dropped. */
 export const MAX_RAW_TEXT = 32 * 1024;
 
 const BLOCKS = new Set(
@@ -16,7 +16,7 @@ export function toPlainText(markup: string, max: number): string | undefined {
   return cleanText(text.replaceAll(/\s+/g, " ").trim(), max) || undefined;
 }
 
-/** Reads HTML by the tokenizer alone: the parser above it takes quadratic time in deep markup. */
+/** Reads HTML with the tokenizer alone: the parser on top of it takes quadratic time for deeply nested markup. */
 export class HtmlTokens implements TokenizerCallbacks {
   protected readonly markup: string;
   readonly #tokenizer = new Tokenizer({}, this);
@@ -30,7 +30,7 @@ export class HtmlTokens implements TokenizerCallbacks {
     this.#tokenizer.end();
   }
 
-  /** The rest is not needed. */
+  /** Stops reading: the rest is not needed. */
   protected stop(): void {
     this.#tokenizer.pause();
   }
@@ -92,8 +92,8 @@ export function toGuid(text: string): string | undefined {
 }
 
 /**
- * An http or https URL relative to `base`, without credentials; undefined if there is none. A relative URL does not take
- * over the credentials of the base.
+ * Resolves an http or https URL against `base` and removes its credentials; undefined if it is not one. A relative URL
+ * does not take over the credentials of the base.
  */
 export function toWebUrl(text: string, base: URL): URL | undefined {
   if (text.length > 2 * MAX_FEED_URL) return undefined;

@@ -119,7 +119,7 @@ export interface FeedFetcher {
   fetchFeed(request: FeedRequest, signal?: AbortSignal): Promise<FeedOutcome>;
   /** @param feedUrl Its credentials are sent if the image has the same origin, or the same host upgraded to https. */
   fetchImage(url: string, feedUrl?: string, signal?: AbortSignal): Promise<ImageOutcome>;
-  /** The feeds that a page declares. If the URL is that of a feed, this one. */
+  /** The feeds that a page declares; if the URL is itself a feed, that feed. */
   fetchPage(url: string, signal?: AbortSignal): Promise<PageOutcome>;
   close(): Promise<void>;
 }

@@ -92,7 +92,7 @@ test("freshness: Cache-Control → seconds, also with 304", async () => {
   assert.deepEqual(await fetchHere({ url, etag: '"a"' }), { kind: "unchanged", maxAgeSeconds: 600 });
 });
 
-test("user agent: rejected with a challenge → once more with the suffix, then remembered", async () => {
+test("user agent: rejected with a challenge → retried with the suffix, which later requests use", async () => {
   const suffixed = `${USER_AGENT}; like iTMS`;
   const { url, seen } = await record((request, response) => {
     if (request.headers["user-agent"] === suffixed) response.end(FEED);
@@ -108,7 +108,7 @@ test("user agent: rejected with a challenge → once more with the suffix, then 
   assert.deepEqual(agents(), [suffixed]);
 });
 
-test("user agent: the suffix is rejected → once more without", async () => {
+test("user agent: the suffix is rejected → retried without it", async () => {
   const url = await listen((request, response) => {
     if (request.headers["user-agent"] === USER_AGENT) response.end(FEED);
     else response.writeHead(403, { "cf-mitigated": "challenge" }).end();
@@ -148,7 +148,7 @@ test("connections: the publisher keeps one open → closed by us; every fetch co
   assert.deepEqual([closings.length, received], [2, 0], "one request on each of two connections");
 });
 
-test("outcomes: credentials and tokens of the URL → in no failure", async () => {
+test("outcomes: credentials and tokens in the URL → not in any failure", async () => {
   const url = await serve({ "/x?token=secret": (_request, response) => response.writeHead(500).end("secret") });
   for (const address of [
     `${url.replace("//", "//secret:secret@")}/x?token=secret`,

@@ -7,7 +7,7 @@ import { readMaxAge, readRetryAfter } from "./freshness.ts";
 import { FeedReader } from "./read-feed.ts";
 import { decodePage, readPage } from "./read-page.ts";
 
-// Not by `import`: see fetch-public.ts.
+// Loaded without `import`: see fetch-public.ts.
 const { validateHeaderValue } = process.getBuiltinModule("node:http");
 
 const MIB = 1024 * 1024;
@@ -129,7 +129,7 @@ export async function fetchImage(
   }
 }
 
-/** The feeds that a page declares. If the URL is that of a feed, this one. */
+/** The feeds that a page declares; if the URL is itself a feed, that feed. */
 export async function fetchPage(client: Client, url: string, signal: AbortSignal): Promise<PageOutcome> {
   const { timeouts, network } = client;
   const limits = { ...timeouts, totalMs: Math.min(timeouts.totalMs, PAGE_MS), ...FEED_BYTES };
@@ -150,7 +150,7 @@ export async function fetchPage(client: Client, url: string, signal: AbortSignal
   }
 }
 
-/** As much of it as the limits allow, or until it turns out to be a feed. */
+/** Reads as much of a page as the limits allow; stops if it turns out to be a feed. */
 async function readPageStart(body: AsyncIterable<Uint8Array>, reader: FeedReader): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   try {

@@ -273,7 +273,7 @@ test("size: compression bombs and endless bodies → stopped; read if the title 
   ]) {
     sent.bytes = 0;
     assert.equal(await reason(url + path), expected, path);
-    // What the sockets buffer may have been sent beyond the limit.
+    // Socket buffers may hold more than the limit.
     assert.ok(sent.bytes < 16 * 1024 * 1024, `${path}: ${sent.bytes}`);
   }
 });

@@ -6,7 +6,7 @@ import type { Timeouts } from "./feed.ts";
 import { isWebUrl, toWebUrl } from "./feed-text.ts";
 import { FetchError } from "./fetch-error.ts";
 
-// Not by `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
+// Loaded without `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
 const { request } = process.getBuiltinModule("node:http");
 
 export interface FetchLimits extends Timeouts {
@@ -30,7 +30,7 @@ export interface PublicResponse {
   readonly url: URL;
   /** End of the unbroken run of permanent redirects at the start. */
   readonly permanentTarget: string | undefined;
-  /** Decoded. Throws once more than the limits allow has been read. */
+  /** Decoded. Throws when a limit is exceeded. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
@@ -39,7 +39,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const REDIRECTS = [301, 302, 303, 307, 308];
 const PERMANENT = [301, 308];
 
-/** Ports of other protocols, to which the Fetch standard does not connect either. */
+/** Ports of other protocols, which the Fetch standard blocks too. */
 const BLOCKED_PORTS = new Set(
   (
     "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 " +

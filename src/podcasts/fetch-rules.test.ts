@@ -102,7 +102,7 @@ describe("status", () => {
     assert.deepEqual(statusOf(after(OK, ...missing(29), [29.5 * DAY, read()])), ["ok", 29.5 * DAY]);
     const gone = after(OK, ...missing(30));
     assert.deepEqual([...statusOf(gone), gone.title], ["gone", 5, "T"]);
-    // A timeout says nothing new, and a response brings it back.
+    // A timeout does not change that; a response does.
     assert.equal(after(OK, ...missing(30), [31 * DAY, failed("timeout")]).status, "gone");
     assert.equal(after(OK, ...missing(30), [31 * DAY, read()]).status, "ok");
   });
@@ -148,7 +148,7 @@ describe("moves", () => {
     assert.equal(after(OK, [1, redirect()]).nextAt - T0, 1 + 40 * HOUR);
   });
 
-  test("move: another target, or none, in between → counted from there", () => {
+  test("move: another target, or none, in between → the count starts over", () => {
     const steps = [OK, [1, redirect()], [DAY, redirect("https://other.example/")], [4 * DAY, redirect()]] as const;
     assert.deepEqual(statusOf(after(...steps)), ["ok", 0]);
     assert.deepEqual(statusOf(after(OK, [1, redirect()], [DAY, read()], [4 * DAY, redirect()])), ["ok", 0]);
@@ -163,7 +163,7 @@ describe("moves", () => {
     assert.equal(after(OK, [1, redirect("http://feeds.example/a", { newFeedUrl: NEW })]).moveTarget, NEW);
   });
 
-  test("move: claimed only by the feed → needs proof before it is accepted; 304 repeats the claim", () => {
+  test("move: claimed only by the feed → accepted only if confirmed; 304 repeats the claim", () => {
     const twice = after(OK, [1, claim()], [DAY, unchanged()]);
     assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
     assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
@@ -175,7 +175,7 @@ describe("moves", () => {
     assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
   });
 
-  test("proof: a feed there → yes; a failure, or a feed that claims to be elsewhere → no", () => {
+  test("confirmation: the target is a feed → yes; a failure, or a feed that claims to be elsewhere → no", () => {
     assert.equal(provesMove(NEW, read()), true);
     assert.equal(provesMove(NEW, claim(`${NEW}/`)), true);
     assert.equal(provesMove(NEW, claim(FEED)), false);

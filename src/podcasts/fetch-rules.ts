@@ -170,7 +170,7 @@ function isSeenOften(count: number, since: number, at: number): boolean {
 }
 
 /**
- * The URL that must turn out to be a feed before a move is accepted. A redirect needs no more proof: the response came
+ * The URL to fetch before a move is accepted, to check that it is a feed. A redirect needs no check: the response came
  * from there.
  */
 export function urlToProve(
@@ -218,7 +218,7 @@ function applyMove(
   const isSeenEnough = isSeenOften(moveCount, moveSince, at);
   if (isSeenEnough && isProven)
     return { ...record, ...NO_MOVE, ...NO_VALIDATORS, status: "moved", statusSince: at, movedTo: target };
-  // A claim without proof is checked again at the usual time.
+  // A move that was not confirmed is checked again at the usual time.
   const checkAt = isSeenEnough ? record.nextAt : Math.round(at + vary(MOVE_CHECK_MS, 0.1, random));
   return { ...record, moveTarget: target, moveSince, moveCount, nextAt: Math.min(record.nextAt, checkAt) };
 }

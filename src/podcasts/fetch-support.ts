@@ -19,7 +19,7 @@ export interface FetchOptions extends Partial<Network> {
   readonly signal?: AbortSignal;
 }
 
-/** Fetches in this thread, from this machine unless other networks are given. */
+/** Fetches without a worker thread. Allows only this machine, unless other networks are given. */
 export function fetchHere(request: string | FeedRequest, options: FetchOptions = {}): Promise<FeedOutcome> {
   const {
     networks = ["127.0.0.0/8"],

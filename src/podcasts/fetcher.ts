@@ -86,7 +86,7 @@ export class Fetcher implements FeedFetcher {
     });
     this.#worker = worker;
     worker.on("message", ({ id, outcome }: FetchResult) => this.#settle(id, outcome));
-    // The error itself may contain what a remote server sent.
+    // The error is dropped: it may contain what a remote server sent.
     for (const event of ["error", "exit"]) {
       worker.on(event, () => {
         if (this.#worker === worker) this.#dropWorker("worker-crashed");

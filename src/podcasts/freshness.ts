@@ -21,7 +21,7 @@ function readSeconds(text: string): number | undefined {
   return /^\s{0,9}\d{1,20}\s{0,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** NaN if the text is not a date as HTTP writes it. */
+/** NaN if the text is not an HTTP date. */
 function secondsUntil(text: string, now: number): number {
   const date = text.trim();
   if (date.length > 40 || !/^[a-z]{3,9},? [\w: -]+$/i.test(date)) return Number.NaN;

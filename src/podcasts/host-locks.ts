@@ -10,7 +10,7 @@ export class HostLocks {
   readonly #limits: SharedLimits | undefined;
   readonly #clock: () => Date;
 
-  /** Without shared limits there is only this process, whose scheduler fetches one feed per host at a time anyway. */
+  /** `limits` is undefined if only this process uses the database: its scheduler fetches one feed per host anyway. */
   constructor(limits: SharedLimits | undefined, clock: () => Date) {
     this.#limits = limits;
     this.#clock = clock;

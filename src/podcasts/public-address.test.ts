@@ -4,7 +4,7 @@ import { createAddressCheck } from "./public-address.ts";
 
 const isAllowed = createAddressCheck([]);
 
-test("addresses: public IPv4 and IPv6, also mapped and by NAT64 → allowed", () => {
+test("addresses: public IPv4 and IPv6, also IPv4-mapped and NAT64 → allowed", () => {
   for (const address of [
     ...["1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0"],
     ...["172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255", "198.17.255.255", "223.255.255.255"],
@@ -14,7 +14,7 @@ test("addresses: public IPv4 and IPv6, also mapped and by NAT64 → allowed", ()
     assert.ok(isAllowed(address), address);
 });
 
-test("addresses: special-purpose ranges, also mapped and by NAT64 → refused", () => {
+test("addresses: special-purpose ranges, also IPv4-mapped and NAT64 → refused", () => {
   for (const address of [
     ...["0.0.0.0", "10.1.2.3", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.255", "169.254.169.254"],
     ...["172.16.0.1", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1"],

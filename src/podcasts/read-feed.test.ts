@@ -15,7 +15,7 @@ function read(document: string | Uint8Array, options: Options = {}): FeedMetadat
   return readCounting(document, options).metadata;
 }
 
-/** Also tells how many bytes were read. */
+/** Also returns how many bytes were read. */
 function readCounting(document: string | Uint8Array, { contentType, piece = 16_384 }: Options = {}) {
   const bytes = Buffer.from(document as string);
   const reader = new FeedReader(BASE, contentType);
@@ -156,7 +156,7 @@ test("feeds: several images → itunes before podcast before RSS, wherever they 
     assert.equal(artworkOf(channel), expected && `https://a.example${expected}`, channel);
 });
 
-test("feeds: head known → stops within the piece", () => {
+test("feeds: title and artwork known → stops within the piece", () => {
   const items = '<item><title>Item</title><itunes:image href="/item.jpg"/></item>'.repeat(50_000);
   const feed = rss(`<title>T</title><image><url>/a.png</url></image>${items}<title>Z</title>`);
   const { metadata, bytesRead } = readCounting(feed, { piece: 1_000 });
@@ -183,7 +183,7 @@ test("feeds: no artwork before the items → looked for in the next 256 KiB", ()
   const { metadata, bytesRead } = readCounting(withItems(2_000), { piece: 1_000 });
   assert.deepEqual(metadata, { title: "T" });
   assert.ok(bytesRead > 256 * 1_024 && bytesRead < 260 * 1_024, String(bytesRead));
-  // A name is worth reading the whole feed.
+  // Without a title, the whole feed is read.
   assert.deepEqual(read(withItems(2_000, "")), { title: "Z", artworkUrl: "https://a.example/a.png" });
 });
 
@@ -334,7 +334,7 @@ test("not a feed: no root element for 64 KiB → stops", () => {
   assert.ok(readCounting("<a/>".repeat(1_000_000)).bytesRead < 100_000);
 });
 
-test("hostile documents: depth, long and many attributes → short time", () => {
+test("hostile documents: deep nesting, long or many attributes → linear time", () => {
   const attributes = Array.from({ length: 150_000 }, (_, index) => `a${index}="x"`).join(" ");
   const cases: readonly (readonly [document: string, expected: FeedMetadata | undefined])[] = [
     ["<a>".repeat(700_000), undefined],

@@ -32,7 +32,7 @@ test("page: several base elements → only the first with an href counts, if it 
   assert.deepEqual(urlsOf(`<base href="javascript:alert(1)">${link("rss")}`), ["https://site.example/show/rss"]);
 });
 
-test("page: links that are no declaration of a feed → not found", () => {
+test("page: links that do not declare a feed → ignored", () => {
   for (const html of [
     `<!-- ${link("/rss")} -->`,
     `<script>const html = '${link("/rss")}';</script>`,
@@ -50,7 +50,7 @@ test("page: links that are no declaration of a feed → not found", () => {
     assert.deepEqual(feedsOf(html), [], html);
 });
 
-test("page: links to elsewhere than the public web → left out; credentials → removed", () => {
+test("page: links outside the public web → left out; credentials → removed", () => {
   const schemes = ["javascript:alert(1)", "data:application/rss+xml,<rss/>", "file:///etc/passwd", "ftp://a.example/"];
   const own = ["http://127.0.0.1/rss", "http://[::1]/rss", "http://10.1.2.3:8080/", "http://2130706433/rss"];
   const names = [
@@ -66,7 +66,7 @@ test("page: links to elsewhere than the public web → left out; credentials →
   assert.deepEqual(urlsOf(link("http://93.184.216.34/rss")), ["http://93.184.216.34/rss"]);
 });
 
-test("page: 10,000 links, attributes and titles without end → the first 20 feeds, short titles", () => {
+test("page: 10,000 links, very long attributes and titles → the first 20 feeds, short titles", () => {
   const links = Array.from({ length: 10_000 }, (_, index) => link(`/${index}`)).join("");
   assert.deepEqual(
     urlsOf(links),
@@ -94,7 +94,7 @@ test("page of Apple Podcasts: the first feed in its data → found; the same dat
     );
 });
 
-test("page: declared or wrong encodings → titles as meant", () => {
+test("page: declared or wrong encodings → correct titles", () => {
   const html = (meta: string) => `<html><head>${meta}${link("/rss", ' title="Grüße"')}`;
   const titleOf = (bytes: Buffer, type?: string) => feedsOf(decodePage(bytes, type))[0]?.title;
   const latin = (meta: string) => Buffer.from(html(meta), "latin1");

@@ -13,10 +13,10 @@ const SNIFFED_BYTES = 1024;
 const META_CHARSET = /<meta\s[^<>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})/i;
 const FEED_TYPE = /^\s*application\/(?:rss|atom)\+xml\s*(?:;|$)/i;
 const APPLE = /^(?:podcasts|itunes)\.apple\.com$/;
-/** Apple's pages have no link to the feed. It is in the data of their scripts, before those of other podcasts. */
+/** Apple's pages do not link to the feed. Its URL is in their script data, before those of other podcasts. */
 const APPLE_FEED = /"feedUrl":("[^"\s]{1,4096}")/;
 
-/** The text of a page: a charset of its Content-Type counts more than one that it declares itself. */
+/** Decodes a page. The charset of its Content-Type takes precedence over one that it declares itself. */
 export function decodePage(bytes: Buffer, contentType = ""): string {
   const start = bytes.toString("latin1", 0, SNIFFED_BYTES);
   const [, charset] = META_CHARSET.exec(start) ?? [];
@@ -45,7 +45,7 @@ function readApplePage(text: string, url: URL): URL | undefined {
   }
 }
 
-/** A feed that the server could never fetch, such as one in a home network, is no use to anyone elsewhere. */
+/** False for a feed that the server may not fetch, such as one in a home network. */
 function isOffered({ hostname }: URL, isAllowed: (address: string) => boolean): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (isIP(address) !== 0) return isAllowed(address);
@@ -96,7 +96,7 @@ class PageReader extends HtmlTokens {
   }
 
   override onattribend(): void {
-    // The first of several attributes with one name counts.
+    // Of several attributes with the same name, the first counts.
     if (this.#tag !== "" && ["rel", "type", "href", "title"].includes(this.#attribute))
       if (!this.#attributes.has(this.#attribute)) this.#attributes.set(this.#attribute, this.#value);
   }

@@ -75,7 +75,7 @@ interface CollectedElement {
 export class XmlFeedReader {
   readonly #base: URL;
   readonly #parser: Parser;
-  /** Names of the open elements, from the root element in. */
+  /** Names of the open elements, outermost first. */
   readonly #path: string[] = [];
   readonly #prefixes = new Map<string, string>();
   readonly #values = new Map<Field, { readonly value: string; readonly rank: number }>();

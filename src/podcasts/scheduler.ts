@@ -37,7 +37,7 @@ export interface SchedulerOptions {
   readonly store: Store;
   /** Called before the first fetch, so that a server that fetches nothing loads nothing. */
   readonly createFetcher: () => Promise<FeedFetcher>;
-  /** Undefined without artwork. */
+  /** Undefined if artwork is disabled. */
   readonly createScaler: (() => Promise<ArtworkScaler>) | undefined;
   readonly concurrency: number;
   readonly intervalMs: number;
@@ -64,7 +64,7 @@ export class Scheduler {
   readonly #due = new FetchQueue<UserId, WaitingFeed>(MAX_DUE);
   /** Users whose lists have changed, and the sequence number up to which their feeds are known. */
   readonly #changed = new Map<UserId, number>();
-  /** Hosts that are being fetched from, or were a moment ago. */
+  /** Hosts that are being fetched from, or are in the pause after a fetch. */
   readonly #busyHosts = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   #active = 0;
@@ -296,7 +296,7 @@ export class Scheduler {
       subscribers.map((each) => each.feedUrl),
       null,
     );
-    // Without subscribers it will be erased.
+    // Without subscribers, the record will be deleted by the next sweep.
     if (feedUrl === undefined) return false;
     const users = subscribers.map(({ user }) => user);
     if (!(await store.podcasts.isAnyActive(users, new Date(at - INACTIVE_MS)))) {
@@ -335,7 +335,7 @@ export class Scheduler {
     return true;
   }
 
-  /** Undefined without artwork; `scaled` is undefined if the image could not be used. */
+  /** Undefined if artwork is disabled; `scaled` is undefined if the image could not be used. */
   async #fetchArtwork(
     fetcher: FeedFetcher,
     { artworkUrl }: PodcastRecord,
