@@ -180,14 +180,14 @@ test("artwork: the process ends between two images → another one starts", asyn
   const file = join(temporaryFolder(), "pids");
   writeFileSync(file, "");
   const record = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n")`;
-  const leaving = create({
+  const exiting = create({
     program: program(`${record}; process.send({ kind: "unsupported" }, () => process.exit(1));`),
   });
   for (let count = 1; count <= 2; count += 1) {
-    await leaving.scale(png(8, 1));
+    await exiting.scale(png(8, 1));
     const pids = readFileSync(file, "utf8").trim().split("\n");
     assert.equal(pids.length, count);
-    await ended(Number(pids.at(-1)));
+    await waitForExit(Number(pids.at(-1)));
   }
 });
 
@@ -195,11 +195,11 @@ test("artwork: idle process → ends, and starts again for the next image", asyn
   const file = join(temporaryFolder(), "pids");
   writeFileSync(file, "");
   const code = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n"); process.send({ kind: "unsupported" });`;
-  const resting = create({ program: program(code), idleMs: 20 });
-  await resting.scale(png(8, 1));
+  const idle = create({ program: program(code), idleMs: 20 });
+  await idle.scale(png(8, 1));
   const first = Number(readFileSync(file, "utf8").trim());
-  await ended(first);
-  await resting.scale(png(8, 1));
+  await waitForExit(first);
+  await idle.scale(png(8, 1));
   assert.equal(readFileSync(file, "utf8").trim().split("\n").length, 2);
 });
 
@@ -211,7 +211,7 @@ test("artwork: closed → undefined, the process ends", async () => {
   assert.equal(await closing.scale(png(8, 1)), undefined);
 });
 
-async function ended(pid: number): Promise<void> {
+async function waitForExit(pid: number): Promise<void> {
   for (;;) {
     try {
       process.kill(pid, 0);

@@ -54,14 +54,14 @@ export interface FetchFailure {
   readonly retryAfterSeconds?: number;
 }
 
-interface Received {
+interface FetchSuccess {
   /** End of the unbroken run of permanent redirects (301, 308) that starts at the requested URL. */
   readonly permanentTarget?: string;
   /** For how long the publisher declared the response fresh; at most 30 days. */
   readonly maxAgeSeconds?: number;
 }
 
-export interface FeedRead extends Received {
+export interface FeedRead extends FetchSuccess {
   readonly kind: "read";
   readonly metadata: FeedMetadata;
   readonly etag?: string;
@@ -71,7 +71,7 @@ export interface FeedRead extends Received {
 }
 
 /** The feed is as it was when `etag` or `lastModified` was received. */
-export interface FeedUnchanged extends Received {
+export interface FeedUnchanged extends FetchSuccess {
   readonly kind: "unchanged";
 }
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { test } from "node:test";
 import { listen } from "../../test/support/listen.ts";
-import { FEED, fetchHere, reasonOf, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
+import { FEED, fetchDirectly, reasonOf, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
 
 /** A server that records the headers of requests. */
 async function record(respond: RequestListener) {
@@ -20,11 +20,11 @@ test("conditional requests: validators → sent back and returned as they are", 
     if (request.headers["if-none-match"] === 'W/"weak"') response.writeHead(304).end();
     else response.writeHead(200, { etag: 'W/"weak"', "last-modified": "Mon, 16 Nov 2026 08:00:00 GMT" }).end(FEED);
   });
-  const first = await fetchHere(url);
+  const first = await fetchDirectly(url);
   assert.ok(first.kind === "read");
   const { etag, lastModified } = first;
   assert.deepEqual([etag, lastModified], ['W/"weak"', "Mon, 16 Nov 2026 08:00:00 GMT"]);
-  assert.deepEqual(await fetchHere({ url, etag, lastModified }), { kind: "unchanged" });
+  assert.deepEqual(await fetchDirectly({ url, etag, lastModified }), { kind: "unchanged" });
   assert.equal(seen[0]?.["if-none-match"], undefined);
   assert.equal(seen[1]?.["if-modified-since"], lastModified);
 });
@@ -34,15 +34,15 @@ test("conditional requests: 200 with the same ETag → read; 304 without validat
     "/same": (_request, response) => response.writeHead(200, { etag: '"a"' }).end(FEED),
     "/304": (_request, response) => response.writeHead(304).end(),
   });
-  assert.equal(reasonOf(await fetchHere({ url: `${url}/same`, etag: '"a"' })), "read");
-  assert.deepEqual(await fetchHere(`${url}/304`), { kind: "failed", reason: "http-status", status: 304 });
+  assert.equal(reasonOf(await fetchDirectly({ url: `${url}/same`, etag: '"a"' })), "read");
+  assert.deepEqual(await fetchDirectly(`${url}/304`), { kind: "failed", reason: "http-status", status: 304 });
 });
 
 test("conditional requests: invalid or long validators → neither sent nor returned", async () => {
   const { url, seen } = await record((_request, response) => {
     response.writeHead(200, { etag: `"${"x".repeat(1_000)}"`, "last-modified": "" }).end(FEED);
   });
-  const outcome = await fetchHere({ url, etag: "a\r\nx-evil: 1", lastModified: "\u4e00" });
+  const outcome = await fetchDirectly({ url, etag: "a\r\nx-evil: 1", lastModified: "\u4e00" });
   assert.deepEqual(outcome, { kind: "read", metadata: { title: "Title" }, needsSuffix: false });
   for (const name of ["if-none-match", "if-modified-since", "x-evil"]) assert.equal(seen[0]?.[name], undefined, name);
 });
@@ -65,7 +65,7 @@ test("content: wrong type → read if it is a feed; a page or nothing → not a 
     ),
   );
   for (const [index, [type, , expected]] of bodies.entries())
-    assert.equal(reasonOf(await fetchHere(`${url}/${index}`)), expected, `${index}: ${type}`);
+    assert.equal(reasonOf(await fetchDirectly(`${url}/${index}`)), expected, `${index}: ${type}`);
 });
 
 test("statuses: other than 200 → status and Retry-After", async () => {
@@ -74,7 +74,7 @@ test("statuses: other than 200 → status and Retry-After", async () => {
     response.writeHead(status, { "retry-after": "120", "content-type": "text/html" }).end(FEED);
   });
   for (const status of [201, 204, 206, 300, 400, 401, 404, 410, 429, 500, 503])
-    assert.deepEqual(await fetchHere(`${url}/${status}`), {
+    assert.deepEqual(await fetchDirectly(`${url}/${status}`), {
       kind: "failed",
       reason: "http-status",
       status,
@@ -87,9 +87,9 @@ test("freshness: Cache-Control → seconds, also with 304", async () => {
     const status = request.headers["if-none-match"] === undefined ? 200 : 304;
     response.writeHead(status, { "cache-control": "public, max-age=600" }).end(status === 200 ? FEED : "");
   });
-  const read = await fetchHere(url);
+  const read = await fetchDirectly(url);
   assert.equal(read.kind === "read" && read.maxAgeSeconds, 600);
-  assert.deepEqual(await fetchHere({ url, etag: '"a"' }), { kind: "unchanged", maxAgeSeconds: 600 });
+  assert.deepEqual(await fetchDirectly({ url, etag: '"a"' }), { kind: "unchanged", maxAgeSeconds: 600 });
 });
 
 test("user agent: rejected with a challenge → retried with the suffix, which later requests use", async () => {
@@ -99,11 +99,11 @@ test("user agent: rejected with a challenge → retried with the suffix, which l
     else response.writeHead(403, { "content-type": "text/html; charset=utf-8" }).end("<html>Just a moment</html>");
   });
   const agents = () => seen.splice(0).map((headers) => headers["user-agent"]);
-  const outcome = await fetchHere(url);
+  const outcome = await fetchDirectly(url);
   assert.ok(outcome.kind === "read");
   assert.equal(outcome.needsSuffix, true);
   assert.deepEqual(agents(), [USER_AGENT, suffixed]);
-  const again = await fetchHere({ url, needsSuffix: true });
+  const again = await fetchDirectly({ url, needsSuffix: true });
   assert.equal(again.kind === "read" && again.needsSuffix, true);
   assert.deepEqual(agents(), [suffixed]);
 });
@@ -113,7 +113,7 @@ test("user agent: the suffix is rejected → retried without it", async () => {
     if (request.headers["user-agent"] === USER_AGENT) response.end(FEED);
     else response.writeHead(403, { "cf-mitigated": "challenge" }).end();
   });
-  const outcome = await fetchHere({ url, needsSuffix: true });
+  const outcome = await fetchDirectly({ url, needsSuffix: true });
   assert.equal(outcome.kind === "read" && outcome.needsSuffix, false);
 });
 
@@ -123,9 +123,9 @@ test("user agent: rejected twice, or without a challenge → failure", async () 
     response.writeHead(403, { "content-type": "text/plain" }).end("x"),
   );
   const expected = { kind: "failed", reason: "http-status", status: 403 };
-  assert.deepEqual(await fetchHere(html.url), expected);
+  assert.deepEqual(await fetchDirectly(html.url), expected);
   assert.equal(html.seen.length, 2);
-  assert.deepEqual(await fetchHere(plain.url), expected);
+  assert.deepEqual(await fetchDirectly(plain.url), expected);
   assert.equal(plain.seen.length, 1);
 });
 
@@ -141,9 +141,9 @@ test("connections: the publisher keeps one open → closed by us; every fetch co
   });
   const isAllowed = { now: true };
   const check = { isAllowed: () => isAllowed.now };
-  for (let count = 0; count < 2; count += 1) assert.equal(reasonOf(await fetchHere(url, check)), "read");
+  for (let count = 0; count < 2; count += 1) assert.equal(reasonOf(await fetchDirectly(url, check)), "read");
   isAllowed.now = false;
-  assert.equal(reasonOf(await fetchHere(url, check)), "not-public");
+  assert.equal(reasonOf(await fetchDirectly(url, check)), "not-public");
   await Promise.all(closings);
   assert.deepEqual([closings.length, received], [2, 0], "one request on each of two connections");
 });
@@ -155,7 +155,7 @@ test("outcomes: credentials and tokens in the URL → not in any failure", async
     `http://secret:secret@127.0.0.1:1/secret`,
     "ftp://secret@a.example/",
   ]) {
-    const outcome = await fetchHere(address);
+    const outcome = await fetchDirectly(address);
     assert.equal(outcome.kind, "failed");
     assert.doesNotMatch(JSON.stringify(outcome), /secret/);
   }

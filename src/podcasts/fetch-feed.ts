@@ -61,8 +61,8 @@ function fetchOnce(
 ): Promise<FeedOutcome> {
   const headers = {
     ...headersOf(client, ACCEPT_FEED, hasSuffix),
-    ...validator("if-none-match", etag),
-    ...validator("if-modified-since", lastModified),
+    ...validatorHeader("if-none-match", etag),
+    ...validatorHeader("if-modified-since", lastModified),
   };
   const isConditional = "if-none-match" in headers || "if-modified-since" in headers;
   const limits = { ...client.timeouts, ...FEED_BYTES };
@@ -80,8 +80,8 @@ function fetchOnce(
     return {
       kind: "read",
       metadata,
-      ...optional("etag", storable(newEtag)),
-      ...optional("lastModified", storable(newLastModified)),
+      ...optional("etag", readValidator(newEtag)),
+      ...optional("lastModified", readValidator(newLastModified)),
       ...received,
       needsSuffix: hasSuffix,
     };
@@ -199,8 +199,8 @@ function toFailure(error: unknown): FetchFailure {
 }
 
 /** A validator from a remote server is sent back only if it is a valid header value. */
-function validator(name: string, value: string | undefined): OutgoingHttpHeaders {
-  if (value === undefined || storable(value) === undefined) return {};
+function validatorHeader(name: string, value: string | undefined): OutgoingHttpHeaders {
+  if (value === undefined || readValidator(value) === undefined) return {};
   try {
     validateHeaderValue(name, value);
   } catch {
@@ -209,7 +209,7 @@ function validator(name: string, value: string | undefined): OutgoingHttpHeaders
   return { [name]: value };
 }
 
-function storable(value: string | undefined): string | undefined {
+function readValidator(value: string | undefined): string | undefined {
   return value === undefined || value === "" || value.length > MAX_VALIDATOR ? undefined : value;
 }
 

@@ -11,9 +11,9 @@ import { fileURLToPath } from "node:url";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { listen } from "../../test/support/listen.ts";
 import { mayHaveCredentials } from "./fetch-public.ts";
-import { FEED, fetchHere, reasonOf, redirect, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
+import { FEED, fetchDirectly, reasonOf, redirect, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
 
-const reason = async (...args: Parameters<typeof fetchHere>) => reasonOf(await fetchHere(...args));
+const reason = async (...args: Parameters<typeof fetchDirectly>) => reasonOf(await fetchDirectly(...args));
 const fixture = (name: string) => readFileSync(new URL(`../../test/fixtures/${name}`, import.meta.url));
 
 const KNOWN_HEAD = `<rss><!--${"x".repeat(300)}--><channel><title>T</title><itunes:image href="/a"/><item>`;
@@ -151,7 +151,7 @@ test("redirects: permanent ones at the start of the chain → permanent target",
     ["/303", undefined],
     ["/umlaut", "/%C3%A4"],
   ] as const) {
-    const outcome = await fetchHere(url + path);
+    const outcome = await fetchDirectly(url + path);
     assert.ok(outcome.kind === "read");
     assert.equal(outcome.permanentTarget, expected && url + expected, path);
   }
@@ -162,7 +162,7 @@ test("redirects: relative URLs in the feed → relative to where it came from", 
     "/a": redirect(302, "/deep/b"),
     "/deep/b": (_request, response) => response.end("<rss><channel><title>T</title><link>c</link></channel></rss>"),
   });
-  const outcome = await fetchHere(`${url}/a`);
+  const outcome = await fetchDirectly(`${url}/a`);
   assert.ok(outcome.kind === "read");
   assert.equal(outcome.metadata.homepageUrl, `${url}/deep/c`);
 });
@@ -178,7 +178,7 @@ test("credentials: redirect to another origin → not sent; same origin → sent
     }) satisfies Parameters<typeof listen>[0];
   const other = await serve({ "/end": record() });
   const url = await serve({ "/same": record("/other"), "/other": record(`${other.replace("//", "//x:y@")}/end`) });
-  const outcome = await fetchHere(`${url.replace("//", "//n%C3%A4me:p%40ss@")}/same`);
+  const outcome = await fetchDirectly(`${url.replace("//", "//n%C3%A4me:p%40ss@")}/same`);
   const basic = `Basic ${Buffer.from("näme:p@ss").toString("base64")}`;
   assert.deepEqual(seen, [
     ["/same", basic],
@@ -188,7 +188,7 @@ test("credentials: redirect to another origin → not sent; same origin → sent
   assert.ok(outcome.kind === "read");
   assert.equal(outcome.permanentTarget, `${other}/end`);
   const kept = await serve({ "/a": redirect(301, "/b"), "/b": (_request, response) => response.end(FEED) });
-  const moved = await fetchHere(`${kept.replace("//", "//u:p@")}/a`);
+  const moved = await fetchDirectly(`${kept.replace("//", "//u:p@")}/a`);
   assert.ok(moved.kind === "read");
   assert.equal(moved.permanentTarget, `${kept.replace("//", "//u:p@")}/b`);
 });
@@ -378,8 +378,8 @@ test("TLS: certificate for another name or from an unknown authority → tls; tr
 test("environment: proxy → ignored", async () => {
   const url = await serve({ "/": (_request, response) => response.end(FEED) });
   const program = `
-    import { fetchHere } from ${JSON.stringify(new URL("./fetch-support.ts", import.meta.url).href)};
-    console.log(JSON.stringify(await fetchHere(${JSON.stringify(url)})));`;
+    import { fetchDirectly } from ${JSON.stringify(new URL("./fetch-support.ts", import.meta.url).href)};
+    console.log(JSON.stringify(await fetchDirectly(${JSON.stringify(url)})));`;
   const env = { ...process.env, NODE_USE_ENV_PROXY: "1", HTTP_PROXY: forbidden, http_proxy: forbidden };
   const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
     env,

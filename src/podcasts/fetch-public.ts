@@ -176,7 +176,7 @@ async function sendRequest(
   { connectMs, firstByteMs }: FetchLimits,
   controller: AbortController,
 ): Promise<IncomingMessage> {
-  const socket = await within(connectMs, controller, connectPublic(url, network, controller.signal));
+  const socket = await withTimeout(connectMs, controller, connectPublic(url, network, controller.signal));
   const options = {
     createConnection: () => socket,
     path: url.pathname + url.search,
@@ -194,10 +194,10 @@ async function sendRequest(
       .on("error", onError)
       .end();
   });
-  return within(firstByteMs, controller, response);
+  return withTimeout(firstByteMs, controller, response);
 }
 
-async function within<Value>(ms: number, controller: AbortController, work: Promise<Value>): Promise<Value> {
+async function withTimeout<Value>(ms: number, controller: AbortController, work: Promise<Value>): Promise<Value> {
   const timer = setTimeout(() => controller.abort(new FetchError("timeout")), ms);
   try {
     return await work;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newRecord, type PodcastRecord } from "../podcast-store.ts";
 import type { FeedMetadata, FeedOutcome, FetchFailure } from "./feed.ts";
-import { applyOutcome, needsArtwork, provesMove, urlToFetch, urlToProve } from "./fetch-rules.ts";
+import { applyOutcome, confirmsMove, needsArtwork, urlToFetch, urlToVerify } from "./fetch-rules.ts";
 
 const HOUR = 60 * 60 * 1_000;
 const DAY = 24 * HOUR;
@@ -165,22 +165,22 @@ describe("moves", () => {
 
   test("move: claimed only by the feed → accepted only if confirmed; 304 repeats the claim", () => {
     const twice = after(OK, [1, claim()], [DAY, unchanged()]);
-    assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
-    assert.equal(urlToProve(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
-    assert.equal(urlToProve(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
-    assert.equal(urlToProve(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
-    assert.equal(urlToProve(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
-    const apply = (isProven: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, timing, isProven);
+    assert.equal(urlToVerify(twice, FEED, unchanged(), T0 + 2 * DAY), undefined);
+    assert.equal(urlToVerify(twice, FEED, unchanged(), T0 + 4 * DAY), NEW);
+    assert.equal(urlToVerify(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
+    assert.equal(urlToVerify(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
+    assert.equal(urlToVerify(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
+    const apply = (isConfirmed: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, timing, isConfirmed);
     assert.equal(apply(true).movedTo, NEW);
     assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
   });
 
   test("confirmation: the target is a feed → yes; a failure, or a feed that claims to be elsewhere → no", () => {
-    assert.equal(provesMove(NEW, read()), true);
-    assert.equal(provesMove(NEW, claim(`${NEW}/`)), true);
-    assert.equal(provesMove(NEW, claim(FEED)), false);
-    assert.equal(provesMove(NEW, failed("not-a-feed")), false);
-    assert.equal(provesMove(NEW, unchanged()), false);
+    assert.equal(confirmsMove(NEW, read()), true);
+    assert.equal(confirmsMove(NEW, claim(`${NEW}/`)), true);
+    assert.equal(confirmsMove(NEW, claim(FEED)), false);
+    assert.equal(confirmsMove(NEW, failed("not-a-feed")), false);
+    assert.equal(confirmsMove(NEW, unchanged()), false);
   });
 
   const MOVED = [OK, [1, redirect()], [DAY, redirect()], [4 * DAY, redirect()]] as const;

@@ -38,21 +38,21 @@ export function urlToFetch(feedUrls: readonly string[], movedTo: string | null):
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
 
-/** The record after a fetch. `isProven`: there is a feed at the URL that this one claims to have moved to. */
+/** The record after a fetch. `isConfirmed`: there is a feed at the URL that this one claims to have moved to. */
 export function applyOutcome(
   record: PodcastRecord,
   feedUrl: string,
   outcome: FeedOutcome,
   at: number,
   timing: FetchTiming,
-  isProven = true,
+  isConfirmed = true,
 ): PodcastRecord {
   const checked = { ...record, checkedAt: at };
   if (outcome.kind === "failed") return applyFailure(checked, outcome, at, timing);
   // "Unchanged" means nothing if the request had no validators to compare with.
   const isUnexpected304 = outcome.kind === "unchanged" && record.etag === null && record.lastModified === null;
   if (isUnexpected304) return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, at, timing);
-  return applyMove(applySuccess(checked, outcome, at, timing), feedUrl, outcome, at, timing, isProven);
+  return applyMove(applySuccess(checked, outcome, at, timing), feedUrl, outcome, at, timing, isConfirmed);
 }
 
 function applySuccess(
@@ -62,7 +62,7 @@ function applySuccess(
   { intervalMs, random }: FetchTiming,
 ): PodcastRecord {
   const requestedWait = Math.min((outcome.maxAgeSeconds ?? 0) * 1_000, MAX_WAIT_MS);
-  const nextAt = at + Math.max(requestedWait, vary(intervalMs, 0.1, random));
+  const nextAt = at + Math.max(requestedWait, jitter(intervalMs, 0.1, random));
   const status = record.movedTo === null ? "ok" : "moved";
   const next: PodcastRecord = {
     ...withStatus(record, status, at),
@@ -107,7 +107,7 @@ function applyFailure(
     ...withStatus(record, status, failureSince),
     ...{ failures, failure, failureSince },
     ...(undoesMove ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
-    nextAt: Math.round(at + Math.max(vary(wait, 0.2, random), requestedWait)),
+    nextAt: Math.round(at + Math.max(jitter(wait, 0.2, random), requestedWait)),
     notBefore: requestedWait === 0 ? 0 : at + requestedWait,
   };
 }
@@ -120,15 +120,15 @@ function kindOf({ reason, status }: FetchFailure): FailureKind {
 
 function statusAfter(
   failure: FailureKind,
-  lasted: number,
+  durationMs: number,
   {
     failures,
     wasWorking,
     old,
   }: { readonly failures: number; readonly wasWorking: boolean; readonly old: PodcastStatus },
 ): PodcastStatus {
-  if (failure === "gone" && lasted >= GONE_MS) return "gone";
-  if (failure === "missing" && lasted >= MISSING_MS) return "gone";
+  if (failure === "gone" && durationMs >= GONE_MS) return "gone";
+  if (failure === "missing" && durationMs >= MISSING_MS) return "gone";
   if (failure === "forbidden") return "forbidden";
   // Without more evidence, what was gone stays gone.
   if (old === "gone") return "gone";
@@ -173,7 +173,7 @@ function isSeenOften(count: number, since: number, at: number): boolean {
  * The URL to fetch before a move is accepted, to check that it is a feed. A redirect needs no check: the response came
  * from there.
  */
-export function urlToProve(
+export function urlToVerify(
   record: PodcastRecord,
   feedUrl: string,
   outcome: FeedOutcome,
@@ -187,7 +187,7 @@ export function urlToProve(
 }
 
 /** Whether the target is a feed that does not itself claim to have moved elsewhere. */
-export function provesMove(target: string, outcome: FeedOutcome): boolean {
+export function confirmsMove(target: string, outcome: FeedOutcome): boolean {
   if (outcome.kind !== "read") return false;
   const { newFeedUrl } = outcome.metadata;
   return newFeedUrl === undefined || isSameFeed(newFeedUrl, target);
@@ -203,7 +203,7 @@ function applyMove(
   outcome: FeedRead | FeedUnchanged,
   at: number,
   { random }: FetchTiming,
-  isProven: boolean,
+  isConfirmed: boolean,
 ): PodcastRecord {
   const move = claimedMove(record, feedUrl, outcome);
   if (move === undefined) return { ...record, ...NO_MOVE };
@@ -216,10 +216,10 @@ function applyMove(
   const isSame = record.moveTarget === target;
   const [moveSince, moveCount] = isSame ? [record.moveSince, record.moveCount + 1] : [at, 1];
   const isSeenEnough = isSeenOften(moveCount, moveSince, at);
-  if (isSeenEnough && isProven)
+  if (isSeenEnough && isConfirmed)
     return { ...record, ...NO_MOVE, ...NO_VALIDATORS, status: "moved", statusSince: at, movedTo: target };
   // A move that was not confirmed is checked again at the usual time.
-  const checkAt = isSeenEnough ? record.nextAt : Math.round(at + vary(MOVE_CHECK_MS, 0.1, random));
+  const checkAt = isSeenEnough ? record.nextAt : Math.round(at + jitter(MOVE_CHECK_MS, 0.1, random));
   return { ...record, moveTarget: target, moveSince, moveCount, nextAt: Math.min(record.nextAt, checkAt) };
 }
 
@@ -239,6 +239,6 @@ function isSameFeed(one: string, other: string): boolean {
   return "feed" in first && "feed" in second && first.feed === second.feed;
 }
 
-function vary(ms: number, share: number, random: () => number): number {
+function jitter(ms: number, share: number, random: () => number): number {
   return ms * (1 - share + 2 * share * random());
 }

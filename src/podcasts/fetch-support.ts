@@ -20,7 +20,7 @@ export interface FetchOptions extends Partial<Network> {
 }
 
 /** Fetches without a worker thread. Allows only this machine, unless other networks are given. */
-export function fetchHere(request: string | FeedRequest, options: FetchOptions = {}): Promise<FeedOutcome> {
+export function fetchDirectly(request: string | FeedRequest, options: FetchOptions = {}): Promise<FeedOutcome> {
   const {
     networks = ["127.0.0.0/8"],
     timeouts = TIMEOUTS,

@@ -33,7 +33,7 @@ export function readPage(text: string, url: URL, isAllowed: (address: string) =>
   const declared = new PageReader(text, url, isAllowed).read();
   if (declared.length > 0 || !APPLE.test(url.hostname)) return declared;
   const feedUrl = readApplePage(text, url);
-  return feedUrl === undefined || !isOffered(feedUrl, isAllowed) ? [] : [{ feedUrl: feedUrl.href }];
+  return feedUrl === undefined || !isFetchable(feedUrl, isAllowed) ? [] : [{ feedUrl: feedUrl.href }];
 }
 
 function readApplePage(text: string, url: URL): URL | undefined {
@@ -46,7 +46,7 @@ function readApplePage(text: string, url: URL): URL | undefined {
 }
 
 /** False for a feed that the server may not fetch, such as one in a home network. */
-function isOffered({ hostname }: URL, isAllowed: (address: string) => boolean): boolean {
+function isFetchable({ hostname }: URL, isAllowed: (address: string) => boolean): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (isIP(address) !== 0) return isAllowed(address);
   return !/(?:^|\.)localhost\.?$/.test(hostname);
@@ -122,7 +122,7 @@ class PageReader extends HtmlTokens {
     const { rel = "", type = "", href = "", title = "" } = Object.fromEntries(this.#attributes);
     if (!FEED_TYPE.test(type) || !rel.toLowerCase().split(/\s+/).includes("alternate")) return;
     const url = toWebUrl(href, this.#base);
-    if (url === undefined || !isOffered(url, this.#isAllowed)) return;
+    if (url === undefined || !isFetchable(url, this.#isAllowed)) return;
     url.hash = "";
     const name = toPlainText(title, MAX_TITLE);
     const guid = guidOf(url.href);

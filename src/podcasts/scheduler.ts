@@ -5,7 +5,7 @@ import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearFeedTitle } from "./clear-feed-title.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
-import { applyOutcome, needsArtwork, provesMove, urlToFetch, urlToProve } from "./fetch-rules.ts";
+import { applyOutcome, confirmsMove, needsArtwork, urlToFetch, urlToVerify } from "./fetch-rules.ts";
 import { HostLocks } from "./host-locks.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
@@ -321,10 +321,10 @@ export class Scheduler {
       return true;
     }
     onFetch?.(outcome, (performance.now() - started) / 1_000);
-    const target = urlToProve(record, feedUrl, outcome, at);
-    const isProven = target === undefined || provesMove(target, await fetcher.fetchFeed({ url: target }, signal));
+    const target = urlToVerify(record, feedUrl, outcome, at);
+    const isConfirmed = target === undefined || confirmsMove(target, await fetcher.fetchFeed({ url: target }, signal));
     const timing = { intervalMs, random: Math.random };
-    const next = applyOutcome(record, feedUrl, outcome, at, timing, isProven);
+    const next = applyOutcome(record, feedUrl, outcome, at, timing, isConfirmed);
     const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
     const hasTriedArtwork = artwork !== undefined && !isAborted();
     const artworkFields = hasTriedArtwork ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
