@@ -109,7 +109,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       assert.equal(await accounts.addCredential(SERVER, { ...credential(newUser()), password: "" }), "gone");
     });
 
-    test("passwords: changed while sessions open → none with the old one remains", async () => {
+    test("passwords: changed while users sign in → no session with the old one remains", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user, password } = await newAccount();
         const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), password });
@@ -292,7 +292,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       for (const [name, write] of Object.entries(WRITES)) {
         if (name !== "setPassword") assert.ok((await write(caller, token.credential.id, NOW)) !== undefined, name);
       }
-      assert.equal(await accounts.get(account.user), undefined, "deleted at last");
+      assert.equal(await accounts.get(account.user), undefined, "the last write deleted it");
     });
 
     test("access: the credential is revoked, expired or unknown → no write is done", async () => {
@@ -314,7 +314,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       }
     });
 
-    test("access: a new password or the end of the account → the sessions write nothing any more", async () => {
+    test("access: password changed or account deleted → its sessions cannot write", async () => {
       for (const end of [
         (user: UserId) => accounts.setPassword(asUser(user), { password: "another hash" }, NOW),
         (user: UserId) => accounts.delete(asUser(user), NOW),
@@ -349,7 +349,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       assert.equal((await listOf(user)).total, 2);
     });
 
-    test("access: two sessions end each other at once → one of them does", async () => {
+    test("access: two sessions end each other at once → one succeeds", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user } = await newAccount();
         const [one, other] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];

@@ -60,7 +60,7 @@ export function describeCreation(context: AccountsContext): void {
       );
     });
 
-    test("first account: deleted → its list is gone, and no other account gets its user", async (t) => {
+    test("first account: deleted → its list is gone, and no other account gets its user id", async (t) => {
       const own = await openFor(t);
       await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
       assert.equal(await own.accounts.create(4_711, newAccountNamed("ann"), NOW), LOCAL_USER);
@@ -93,7 +93,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal((await own.people.page({ offset: 0, size: 10 })).people.length, 5);
     });
 
-    test("set-up: the first account exists → refused", async (t) => {
+    test("setup link: the first account exists → refused", async (t) => {
       const own = await openFor(t);
       const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
       assert.equal(await own.accounts.addCredential(SERVER, used), "added");
@@ -111,7 +111,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await own.accounts.findCredential(used.hash), undefined);
     });
 
-    test("set-up: many at once → one account", async (t) => {
+    test("setup links: many used at once → one account", async (t) => {
       const own = await openFor(t);
       const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
       for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
@@ -209,7 +209,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await accounts.get(reader), undefined);
     });
 
-    test("names: of a deleted account → free again", async () => {
+    test("names: that of a deleted account → available again", async () => {
       const issuer = "https://id.example";
       const [gone, other, next] = [newUser(), newUser(), newUser()];
       for (const user of [gone, other])
@@ -258,7 +258,7 @@ export function describeCreation(context: AccountsContext): void {
       const [stranger, ann] = [newUser(), newUser()];
       assert.equal(await others.create(stranger, newAccountNamed("stranger", { isOwner: false }), NOW), stranger);
       assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
-      assert.equal(await others.delete(asUser(stranger), NOW), "deleted", "a different user was deleted");
+      assert.equal(await others.delete(asUser(stranger), NOW), "deleted", "not the local user");
       assert.equal(await others.create(ann, newAccountNamed("ann"), NOW), LOCAL_USER);
       assert.equal((await lists.page(LOCAL_USER, { offset: 0, size: 10 })).total, 3);
       assert.equal(await others.create(ann, newAccountNamed("bob"), NOW), ann);
@@ -309,7 +309,7 @@ export function describeCreation(context: AccountsContext): void {
       );
     });
 
-    test("invitations: many want one name at once → one is used up", async () => {
+    test("invitations: many with the same name at once → only one is used", async () => {
       const name = `name-${newUser()}`;
       const invitations = await Promise.all(times(10, () => invite()));
       const outcomes = await Promise.all(

@@ -102,7 +102,7 @@ export function describeCredentials(context: AccountsContext): void {
       assert.equal((await idsOf(ann.user, "token")).length, 3);
     });
 
-    test("credentials: removed with its sessions → only the named session stays", async () => {
+    test("credentials: removed with its sessions → only the session in `except` stays", async () => {
       const [ann, bob] = [await newAccount(), await newAccount()];
       const addTo = async (user: UserId, kind: Credential["kind"]) => {
         const added = { ...credential(user, { kind }), atMost: 9 };
@@ -267,7 +267,7 @@ export function describeCredentials(context: AccountsContext): void {
       assert.equal(await read(key), 1);
     });
 
-    test("limits: many replace the same state at once → one of them does", async () => {
+    test("limits: many replace the same state at once → one succeeds", async () => {
       if (accounts.sharedLimits === undefined) return;
       const { replace } = accounts.sharedLimits;
       const key = `key ${randomUUID()}`;

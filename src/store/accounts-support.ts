@@ -24,7 +24,7 @@ export interface Stores {
   readonly subscriptions: SubscriptionStore;
 }
 
-/** What most accounts are. */
+/** Neither an administrator nor disabled, as most accounts are. */
 export const MEMBER = { isAdmin: false, disabledAt: undefined };
 
 export const later = (ms: number, from = NOW) => new Date(from.getTime() + ms);

@@ -33,7 +33,7 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
   assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
 }
 
-/** Once `here` has confirmed a revocation, `there` rejects the credential, even if it was using it all the time. */
+/** Once `here` has confirmed a revocation, `there` rejects the credential, even while it is in continuous use. */
 export async function assertRevokedEverywhere(
   { accounts: here, people }: Store,
   { accounts: there }: Store,
@@ -41,15 +41,15 @@ export async function assertRevokedEverywhere(
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
   const administering = new People(people, changing);
-  const ends: readonly ((user: UserId, id: string) => Promise<unknown>)[] = [
+  const revocations: readonly ((user: UserId, id: string) => Promise<unknown>)[] = [
     (user, id) => changing.removeCredential(asUser(user), "session", id, NOW),
     async (user) =>
       changing.setPassword({ user, name: "", issuer: "", createdAt: NOW, ...MEMBER }, "correct horse battery", NOW),
     (user) => changing.delete(asUser(user), NOW),
     (user) => administering.change(SERVER, user, "disable", NOW),
   ];
-  for (const [index, end] of ends.entries()) {
-    const user = await here.create(2 ** 41 + index, newAccountNamed(`ends-${index}`, { isOwner: false }), NOW);
+  for (const [index, revoke] of revocations.entries()) {
+    const user = await here.create(2 ** 41 + index, newAccountNamed(`revoked-${index}`, { isOwner: false }), NOW);
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };
@@ -65,10 +65,10 @@ export async function assertRevokedEverywhere(
       }
       return uses;
     })();
-    await end(user, session.credential.id);
+    await revoke(user, session.credential.id);
     assert.equal(await verify(), undefined);
     isEnded = true;
-    assert.ok((await using) > 1, "it was in use all the time");
+    assert.ok((await using) > 1, "it was in continuous use");
   }
 }
 
@@ -105,7 +105,7 @@ export async function assertNoLateWrites(here: Stores, there: Stores): Promise<v
     isDone = true;
     await Promise.all(writers);
     assert.deepEqual(await countRows(), whenConfirmed);
-    assert.ok(refused > 0, "something was written too late");
+    assert.ok(refused > 0, "some writes came after the revocation");
   }
 }
 

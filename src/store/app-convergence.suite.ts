@@ -12,7 +12,7 @@ const START = Date.parse("2026-01-02T03:04:05.678Z");
 const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
 /** Interleavings that run at once and share transactions; each has a user of its own. */
 const AT_ONCE = 50;
-/** How many interleavings may miss a fault. The worst of them is found once in some thirty. */
+/** A fault must be found within this many interleavings. About one in thirty finds the most elusive one. */
 const MAX_MISSES = 2_000;
 
 /** Numbers from 0 to below 1, the same for the same seed. */
@@ -61,7 +61,7 @@ class Oracle {
   }
 }
 
-/** Returns what does not agree at the end. */
+/** Runs one interleaving. Returns the differences that remain at the end. */
 async function interleave(store: Store, user: UserId, seed: number, createServer: CreateServer): Promise<string[]> {
   const random = createRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);

@@ -19,7 +19,7 @@ function play(episode: string): UploadedAction {
   };
 }
 
-/** Access of apps that ends: what any engine must do. */
+/** The contract of every engine when the access of an app ends. */
 export function describeAppAccess(engine: string, store: Store): void {
   const { accounts } = store;
   const sync = new AppSync(store);
@@ -144,7 +144,7 @@ export function describeAppAccess(engine: string, store: Store): void {
         isDone = true;
         await Promise.all(writers);
         assert.deepEqual(await contentOf(user), whenConfirmed);
-        assert.ok(refused > 0, "something was written too late");
+        assert.ok(refused > 0, "some writes came after the change");
       }
     });
   });

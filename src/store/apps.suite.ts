@@ -6,7 +6,7 @@ import { readDraft } from "../imports.ts";
 import { asUser, type Draft } from "../subscriptions.ts";
 import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.ts";
 
-/** What apps synchronize: what any engine must do. `store` is a new one, without data. */
+/** The contract of every engine for app sync. `store` is empty. */
 export function describeApps(engine: string, store: Store): void {
   const { sync, newUser, at, advance, add, remove, feeds, actions, upload, listed, positions } =
     createAppContext(store);
@@ -37,7 +37,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual(await feeds(user, A, first.timestamp), first);
     });
 
-    test("feeds: changes within one second → each timestamp and the next second after it give what follows", async () => {
+    test("feeds: changes within one second → a timestamp, or one second more, returns all that follows", async () => {
       const user = newUser();
       const { timestamp } = await feeds(user, A, 0);
       await add(user, B, url("a"));
@@ -164,7 +164,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual((await feeds(user, A, timestamp)).add, []);
     });
 
-    test("actions: later time wins, whatever the order of uploads; of equal times the later upload", async () => {
+    test("actions: several of an episode → the later time wins, then the later upload", async () => {
       const user = newUser();
       const time = (seconds: number) => ({ actedAt: new Date(START - 100_000 + 1_000 * seconds) });
       await upload(user, A, play("x", 10, time(5)), play("y", 1, time(5)));
@@ -254,7 +254,7 @@ export function describeApps(engine: string, store: Store): void {
       assert.ok((await sync.devices(user)).some(({ id }) => id === "tablet"));
     });
 
-    test("actions: of one podcast, also percent-decoded → those of that feed", async () => {
+    test("actions: requested for one podcast, also percent-decoded → only its own", async () => {
       const user = newUser();
       await upload(user, A, play("x", 1, { podcast: url("a%20b") }), play("y", 2));
       const found = (await actions(user, A, 0, url("a b"))).actions;
@@ -263,7 +263,7 @@ export function describeApps(engine: string, store: Store): void {
         [1],
       );
       assert.deepEqual((await actions(user, A, 0, "nothing")).actions, []);
-      // What was left out has not been sent.
+      // The timestamp does not cover the actions of other podcasts.
       assert.deepEqual(await positions(user, B, (await actions(user, B, 0, url("a"))).timestamp), [
         ["x", 1],
         ["y", 2],
@@ -317,13 +317,13 @@ export function describeApps(engine: string, store: Store): void {
       );
     });
 
-    test("actions in pages: any offset and size → in order, with the total; of one feed, if asked", async () => {
+    test("actions in pages: any offset and size → in order, with the total; also of one feed", async () => {
       const user = newUser();
       const some = Array.from({ length: 25 }, (_, index) =>
         play(String(index), index, { podcast: url(index % 5 === 0 ? "b%2Fc" : "a") }),
       );
       await upload(user, A, ...some);
-      // Numbers with gaps: these take the place of others.
+      // These replace others, which leaves gaps in the sequence numbers.
       await upload(user, A, ...some.slice(3, 9).map((one) => ({ ...one, actedAt: new Date(START + 1_000) })));
       const all = (await actions(user, A, 0)).actions;
       assert.equal(all.length, 25);

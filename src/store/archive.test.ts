@@ -135,7 +135,7 @@ test("backup: deleted content in the file → only live content in the backup", 
     insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), url(index));
   database.exec("delete from subscriptions where user_id = 7");
   database.close();
-  assert.ok(readFileSync(file).includes("secret-"), "the file has remains");
+  assert.ok(readFileSync(file).includes("secret-"), "the file still has deleted data");
   const shown: (readonly number[])[] = [];
   await backUpFile(file, backup, (done, total) => shown.push([done, total]));
   assert.ok(!readFileSync(backup).includes("secret-"));
@@ -168,7 +168,7 @@ test("schema: a trigger, view, table, index or changed table → refused by star
     );
     await fill(`file:${other}`, 2);
     await restore(file, other);
-    assert.equal(checkFile(file), 2, "a backup takes its place");
+    assert.equal(checkFile(file), 2, "a backup can replace it");
   }
   const file = newFile();
   await fill(`file:${file}`, 1);
@@ -210,7 +210,7 @@ test("restore: the database is damaged → it is kept with its log, and the back
   assert.equal(existsSync(`${file}-wal`), false);
 });
 
-test("restore: interrupted at any point → the path has the old database or the new one, whole", async () => {
+test("restore: interrupted at any point → the path has the complete old or new database", async () => {
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${file}`, 1);
   await fill(`file:${backup}`, 3);
@@ -222,17 +222,17 @@ test("restore: interrupted at any point → the path has the old database or the
   writeFileSync(`${file}-restoring`, readFileSync(`${file}-left-by-kill`));
   await engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false });
   assert.equal((await readAll(`file:${file}`))["subscriptions"]?.length, 1);
-  // When the old one has its second name, it is still at the path.
-  let atKeeping: number | undefined;
+  // The old database gets its second name while it is still at the path.
+  let rowsWhenKept: number | undefined;
   const source = readBackup(backup);
   const target = replaceFile(file, (path) => {
-    atKeeping = checkFile(path);
+    rowsWhenKept = checkFile(path);
     return `${path}-before`;
   });
   for (const table of TABLES) for await (const rows of source.rows(table)) await target.write(table, rows);
   await target.finish();
   await source.close();
-  assert.equal(atKeeping, 1);
+  assert.equal(rowsWhenKept, 1);
   assert.deepEqual([checkFile(file), checkFile(`${file}-before`)], [3, 1]);
   assert.equal(existsSync(`${file}-restoring`), false);
 });

@@ -136,7 +136,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(changed[0], { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW });
     });
 
-    test("changesSince: a number → net changes in order, removals only of what was there", async () => {
+    test("changesSince: a number → net changes in order, removals only of items that existed then", async () => {
       const user = newUser();
       const { sequence: start } = await change(user, ...draftsOf(1, 4));
       await change(user, draftOf(5, 5), update(1, "x"), remove(2), draftOf(6, 6), remove(6), remove(3), draftOf(3, 3));
@@ -206,7 +206,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(missing, []);
     });
 
-    test("removals: what is gone → newest first, with its time; not what came back", async () => {
+    test("removals: removed items → newest first, with their times; not those added again", async () => {
       const user = newUser();
       await change(user, ...draftsOf(1, 5));
       await change(user, remove(1), remove(2), remove(3), update(4, 40));
@@ -244,14 +244,14 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       );
     });
 
-    test("removals: the same feed several times → once, the last time", async () => {
+    test("removals: the same feed removed several times → listed once, with the last time", async () => {
       const user = newUser();
       await change(user, draftOf(1, 1), remove(1), draftOf(2, 1));
       await store.change(asUser(user), [remove(2)], LATER);
       assert.deepEqual(shown(await listRemovals(store, user, 10)), ["2 1"]);
     });
 
-    test("forgetRemovals: older than the limit → erased, and readers from before must start over", async () => {
+    test("forgetRemovals: older than the limit → erased, and readers that have not seen them must start over", async () => {
       const user = newUser();
       const { sequence: start } = await change(user, ...draftsOf(1, 3));
       const { sequence: old } = await store.change(asUser(user), [remove(1)], NOW);
@@ -281,7 +281,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       await store.forgetRemovals(LATER);
       const first = await after(user, START, 2);
       assert.deepEqual([shown(first.changed), first.hasMore], [["1 1", "3 3"], true]);
-      // One that was read, one that will be, and a new one.
+      // An item that was read, one that was not, and a new one.
       await store.change(asUser(user), [remove(1), remove(5), draftOf(9, 9)], LATER);
       const second = await after(user, first.next, 2);
       assert.deepEqual([shown(second.changed), second.removed.length], [["4 4", "6 6"], 0]);

@@ -76,7 +76,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         draft(5, "e"),
       ];
       const outcomes = await addTo(store, asUser(user), drafts, NOW);
-      const words = [
+      const expected = [
         "already-subscribed",
         "id-in-use",
         "added",
@@ -85,7 +85,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         "id-in-use",
         "added",
       ];
-      assert.deepEqual(outcomes.map(wordOf), words);
+      assert.deepEqual(outcomes.map(wordOf), expected);
       const existing = outcomes.map((outcome) => ("existingId" in outcome ? outcome.existingId : ""));
       assert.deepEqual(
         existing.map((id) => id && Number.parseInt(id.slice(-12), 16)),
@@ -295,8 +295,8 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         const caller = withQuota(newUser(), 3);
         await addTo(store, caller, [draft(1, "a")], NOW);
         const drafts = [draft(2, "b"), draft(3, "a"), draft(3, "c"), draft(4, "d"), draft(1, "e"), draft(5, "b")];
-        const words = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
-        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaWord), words);
+        const expected = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
+        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaWord), expected);
         assert.deepEqual(
           await ids(caller.user),
           [1, 2, 3].map((id) => draft(id, 0).id),

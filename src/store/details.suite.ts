@@ -32,7 +32,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
   };
 
   describe(`titles and folders on ${engine}`, () => {
-    test("details: set on add → in the outcome and in every way to read", async () => {
+    test("details: set on add → in the outcome and in every read", async () => {
       const user = newUser();
       const [plain, both, title, folders] = [1, 2, 3, 4].map((number) => draftOf(number, number));
       if (plain === undefined || both === undefined || title === undefined || folders === undefined) assert.fail();
@@ -57,7 +57,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       for await (const items of everySubscription(store, user)) listed.push(...items);
       assert.deepEqual(listed, expected);
       assert.deepEqual((await changesSince(store, user, positionAt(0), 10))?.changed, expected);
-      // The removed one is described as it was.
+      // The outcome of a removal is the subscription as it was.
       assert.deepEqual((await change(user, { kind: "remove", id: both.id })).outcomes, [expected[1]]);
       assert.equal(sequence, 4);
     });

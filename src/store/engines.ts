@@ -67,7 +67,7 @@ const postgres: Engine = {
 
 const ENGINES = [sqlite, postgres];
 
-/** The engine follows from the URL alone. */
+/** The URL alone determines the engine. */
 export function engineFor(url: string): Engine {
   const engine = ENGINES.find(({ matches }) => matches(url));
   if (engine === undefined) throw new UserError(`No database engine supports ${displayNameOf(url)}.`);

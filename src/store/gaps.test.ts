@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fc } from "../../test/support/properties.ts";
 import { assertPageComplete, type Gaps, locate, withGaps } from "./gaps.ts";
 
-test("locate: no gaps → the item of a rank has the next number", () => {
+test("locate: no gaps → the item of rank N has number N + 1", () => {
   assert.deepEqual(locate(undefined, 0), { from: 1, skip: 0, until: 1 });
   assert.deepEqual(locate(undefined, 99_999), { from: 100_000, skip: 0, until: 100_000 });
 });
@@ -36,7 +36,7 @@ test("locate: any removals → every rank leads to its item, past few others", (
         const { from, skip, until } = locate(gaps, rank);
         assert.ok(skip < 128);
         assert.ok(from <= number && number <= until && until - from < 128);
-        // The first item from there on is the one to skip from.
+        // Skipping starts at the first item whose number is at least `from`.
         const first = rank - skip;
         assert.ok((items[first] ?? 0) >= from && (items[first - 1] ?? 0) < from);
       }

@@ -51,8 +51,8 @@ export function describePeople(context: AccountsContext): void {
     test("people: pages → oldest account first, each once, with the total", async (t) => {
       const own = await openFor(t);
       const ids = times(7, (index) => 5_000 + index);
-      for (const [index, user] of [3, 0, 6, 5, 1, 4, 2].map((place) => [place, ids[place] ?? 0] as const))
-        await own.accounts.create(user, newAccountNamed(`n-${user}`, { isOwner: false }), later(-index));
+      for (const [age, user] of [3, 0, 6, 5, 1, 4, 2].map((age) => [age, ids[age] ?? 0] as const))
+        await own.accounts.create(user, newAccountNamed(`n-${user}`, { isOwner: false }), later(-age));
       for (const size of [1, 2, 3, 7, 8]) {
         const read: UserId[] = [];
         for (let offset = 0; offset < 9; offset += size) {
@@ -254,7 +254,7 @@ export function describePeople(context: AccountsContext): void {
         const { people: all } = await own.people.page({ offset: 0, size: 100 });
         const active = all.filter(({ isAdmin, disabledAt }) => isAdmin && disabledAt === undefined);
         assert.ok(active.length >= 1, `${way}: ${JSON.stringify(outcomes)}`);
-        assert.ok(active.length < users.length, "somebody was first");
+        assert.ok(active.length < users.length, "at least one change succeeded");
       }
     });
   });

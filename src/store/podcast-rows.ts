@@ -95,7 +95,7 @@ function toHex(value: Value): string {
   return typeof value === "string" ? value.replaceAll("-", "") : Buffer.from(value as Uint8Array).toString("hex");
 }
 
-/** Ids of podcasts that were looked up before, because lists are read again and again. */
+/** Cache of podcast ids by feed URL, because lists are read again and again. */
 const ids = new Map<string, string>();
 const MAX_IDS = 10_000;
 

@@ -291,7 +291,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await podcasts.artwork(user, id, HASH, "small"), undefined);
     });
 
-    test("delete an account: podcasts that only it had → erased at once, in every step; shared ones stay", async () => {
+    test("delete an account: podcasts that only it had → erased with it, in every step; shared ones stay", async () => {
       const [user, other] = [newUser(), newUser()];
       const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
       await store.accounts.create(newUser(), { ...account, name: "second-of-podcasts" }, NOW);

@@ -16,7 +16,7 @@ await describeAccounts("PostgreSQL", async () => {
   return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
-test("access: a revocation in one process is confirmed → refused by the others", async (t) => {
+test("access: a revocation in one process is confirmed → the others refuse the credential", async (t) => {
   const url = await server.database();
   const [here, there] = await Promise.all([openStore(url, { connections: 2 }), openStore(url, { connections: 2 })]);
   t.after(() => Promise.all([here.close(), there.close()]));
@@ -24,7 +24,7 @@ test("access: a revocation in one process is confirmed → refused by the others
 });
 
 for (const processes of ["this process", "another process"]) {
-  test(`access: a revocation in ${processes} is confirmed → no write under it appears later`, async (t) => {
+  test(`access: a revocation in ${processes} is confirmed → no write with that credential appears later`, async (t) => {
     const url = await server.database();
     const open = () => openStore(url, { connections: 5 });
     const here = await open();
@@ -37,7 +37,7 @@ for (const processes of ["this process", "another process"]) {
   });
 }
 
-test("deletion: the process stops in between → the next sweep finishes it", async (t) => {
+test("deletion: the process stops halfway → the next sweep finishes it", async (t) => {
   const url = await server.database();
   const options = { connections: 3 };
   const [first, next] = [await openStore(url, options), await openStore(url, options)];
@@ -56,7 +56,7 @@ test("deletion: the process stops in between → the next sweep finishes it", as
   while ((await next.accounts.get(4_711)) !== undefined) await setImmediate();
   await first.close();
   await deleting;
-  assert.ok((await count("subscriptions", 4_711)) > 0, "it was in between");
+  assert.ok((await count("subscriptions", 4_711)) > 0, "the deletion was in progress");
 
   await next.accounts.sweep(new Date());
   for (const table of ["subscriptions", "removals", "gaps", "erasures"])

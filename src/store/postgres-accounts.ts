@@ -34,7 +34,7 @@ import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } 
 import { eraseUnusedOf } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
-/** How many names and secrets a process remembers the user of. */
+/** Maximum number of entries in the cache of users. */
 const MAX_USERS = 50_000;
 
 const ACCOUNT = "a.user_id, a.name, a.issuer, a.created_at, a.is_admin, a.disabled_at, a.password";
@@ -65,8 +65,8 @@ export class PostgresAccounts implements AccountStore {
   };
   readonly #postgres: Postgres;
   /**
-   * Users by name or secret, as they were last found. Every use checks it against the user's own rows, so an entry
-   * may be outdated. It saves a query, and the user's requests do not need the node that has the name or the secret.
+   * Cache of users by name or secret. Every use checks the entry against the user's own rows, so it may be outdated.
+   * It saves a query, and the user's requests do not need the node that has the name or the secret.
    */
   readonly #users = new Map<string, UserId>();
 
@@ -221,7 +221,7 @@ export class PostgresAccounts implements AccountStore {
         else await connection.query("delete from earmark.erasures where user_id = $1", [user]);
         return remaining <= 0;
       });
-      // What a crash leaves here, the sweep erases.
+      // If the process crashes before this, the sweep erases them.
       await eraseUnusedOf(this.#postgres, feeds);
     }
   }

@@ -139,7 +139,7 @@ export class PostgresApps implements AppStore {
     return rows.map(({ feed, url, client }) => ({ feed: byKey.get(feed) ?? "", url, client }));
   }
 
-  /** In windows of sequence numbers: without fresh statistics, the planner would sort all that follow for each call. */
+  /** Reads windows of sequence numbers: without fresh statistics, the planner would sort all later rows in each call. */
   async actions(user: UserId, { after, upTo, limit, feed }: ActionRange): Promise<readonly StoredAction[]> {
     const found: StoredAction[] = [];
     for (let start = after; start < upTo && found.length < limit; start += WINDOW) {

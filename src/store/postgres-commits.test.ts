@@ -116,7 +116,7 @@ test("commit: connection lost while it runs → waits for its result, and for no
 test("commit: lost, then refused permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at once", fails(PERMANENT)));
+  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at insert", fails(PERMANENT)));
   await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isNotDone);
   await cut;
 });
@@ -124,7 +124,7 @@ test("commit: lost, then refused permanently → known to have failed", async ()
 test("change: a permanent error → no retry", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  await onInsert(server, url, "at once", fails(PERMANENT));
+  await onInsert(server, url, "at insert", fails(PERMANENT));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
@@ -134,7 +134,7 @@ test("change: a permanent error → no retry", async () => {
   assert.equal(await refused(2), 3, "without a list");
 });
 
-test("commit: reply to a removal lost → settled like an addition", async () => {
+test("commit: reply to a removal lost → resolved like that to an addition", async () => {
   const { store, other, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   for (const [number, when] of (["before", "after"] as const).entries()) {
@@ -173,7 +173,7 @@ test("accounts: reply lost → done once", async () => {
   assert.equal(await lose(() => accounts.addCredential(asUser(4_711), added)), "added");
   assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
   const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", databaseOf(url));
-  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "never is the same on every engine");
+  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "an unset date is stored in the same way on every engine");
   assert.equal(await lose(() => accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW)), true);
   assert.equal(await lose(() => accounts.delete(asUser(4_711), NOW)), "deleted");
   assert.equal(await accounts.delete(asUser(4_711), NOW), "gone");
@@ -205,7 +205,7 @@ for (const [name, code] of [
   ["serialization failure", "40001"],
   ["deadlock", "40P01"],
 ] as const) {
-  for (const when of ["at once", "at commit"] as const) {
+  for (const when of ["at insert", "at commit"] as const) {
     test(`change: ${name} ${when} → retried, and given up if it persists`, async () => {
       const url = await server.database();
       const store = await open(url);

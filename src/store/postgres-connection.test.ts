@@ -43,7 +43,7 @@ test("database URL: load_balance_hosts → connections to all servers in turn, d
   await postgres.close();
 });
 
-test("slow server: a patient connection waits for it; others do not", async () => {
+test("slow server: long timeouts → waits for it; otherwise → a timeout", async () => {
   const slow = createServer(async (client) => {
     client.on("error", () => undefined);
     await sleep(1_500);

@@ -66,7 +66,7 @@ export class Postgres {
   #current: number;
   #canUseNames = true;
 
-  /** With `isPatient`, a statement may take any time, and a server that is slow to accept a connection is waited for. */
+  /** With `hasLongTimeouts`, statements have no timeout, and connecting has a long one. */
   constructor(url: string, connections: number, options: { readonly isPatient?: boolean } = {}) {
     this.#servers = readServers(url);
     const isPatient = options.isPatient === true;

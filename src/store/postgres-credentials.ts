@@ -45,7 +45,7 @@ export async function lockAccount(
   return rows[0] && { password: rows[0].password, isDisabled: Number(rows[0].disabled_at) !== NEVER };
 }
 
-/** Also ends reset links. */
+/** Also deletes password-reset links. */
 export async function endSessions(
   connection: Connection,
   user: UserId,
@@ -102,8 +102,8 @@ export async function lockCredentials(
 }
 
 /**
- * Locks the account's password, if one of the jobs was authenticated with it. Lock the list first: then at most one writer has this
- * lock, while a change of the password could wait forever for writers that share it and take turns at the list.
+ * Locks the account's password, if one of the jobs was authenticated with it. Lock the list first, so that at most one
+ * writer has this lock: a password change could wait forever for several writers that share it.
  */
 export async function lockPassword(
   connection: Connection,
@@ -136,7 +136,7 @@ export async function lockPeople(connection: Connection): Promise<void> {
   await connection.query("select 1 from earmark.schema where one for update");
 }
 
-/** Call it under `lockPeople`. */
+/** Call it after `lockPeople`, in the same transaction. */
 export async function requireAdmin(connection: Connection, caller: Caller): Promise<void> {
   if (caller.requiresAdmin === true && !(await hasActiveAdmin(connection, "=", caller.user))) throw new AccessRevoked();
 }

@@ -178,8 +178,8 @@ export class PostgresPeople implements PeopleStore {
 }
 
 /**
- * Ends the sessions and reset links of an account that is disabled, and its tokens until it is enabled. Tokens are
- * deleted and added again, because writers hold locks that only a deletion waits for.
+ * Disabling deletes the sessions and reset links of an account and suspends its tokens; enabling restores the tokens.
+ * Tokens are deleted and added again, because writers hold locks that only a deletion waits for.
  */
 async function switchCredentials(connection: Connection, user: UserId, kind: "disable" | "enable"): Promise<void> {
   const columns = "hash, user_id, id, scope, label, created_at, used_at, expires_at";

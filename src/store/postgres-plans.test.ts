@@ -7,7 +7,7 @@ import { AppSync } from "../app-sync.ts";
 import { changesSince } from "../changes.ts";
 import { asUser, positionAt } from "../subscriptions.ts";
 
-// Statistics are as old as the tests make them.
+// The tests decide when statistics are updated.
 const server = await startPostgres(["autovacuum=off"]);
 const LISTS = 100_000;
 

@@ -266,7 +266,7 @@ export class PostgresPodcasts implements PodcastStore {
 
   async #queryByFeed(statement: NamedStatement, ids: readonly string[]): Promise<Row[]> {
     if (ids.length === 0) return [];
-    // The driver would escape each id.
+    // As one text, because the driver would escape each id of an array.
     const values = [`{${ids.join()}}`];
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query({ ...this.#postgres.toQuery(statement), values, rowMode: "array" }),
@@ -294,7 +294,7 @@ export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]
   }
 }
 
-/** Many at a time, since a cluster asks every shard, but never all subscribers of a popular feed. */
+/** Looks up many feeds per query, because a cluster asks every shard, but limits the rows: a feed may be popular. */
 async function findUnused(connection: Connection, feeds: readonly string[]): Promise<readonly string[]> {
   const sql = `select feed from earmark.subscriptions where feed = any($1::uuid[]) limit ${READ_SUBSCRIPTIONS}`;
   for (let unused = feeds; ; ) {

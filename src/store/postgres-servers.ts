@@ -1,7 +1,7 @@
 import pg from "pg";
 
 const PING_MS = 250;
-/** A server that takes longer for a ping is failing. Shorter than requests are retried. */
+/** A server that takes longer for a ping is failing. Shorter than the time for which requests are retried. */
 const SILENT_MS = 750;
 
 /**
@@ -18,7 +18,7 @@ export class ServerMonitor {
   #wasFailing = false;
   #isClosed = false;
 
-  /** `onFailing` is called again and again while a server is failing, and once more afterwards. */
+  /** `onFailing` is called after each round of pings while a server is failing, and once more afterwards. */
   constructor(servers: readonly string[], onFailing: () => void) {
     this.#servers = servers;
     this.#onFailing = onFailing;

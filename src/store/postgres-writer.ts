@@ -363,8 +363,8 @@ async function commit(
 }
 
 /**
- * Whether a commit succeeded although its reply was lost: then a row with one of its numbers has its `written_by`. The lock
- * waits for a server that has not noticed yet that the connection was lost.
+ * Whether a commit succeeded although its reply was lost. If so, a row with one of its numbers has its `written_by`. The
+ * lock waits for a server that has not noticed yet that the connection was lost.
  */
 async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
   const [, , found] = await Promise.all([

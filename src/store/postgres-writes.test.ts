@@ -14,22 +14,22 @@ const server = await sharedPostgres();
 const READ = 4;
 const READ_AND_WRITE = READ + 3;
 const ADD = 5;
-/** Statements of a group that tried to add without reading. */
-const TRIED = 4;
+/** Statements of a failed attempt to add without reading. */
+const FAILED_ADD = 4;
 
 test("change: a batch → as many statements as a single addition", async () => {
   const { store, proxy } = await openOverProxy(server);
   const adding = (from: number, count?: number) =>
     statementsOf(proxy, () => addTo(store, asUser(USER), drafts(from, count), NOW));
-  assert.equal(await adding(0), TRIED + READ + 2 + READ_AND_WRITE, "the first one creates the list");
+  assert.equal(await adding(0), FAILED_ADD + READ + 2 + READ_AND_WRITE, "the first one creates the list");
   assert.equal(await adding(1), ADD);
   assert.equal(await adding(2, 5_000), ADD);
-  assert.equal(await adding(5_001, 2), TRIED + READ_AND_WRITE, "with a conflict");
-  assert.equal(await adding(5_001, 2), TRIED + READ + 1, "nothing to write");
+  assert.equal(await adding(5_001, 2), FAILED_ADD + READ_AND_WRITE, "with a conflict");
+  assert.equal(await adding(5_001, 2), FAILED_ADD + READ + 1, "nothing to write");
   assert.equal(await total(store), 5_003);
 });
 
-test("change: a removal, an update → few more statements", async () => {
+test("change: a removal, an update → a few more statements", async () => {
   const { store, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   const removing = () => statementsOf(proxy, () => removeFrom(store, asUser(USER), idOf(0), NOW));
@@ -200,7 +200,7 @@ test("removals: more than 100,000 changes → only those among the latest are re
   assert.equal((await changesSince(store, USER, positionAt(4), 9))?.removed.length, 2);
   await removeFrom(store, asUser(USER), idOf(2), NOW);
   assert.deepEqual(await recorded(), [100_004, 100_005]);
-  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader from before starts over");
+  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader that has not seen it starts over");
   assert.deepEqual(
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],

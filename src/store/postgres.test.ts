@@ -19,7 +19,7 @@ const server = await sharedPostgres();
 describeStore("PostgreSQL", await open(await server.database()));
 describeArchive("PostgreSQL", () => server.database());
 
-/** Takes connections away from everybody else. */
+/** Opens `count` connections, so that few are left for others. */
 async function occupy(url: string, count: number): Promise<pg.Client[]> {
   const hogs = Array.from({ length: count }, () => new pg.Client({ connectionString: url }));
   await Promise.all(hogs.map((hog) => hog.connect()));
@@ -59,9 +59,9 @@ test("open: no such database or user → refused, and the password is not shown"
 });
 
 test("open: fsync off → refused; synchronous_commit off → a warning", async () => {
-  const reckless = await startPostgres(["fsync=off"]);
+  const withoutFsync = await startPostgres(["fsync=off"]);
   await assert.rejects(
-    open(await reckless.database()),
+    open(await withoutFsync.database()),
     (error: Error) => error instanceof UserError && error.message.includes("fsync=off"),
   );
   const url = await server.database();

@@ -241,8 +241,8 @@ const PAGE = namedStatement(`
 const MAX_CACHED_GAPS = 1_000;
 
 /**
- * Reads total, gaps and items in one statement, so that they come from one snapshot. The start of the page follows from
- * the gaps: if the cached ones are outdated, it starts over.
+ * Reads total, gaps and items in one statement, so that they come from one snapshot. The gaps determine where the page
+ * starts: if the cached gaps are outdated, the read is repeated.
  */
 async function readPage(
   postgres: Postgres,

@@ -16,7 +16,7 @@ export function removalsQuery(schema: "" | "earmark."): string {
     order by sequence desc limit $2`;
 }
 
-/** Ids are stored differently. PostgreSQL returns large integers as text. */
+/** The id is passed in, because each engine stores it differently. PostgreSQL returns large integers as text. */
 export function toRemoval(row: Readonly<Record<string, unknown>>, id: string): RemovedSubscription {
   const { feed_url, removed_at, title, folders } = row;
   const removal = { id, feedUrl: String(feed_url), removedAt: new Date(Number(removed_at)) };

@@ -19,30 +19,30 @@ await describeAccounts("SQLite", async () => {
   return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
-test("access: a revocation is confirmed → refused at the next use", async (t) => {
+test("access: a revocation is confirmed → the credential is refused at its next use", async (t) => {
   const url = `file:${join(folder, "revoked.db")}`;
   const store = await openStore(url, { connections: 1 });
   t.after(() => store.close());
   await assertRevokedEverywhere(store, store);
 });
 
-test("access: a revocation by a command is confirmed → refused by the server", async (t) => {
-  const url = `file:${join(folder, "beside.db")}`;
+test("access: a revocation by a command is confirmed → the server refuses the credential", async (t) => {
+  const url = `file:${join(folder, "with-command.db")}`;
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await assertRevokedEverywhere(command, server);
 });
 
-test("access: a revocation in this process is confirmed → no write under it appears later", async (t) => {
+test("access: a revocation in this process is confirmed → no write with that credential appears later", async (t) => {
   const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
   const stores = { accounts: store.accounts, people: store.people, subscriptions: store };
   await assertNoLateWrites(stores, stores);
 });
 
-test("access: a revocation by a command is confirmed → no write of the server under it appears later", async (t) => {
-  const url = `file:${join(folder, "late-beside.db")}`;
+test("access: a revocation by a command is confirmed → no write of the server with that credential appears later", async (t) => {
+  const url = `file:${join(folder, "late-with-command.db")}`;
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
@@ -52,7 +52,7 @@ test("access: a revocation by a command is confirmed → no write of the server 
   );
 });
 
-test("deletion: the process is killed in between → the next sweep finishes it", async (t) => {
+test("deletion: the process is killed halfway → the next sweep finishes it", async (t) => {
   const file = join(folder, "killed.db");
   const options = { connections: 1 };
   const first = await openStore(`file:${file}`, options);
@@ -71,7 +71,7 @@ test("deletion: the process is killed in between → the next sweep finishes it"
   while (count("erasures", 4_711) === 0) await sleep(1);
   child.kill("SIGKILL");
   await once(child, "exit");
-  assert.ok(count("subscriptions", 4_711) > 0, "it was in between");
+  assert.ok(count("subscriptions", 4_711) > 0, "the deletion was in progress");
   assert.equal(count("accounts", 4_711), 0);
 
   const next = await openStore(`file:${file}`, options);

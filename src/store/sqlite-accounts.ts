@@ -176,7 +176,7 @@ export class AccountWriter {
     return DONE;
   }
 
-  /** Also ends reset links. */
+  /** Also deletes password-reset links. */
   #endSessions(user: UserId, keepSession: string | undefined, revokesTokens = false): void {
     this.#run(
       `delete from credentials where user_id = ? and id <> ?

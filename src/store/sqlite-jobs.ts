@@ -20,9 +20,9 @@ export type Job =
   /** A write without effect, to check that the database is writable. */
   | { readonly kind: "probe" };
 
-/** A job that runs only if the credential and the password, as far as given, are still valid. */
+/** A job that runs only if the given credential and password are still valid. */
 export interface Authorized {
-  /** Who must be an administrator. */
+  /** The user who must be an administrator, if any. */
   readonly admin: UserId | undefined;
   readonly credentialHash: string | undefined;
   readonly password: { readonly user: UserId; readonly hash: string } | undefined;

@@ -185,7 +185,7 @@ function toKeys(change: Change): KeyedChange<Uint8Array> {
   }
   const { kind, id, fallbackId, feedUrl, feed, title, folders } = change;
   const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(feed) };
-  // Most are additions without more.
+  // Most changes are additions without these.
   if (fallbackId === undefined && title === undefined && folders === undefined) return keys;
   return {
     ...keys,

@@ -11,7 +11,7 @@ import { backUpFile } from "./sqlite-backup.ts";
 
 describePodcasts("SQLite", () => openStore(`file:${join(temporaryFolder(), "earmark.db")}`, { connections: 1 }));
 
-test("backup and restore: podcasts → kept and due at once; artwork → left out, also of the file", async () => {
+test("backup and restore: podcasts → kept and due at once; artwork → not in the backup", async () => {
   const folder = temporaryFolder();
   const [file, backup, restored] = ["one.db", "backup.db", "two.db"].map((name) => join(folder, name));
   const url = `file:${file}`;

@@ -23,7 +23,7 @@ function newDraft(marker: string): Draft {
 
 /** Every marker that the database's files contain. */
 function markersIn(file: string): Set<string> {
-  const names = ["", "-wal", "-shm"].map((rest) => file + rest).filter(existsSync);
+  const names = ["", "-wal", "-shm"].map((suffix) => file + suffix).filter(existsSync);
   return new Set(names.flatMap((name) => readFileSync(name, "latin1").match(MARKER) ?? []));
 }
 

@@ -24,7 +24,7 @@ function createQueue() {
   return { queue, groups, reported, release: (error?: Error) => release(error) };
 }
 
-/** A group is taken at the end of a turn of the event loop: after this, one has been. */
+/** Waits until the next group is being written: groups are taken at the end of a turn of the event loop. */
 async function nextGroup(): Promise<void> {
   await endOfTurn();
   await endOfTurn();

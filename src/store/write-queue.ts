@@ -23,7 +23,7 @@ export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, QueuedJob<Job, Result>>();
-  /** How many jobs were done or waited when the last group was written. */
+  /** Number of jobs in the last group that was written, and of those waiting behind it. */
   #recent = 0;
   #running: Promise<void> | undefined;
 
@@ -86,8 +86,8 @@ export class WriteQueue<Job, Result> {
   }
 
   /**
-   * Half of the jobs, if they may come from the same clients again and again: then two groups of equal size take turns, and
-   * one is written while the results of the other are sent. Otherwise groups of 1 and 31 could take turns, and the writer would wait.
+   * Takes only half of the jobs if the same clients may be sending them repeatedly. Then two groups of equal size take
+   * turns, and one is written while the results of the other are sent. With groups of 1 and 31, the writer would wait.
    */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];
