@@ -124,7 +124,7 @@ export interface Page {
 }
 
 /** Consecutive items of a list. */
-export interface Piece {
+export interface ItemBatch {
   readonly items: readonly Subscription[];
   /** Sequence number of the last item, to continue after. */
   readonly last: number;
@@ -250,7 +250,7 @@ export interface SubscriptionStore {
   ): Promise<(Subscription | undefined)[]>;
   page(user: UserId, window: Window): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */
-  itemsAfter(user: UserId, after: number, size: number): Promise<Piece>;
+  itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch>;
   /** Result N is the sequence number of user N's list; 0 if it has never had an item. */
   sequences(users: readonly UserId[]): Promise<number[]>;
   /** The rows that `changesSince` needs: at most `limit` + 1 of each kind. They leave out what was forgotten. */

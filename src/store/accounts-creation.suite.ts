@@ -20,39 +20,50 @@ import {
 } from "./accounts-support.ts";
 
 export function describeCreation(context: AccountsContext): void {
-  const { accounts, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, listOf, EMPTY, isAccessRevoked } =
-    context;
+  const {
+    accounts,
+    subscriptions,
+    openForTest,
+    newUser,
+    newAccount,
+    add,
+    invite,
+    idsOf,
+    listOf,
+    EMPTY,
+    isAccessRevoked,
+  } = context;
 
   describe("first account", () => {
     test("first account: a local list → taken over", async (t) => {
-      const own = await openFor(t);
-      assert.equal(await own.accounts.isEmpty(), true);
-      assert.deepEqual(await own.people.page({ offset: 0, size: 10 }), { people: [], total: 0 });
-      await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
-      await removeFrom(own.subscriptions, asUser(LOCAL_USER), draft(4).id, NOW);
-      const before = await listOf(LOCAL_USER, own.subscriptions);
+      const fresh = await openForTest(t);
+      assert.equal(await fresh.accounts.isEmpty(), true);
+      assert.deepEqual(await fresh.people.page({ offset: 0, size: 10 }), { people: [], total: 0 });
+      await addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+      await removeFrom(fresh.subscriptions, asUser(LOCAL_USER), draft(4).id, NOW);
+      const before = await listOf(LOCAL_USER, fresh.subscriptions);
       assert.equal(before.total, 9);
 
-      assert.equal(await own.accounts.isEmpty(), true, "a list is not an account");
+      assert.equal(await fresh.accounts.isEmpty(), true, "a list is not an account");
       const ann = newAccountNamed("ann");
-      assert.equal(await own.accounts.create(4_711, ann, NOW), LOCAL_USER);
-      assert.equal(await own.accounts.isEmpty(), false);
+      assert.equal(await fresh.accounts.create(4_711, ann, NOW), LOCAL_USER);
+      assert.equal(await fresh.accounts.isEmpty(), false);
       const kept = {
         account: { user: LOCAL_USER, name: "ann", issuer: "", createdAt: NOW, ...MEMBER, isAdmin: true },
         password: ann.password,
       };
-      assert.deepEqual(await own.accounts.get(LOCAL_USER), kept);
-      assert.deepEqual(await own.accounts.find("ann", ""), kept);
-      assert.equal(await own.accounts.get(4_711), undefined);
-      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), before);
-      assert.deepEqual(await listOf(4_711, own.subscriptions), EMPTY);
-      const [outcome] = await addTo(own.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
+      assert.deepEqual(await fresh.accounts.get(LOCAL_USER), kept);
+      assert.deepEqual(await fresh.accounts.find("ann", ""), kept);
+      assert.equal(await fresh.accounts.get(4_711), undefined);
+      assert.deepEqual(await listOf(LOCAL_USER, fresh.subscriptions), before);
+      assert.deepEqual(await listOf(4_711, fresh.subscriptions), EMPTY);
+      const [outcome] = await addTo(fresh.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
       assert.ok(outcome !== undefined && !isRefusal(outcome));
 
-      assert.equal(await own.accounts.create(4_712, newAccountNamed("bob"), NOW), 4_712);
-      assert.deepEqual(await listOf(4_712, own.subscriptions), EMPTY);
+      assert.equal(await fresh.accounts.create(4_712, newAccountNamed("bob"), NOW), 4_712);
+      assert.deepEqual(await listOf(4_712, fresh.subscriptions), EMPTY);
       assert.deepEqual(
-        (await own.people.page({ offset: 0, size: 10 })).people.map(({ user, name }) => [user, name]),
+        (await fresh.people.page({ offset: 0, size: 10 })).people.map(({ user, name }) => [user, name]),
         [
           [LOCAL_USER, "ann"],
           [4_712, "bob"],
@@ -61,68 +72,68 @@ export function describeCreation(context: AccountsContext): void {
     });
 
     test("first account: deleted → its list is gone, and no other account gets its user id", async (t) => {
-      const own = await openFor(t);
-      await addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
-      assert.equal(await own.accounts.create(4_711, newAccountNamed("ann"), NOW), LOCAL_USER);
-      assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
-      assert.equal(await own.accounts.isEmpty(), true);
-      assert.equal(await own.accounts.get(LOCAL_USER), undefined);
-      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
-      await assert.rejects(addTo(own.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isAccessRevoked);
+      const fresh = await openForTest(t);
+      await addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+      assert.equal(await fresh.accounts.create(4_711, newAccountNamed("ann"), NOW), LOCAL_USER);
+      assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
+      assert.equal(await fresh.accounts.isEmpty(), true);
+      assert.equal(await fresh.accounts.get(LOCAL_USER), undefined);
+      assert.deepEqual(await listOf(LOCAL_USER, fresh.subscriptions), EMPTY);
+      await assert.rejects(addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isAccessRevoked);
 
-      assert.equal(await own.accounts.create(4_712, newAccountNamed("ann"), NOW), 4_712);
-      assert.equal(await own.accounts.create(4_713, newAccountNamed("bob"), NOW), 4_713);
-      assert.equal(await own.accounts.delete(asUser(4_713), NOW), "deleted");
-      assert.equal(await own.accounts.delete(asUser(4_712), NOW), "deleted");
-      assert.equal(await own.accounts.isEmpty(), true);
-      assert.equal(await own.accounts.create(4_714, newAccountNamed("ann"), NOW), 4_714);
-      assert.deepEqual(await listOf(4_714, own.subscriptions), EMPTY);
-      assert.deepEqual(await listOf(LOCAL_USER, own.subscriptions), EMPTY);
+      assert.equal(await fresh.accounts.create(4_712, newAccountNamed("ann"), NOW), 4_712);
+      assert.equal(await fresh.accounts.create(4_713, newAccountNamed("bob"), NOW), 4_713);
+      assert.equal(await fresh.accounts.delete(asUser(4_713), NOW), "deleted");
+      assert.equal(await fresh.accounts.delete(asUser(4_712), NOW), "deleted");
+      assert.equal(await fresh.accounts.isEmpty(), true);
+      assert.equal(await fresh.accounts.create(4_714, newAccountNamed("ann"), NOW), 4_714);
+      assert.deepEqual(await listOf(4_714, fresh.subscriptions), EMPTY);
+      assert.deepEqual(await listOf(LOCAL_USER, fresh.subscriptions), EMPTY);
     });
 
     test("first account: many created at once → one takes over the list", async (t) => {
-      const own = await openFor(t);
+      const fresh = await openForTest(t);
       const created = await Promise.all(
-        times(5, (index) => own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`), NOW)),
+        times(5, (index) => fresh.accounts.create(4_711 + index, newAccountNamed(`name-${index}`), NOW)),
       );
       assert.equal(countOf(created, LOCAL_USER), 1);
       for (const [index, user] of created.entries()) {
         assert.ok(user === LOCAL_USER || user === 4_711 + index, `${user}`);
-        assert.equal((await own.accounts.find(`name-${index}`, ""))?.account.user, user);
+        assert.equal((await fresh.accounts.find(`name-${index}`, ""))?.account.user, user);
       }
-      assert.equal((await own.people.page({ offset: 0, size: 10 })).people.length, 5);
+      assert.equal((await fresh.people.page({ offset: 0, size: 10 })).people.length, 5);
     });
 
     test("setup link: the first account exists → refused", async (t) => {
-      const own = await openFor(t);
+      const fresh = await openForTest(t);
       const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
-      assert.equal(await own.accounts.addCredential(SERVER, used), "added");
-      assert.equal(await own.accounts.addCredential(SERVER, left), "added");
+      assert.equal(await fresh.accounts.addCredential(SERVER, used), "added");
+      assert.equal(await fresh.accounts.addCredential(SERVER, left), "added");
       assert.equal(
-        await own.accounts.create(4_711, newAccountNamed("ann", { invitation: used.hash }), NOW),
+        await fresh.accounts.create(4_711, newAccountNamed("ann", { invitation: used.hash }), NOW),
         LOCAL_USER,
       );
       for (const { hash } of [used, left])
         assert.equal(
-          await own.accounts.create(4_712, newAccountNamed("bob", { invitation: hash }), NOW),
+          await fresh.accounts.create(4_712, newAccountNamed("bob", { invitation: hash }), NOW),
           "not-invited",
         );
-      assert.equal(await own.accounts.find("bob", ""), undefined);
-      assert.equal(await own.accounts.findCredential(used.hash), undefined);
+      assert.equal(await fresh.accounts.find("bob", ""), undefined);
+      assert.equal(await fresh.accounts.findCredential(used.hash), undefined);
     });
 
     test("setup links: many used at once → one account", async (t) => {
-      const own = await openFor(t);
+      const fresh = await openForTest(t);
       const setups = times(10, () => credential(NOBODY, { kind: "setup" }));
-      for (const setup of setups) assert.equal(await own.accounts.addCredential(SERVER, setup), "added");
+      for (const setup of setups) assert.equal(await fresh.accounts.addCredential(SERVER, setup), "added");
       const created = await Promise.all(
         setups.map(({ hash }, index) =>
-          own.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitation: hash }), NOW),
+          fresh.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitation: hash }), NOW),
         ),
       );
       assert.equal(countOf(created, LOCAL_USER), 1);
       assert.equal(countOf(created, "not-invited"), 9);
-      assert.equal((await own.people.page({ offset: 0, size: 20 })).people.length, 1);
+      assert.equal((await fresh.people.page({ offset: 0, size: 20 })).people.length, 1);
     });
   });
 
@@ -253,7 +264,7 @@ export function describeCreation(context: AccountsContext): void {
     });
 
     test("invitations: a local list → not taken over", async (context) => {
-      const { accounts: others, subscriptions: lists } = await openFor(context);
+      const { accounts: others, subscriptions: lists } = await openForTest(context);
       await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
       const [stranger, ann] = [newUser(), newUser()];
       assert.equal(await others.create(stranger, newAccountNamed("stranger", { isOwner: false }), NOW), stranger);

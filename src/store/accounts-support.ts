@@ -71,7 +71,7 @@ export async function createContext(open: () => Promise<Stores>) {
   // The first account is special and tested separately.
   await accounts.create(newUser(), newAccountNamed("first"), NOW);
 
-  async function openFor(context: TestContext): Promise<Stores> {
+  async function openForTest(context: TestContext): Promise<Stores> {
     const stores = await open();
     context.after(() => stores.subscriptions.close());
     return stores;
@@ -131,7 +131,7 @@ export async function createContext(open: () => Promise<Stores>) {
     accounts,
     people,
     subscriptions,
-    openFor,
+    openForTest,
     newUser,
     newAccount,
     add,

@@ -11,7 +11,7 @@ const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 const START = Date.parse("2026-01-02T03:04:05.678Z");
 const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
 /** Interleavings that run at once and share transactions; each has a user of its own. */
-const AT_ONCE = 50;
+const CONCURRENT_RUNS = 50;
 /** A fault must be found within this many interleavings. About one in thirty finds the most elusive one. */
 const MAX_MISSES = 2_000;
 
@@ -140,8 +140,8 @@ async function compare(store: Store, user: UserId, clients: readonly AppClient[]
 
 /** The first differences of `runs` interleavings. */
 async function findDifferences(store: Store, runs: number, createServer: CreateServer): Promise<string | undefined> {
-  for (let start = 0; start < runs; start += AT_ONCE) {
-    const seeds = Array.from({ length: Math.min(AT_ONCE, runs - start) }, (_, index) => SEED + start + index);
+  for (let start = 0; start < runs; start += CONCURRENT_RUNS) {
+    const seeds = Array.from({ length: Math.min(CONCURRENT_RUNS, runs - start) }, (_, index) => SEED + start + index);
     const results = await Promise.all(
       seeds.map(async (seed) => {
         users.next += 1;

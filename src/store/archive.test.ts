@@ -15,7 +15,8 @@ import { type Row, TABLES } from "./tables.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 
-const isUserError = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
+const isUserError = (message: string) => (error: Error) =>
+  error instanceof UserError && error.message.includes(message);
 
 /** Restores a backup as the command does. Returns where the old database is now. */
 async function restore(file: string, backup: string): Promise<string | undefined> {
@@ -158,9 +159,12 @@ test("schema: a trigger, view, table, index or changed table → refused by star
     const database = new DatabaseSync(file);
     database.exec(sql);
     database.close();
-    const words = `${file} has a ${name} that Earmark did not create.`;
-    assert.throws(() => checkFile(file), isUserError(words));
-    await assert.rejects(engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }), isUserError(words));
+    const message = `${file} has a ${name} that Earmark did not create.`;
+    assert.throws(() => checkFile(file), isUserError(message));
+    await assert.rejects(
+      engineFor(`file:${file}`).migrate(`file:${file}`, { distribute: false }),
+      isUserError(message),
+    );
     const found = (await inspectDatabase(`file:${file}`)).filter(({ state }) => state === "error");
     assert.deepEqual(
       found.map(({ what }) => what),

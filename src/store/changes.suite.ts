@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { draftOf, draftsOf, idOf, wordOf } from "../../test/support/lists.ts";
+import { draftOf, draftsOf, idOf, statusOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
 import { changesSince } from "../changes.ts";
 import { listRemovals } from "../removals.ts";
@@ -76,7 +76,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(shown(await listed(user)), ["1 1", "2 new", "3 3"]);
       // The old feed is free again, and the new one is taken.
       const again = await change(user, draftOf(8, "new"), draftOf(9, 2));
-      assert.deepEqual(again.outcomes.map(wordOf), ["already-subscribed", "added"]);
+      assert.deepEqual(again.outcomes.map(statusOf), ["already-subscribed", "added"]);
     });
 
     test("update: another spelling of its own feed → no conflict", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, findOne, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { addTo, findOne, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
 import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { describeChanges } from "./changes.suite.ts";
@@ -51,7 +51,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         feedUrl: `https://feeds.example/${"🎧".repeat(2_000)}`,
         feed: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
       };
-      assert.deepEqual((await add(user, long, { ...long, ...draft(2, "y") })).map(wordOf), ["added", "added"]);
+      assert.deepEqual((await add(user, long, { ...long, ...draft(2, "y") })).map(statusOf), ["added", "added"]);
       assert.equal((await findOne(store, user, long.id))?.feedUrl, long.feedUrl);
     });
 
@@ -85,7 +85,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         "id-in-use",
         "added",
       ];
-      assert.deepEqual(outcomes.map(wordOf), expected);
+      assert.deepEqual(outcomes.map(statusOf), expected);
       const existing = outcomes.map((outcome) => ("existingId" in outcome ? outcome.existingId : ""));
       assert.deepEqual(
         existing.map((id) => id && Number.parseInt(id.slice(-12), 16)),
@@ -104,7 +104,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     test("add: feed of one item and id of another → already-subscribed", async () => {
       const user = newUser();
       await add(user, draft(1, "a"), draft(2, "b"));
-      assert.deepEqual((await add(user, draft(2, "a"))).map(wordOf), ["already-subscribed"]);
+      assert.deepEqual((await add(user, draft(2, "a"))).map(statusOf), ["already-subscribed"]);
     });
 
     test("add: an empty batch, a large batch → one outcome each", async () => {
@@ -113,7 +113,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
       const outcomes = await addTo(store, asUser(user), drafts, NOW);
       assert.deepEqual(
-        outcomes.map(wordOf),
+        outcomes.map(statusOf),
         drafts.map((_, index) => (index < 9_000 ? "added" : "already-subscribed")),
       );
       assert.equal(await total(user), 9_000);
@@ -121,10 +121,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("lists: two users, same id and feed → independent", async () => {
       const [ann, bob] = [newUser(), newUser()];
-      assert.deepEqual((await add(ann, draft(1, "a"))).map(wordOf), ["added"]);
+      assert.deepEqual((await add(ann, draft(1, "a"))).map(statusOf), ["added"]);
       assert.equal(await findOne(store, bob, draft(1, "a").id), undefined);
       assert.equal(await removeFrom(store, asUser(bob), draft(1, "a").id, NOW), false);
-      assert.deepEqual((await add(bob, draft(1, "b"), draft(2, "a"))).map(wordOf), ["added", "added"]);
+      assert.deepEqual((await add(bob, draft(1, "b"), draft(2, "a"))).map(statusOf), ["added", "added"]);
       assert.equal(await total(ann), 1);
       assert.equal(await total(bob), 2);
       assert.equal((await findOne(store, ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
@@ -170,13 +170,13 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), false);
       assert.equal(await findOne(store, user, draft(1, 0).id), undefined);
       assert.equal(await total(user), 2);
-      assert.deepEqual((await add(user, draft(1, "a"))).map(wordOf), ["added"]);
+      assert.deepEqual((await add(user, draft(1, "a"))).map(statusOf), ["added"]);
       assert.deepEqual(
         await ids(user),
         [2, 3, 1].map((id) => draft(id, 0).id),
       );
       await removeFrom(store, asUser(user), draft(2, 0).id, NOW);
-      assert.deepEqual((await add(user, draft(9, "b"), draft(2, "z"))).map(wordOf), ["added", "added"]);
+      assert.deepEqual((await add(user, draft(9, "b"), draft(2, "z"))).map(statusOf), ["added", "added"]);
       assert.deepEqual(
         await ids(user),
         [3, 1, 9, 2].map((id) => draft(id, 0).id),
@@ -246,7 +246,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
               const results = commands.map(async (one) =>
                 typeof one === "number"
                   ? removeFrom(store, asUser(user), draft(one, 0).id, NOW)
-                  : (await addTo(store, asUser(user), one, NOW)).map(wordOf),
+                  : (await addTo(store, asUser(user), one, NOW)).map(statusOf),
               );
               assert.deepEqual(await Promise.all(results), expected);
             }
@@ -262,16 +262,16 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     test("add: same feed, 50 requests at once → added once", async () => {
       const user = newUser();
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(index, "same"))));
-      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
-      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "already-subscribed").length, 49);
+      assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "added").length, 1);
+      assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "already-subscribed").length, 49);
       assert.equal(await total(user), 1);
     });
 
     test("add: same id, 50 requests at once → added once", async () => {
       const user = newUser();
       const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(1, index))));
-      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "added").length, 1);
-      assert.equal(outcomes.flat().filter((outcome) => wordOf(outcome) === "id-in-use").length, 49);
+      assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "added").length, 1);
+      assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "id-in-use").length, 49);
     });
 
     test("add: overlapping batches in opposite orders → each feed once, no deadlock", async () => {
@@ -282,21 +282,21 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
           addTo(store, asUser(user), index % 2 === 0 ? drafts : drafts.toReversed(), NOW),
         ),
       );
-      assert.equal(batches.flat().filter((outcome) => wordOf(outcome) === "added").length, 200);
+      assert.equal(batches.flat().filter((outcome) => statusOf(outcome) === "added").length, 200);
       assert.equal(await total(user), 200);
     });
 
     describe("quota", () => {
       const withQuota = (user: UserId, maxSubscriptions: number) => ({ ...asUser(user), maxSubscriptions });
-      const quotaWord = (outcome: Outcome) =>
-        isRefusal(outcome) && outcome.refused === "quota-exceeded" ? `max ${outcome.max}` : wordOf(outcome);
+      const quotaStatusOf = (outcome: Outcome) =>
+        isRefusal(outcome) && outcome.refused === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
 
       test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
         const caller = withQuota(newUser(), 3);
         await addTo(store, caller, [draft(1, "a")], NOW);
         const drafts = [draft(2, "b"), draft(3, "a"), draft(3, "c"), draft(4, "d"), draft(1, "e"), draft(5, "b")];
         const expected = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
-        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaWord), expected);
+        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaStatusOf), expected);
         assert.deepEqual(
           await ids(caller.user),
           [1, 2, 3].map((id) => draft(id, 0).id),
@@ -305,7 +305,8 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: single additions → refused at the limit, accepted after a removal", async () => {
         const caller = withQuota(newUser(), 2);
-        const addOne = async (id: number) => (await addTo(store, caller, [draft(id, id)], NOW)).map(quotaWord).join();
+        const addOne = async (id: number) =>
+          (await addTo(store, caller, [draft(id, id)], NOW)).map(quotaStatusOf).join();
         // After two successful additions, an engine might skip its checks.
         assert.deepEqual([await addOne(1), await addOne(2), await addOne(3), await addOne(3)].slice(2), [
           "max 2",
@@ -322,14 +323,14 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         const outcomes = await Promise.all(
           Array.from({ length: 20 }, (_, index) => addTo(store, caller, [draft(index, index)], NOW)),
         );
-        assert.equal(outcomes.flat().filter((outcome) => quotaWord(outcome) === "added").length, 6);
+        assert.equal(outcomes.flat().filter((outcome) => quotaStatusOf(outcome) === "added").length, 6);
         assert.equal(await total(caller.user), 7);
       });
 
       test("quota: lowered below the length of the list → the list stays, additions are refused", async () => {
         const user = newUser();
         await addTo(store, asUser(user), [draft(1, "a"), draft(2, "b")], NOW);
-        assert.deepEqual((await addTo(store, withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaWord), ["max 1"]);
+        assert.deepEqual((await addTo(store, withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaStatusOf), ["max 1"]);
         assert.equal(await total(user), 2);
       });
     });

@@ -20,8 +20,8 @@ export interface Engine {
   readonly archive: (url: string) => Promise<Archive>;
   /** Writes a snapshot to a new SQLite file while others write; undefined if a backup copies rows instead. */
   readonly backUp: ((url: string, file: string, onProgress: OnProgress) => Promise<void>) | undefined;
-  /** Replaces the database and keeps the old one; undefined if a restore needs an empty database. */
-  readonly replace: ((url: string, keptAs: (path: string) => string) => Promise<Target>) | undefined;
+  /** Replaces the database and keeps the old one under another name; undefined if a restore needs an empty database. */
+  readonly replace: ((url: string, nameOldDatabase: (path: string) => string) => Promise<Target>) | undefined;
 }
 
 type OnProgress = (done: number, total: number) => void;
@@ -51,7 +51,8 @@ const sqlite: Engine = {
   archive: async (url) => (await import("./sqlite-archive.ts")).openSqliteArchive(pathOf(url)),
   backUp: async (url, file, onProgress) =>
     (await import("./sqlite-backup.ts")).backUpFile(pathOf(url), file, onProgress),
-  replace: async (url, keptAs) => (await import("./sqlite-archive.ts")).replaceFile(pathOf(url), keptAs),
+  replace: async (url, nameOldDatabase) =>
+    (await import("./sqlite-archive.ts")).replaceFile(pathOf(url), nameOldDatabase),
 };
 
 const postgres: Engine = {

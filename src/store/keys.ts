@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 /** Sequence number of a list whose user was deleted: nothing is ever added to it again. */
 export const DELETED = -1;
 /** How many sequence numbers of a deleted list are erased per transaction, so that others can write in between. */
-export const ERASED_AT_ONCE = 1_000;
+export const ERASE_BATCH_SIZE = 1_000;
 
 /** Feeds are compared by 128 bits of their SHA-256, so that index entries are small however long the URL. */
 export function feedKey(feed: string): Buffer {

@@ -36,7 +36,7 @@ async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Cal
 }
 
 export function describePeople(context: AccountsContext): void {
-  const { accounts, people, subscriptions, openFor, newUser, newAccount, add, invite, idsOf, newAccountWithData } =
+  const { accounts, people, subscriptions, openForTest, newUser, newAccount, add, invite, idsOf, newAccountWithData } =
     context;
   const stores = { accounts, people, subscriptions };
   const lastEntries = async (count: number) =>
@@ -49,14 +49,14 @@ export function describePeople(context: AccountsContext): void {
 
   describe("people: pages", () => {
     test("people: pages → oldest account first, each once, with the total", async (t) => {
-      const own = await openFor(t);
+      const fresh = await openForTest(t);
       const ids = times(7, (index) => 5_000 + index);
       for (const [age, user] of [3, 0, 6, 5, 1, 4, 2].map((age) => [age, ids[age] ?? 0] as const))
-        await own.accounts.create(user, newAccountNamed(`n-${user}`, { isOwner: false }), later(-age));
+        await fresh.accounts.create(user, newAccountNamed(`n-${user}`, { isOwner: false }), later(-age));
       for (const size of [1, 2, 3, 7, 8]) {
         const read: UserId[] = [];
         for (let offset = 0; offset < 9; offset += size) {
-          const { people: some, total } = await own.people.page({ offset, size });
+          const { people: some, total } = await fresh.people.page({ offset, size });
           assert.equal(total, 7);
           read.push(...some.map(({ user }) => user));
         }
@@ -97,11 +97,11 @@ export function describePeople(context: AccountsContext): void {
 
   describe("people: changes", () => {
     test("people: the first account of the operator → administrator, later ones not", async (t) => {
-      const own = await openFor(t);
-      const isAdmin = async (user: UserId) => (await own.accounts.get(user))?.account.isAdmin;
-      await own.accounts.create(4_711, newAccountNamed("stranger", { isOwner: false }), NOW);
-      assert.equal(await own.accounts.create(4_712, newAccountNamed("owner"), NOW), LOCAL_USER);
-      await own.accounts.create(4_713, newAccountNamed("second"), NOW);
+      const fresh = await openForTest(t);
+      const isAdmin = async (user: UserId) => (await fresh.accounts.get(user))?.account.isAdmin;
+      await fresh.accounts.create(4_711, newAccountNamed("stranger", { isOwner: false }), NOW);
+      assert.equal(await fresh.accounts.create(4_712, newAccountNamed("owner"), NOW), LOCAL_USER);
+      await fresh.accounts.create(4_713, newAccountNamed("second"), NOW);
       assert.deepEqual([await isAdmin(4_711), await isAdmin(LOCAL_USER), await isAdmin(4_713)], [false, true, false]);
     });
 
@@ -207,51 +207,51 @@ export function describePeople(context: AccountsContext): void {
 
   describe("people: the last administrator", () => {
     test("people: the last administrator → cannot be demoted, disabled or deleted while there are others", async (t) => {
-      const own = await openFor(t);
-      await own.accounts.create(4_711, newAccountNamed("ann"), NOW);
-      await own.accounts.create(4_712, newAccountNamed("bob"), NOW);
-      const admin = async () => (await own.accounts.get(LOCAL_USER))?.account;
+      const fresh = await openForTest(t);
+      await fresh.accounts.create(4_711, newAccountNamed("ann"), NOW);
+      await fresh.accounts.create(4_712, newAccountNamed("bob"), NOW);
+      const admin = async () => (await fresh.accounts.get(LOCAL_USER))?.account;
       const before = await admin();
       const refuse = async () => {
         for (const kind of ["demote", "disable"] as const)
-          assert.equal(await own.people.change(SERVER, LOCAL_USER, kind, NOW), "last-admin");
-        assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), "last-admin");
+          assert.equal(await fresh.people.change(SERVER, LOCAL_USER, kind, NOW), "last-admin");
+        assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "last-admin");
         assert.deepEqual(await admin(), before);
       };
       await refuse();
       // A disabled administrator does not count.
-      assert.equal(await own.people.change(SERVER, 4_712, "promote", NOW), "done");
-      assert.equal(await own.people.change(SERVER, 4_712, "disable", NOW), "done");
+      assert.equal(await fresh.people.change(SERVER, 4_712, "promote", NOW), "done");
+      assert.equal(await fresh.people.change(SERVER, 4_712, "disable", NOW), "done");
       await refuse();
-      assert.equal(await own.people.change(SERVER, 4_712, "enable", NOW), "done");
-      assert.equal(await own.people.change(SERVER, LOCAL_USER, "demote", NOW), "done");
-      assert.equal(await own.accounts.delete(asUser(4_712), NOW), "last-admin");
-      assert.equal(await own.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
+      assert.equal(await fresh.people.change(SERVER, 4_712, "enable", NOW), "done");
+      assert.equal(await fresh.people.change(SERVER, LOCAL_USER, "demote", NOW), "done");
+      assert.equal(await fresh.accounts.delete(asUser(4_712), NOW), "last-admin");
+      assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
       // Without other accounts there is nobody to administer.
-      assert.equal(await own.accounts.delete(asUser(4_712), NOW), "deleted");
-      assert.equal(await own.accounts.isEmpty(), true);
+      assert.equal(await fresh.accounts.delete(asUser(4_712), NOW), "deleted");
+      assert.equal(await fresh.accounts.isEmpty(), true);
     });
 
     test("people: administrators demote, disable and delete each other at once → one remains", async (t) => {
-      const own = await openFor(t);
-      await own.accounts.create(4_711, newAccountNamed("owner"), NOW);
+      const fresh = await openForTest(t);
+      await fresh.accounts.create(4_711, newAccountNamed("owner"), NOW);
       const ways: readonly (AccountChangeKind | "delete")[] = ["demote", "disable", "delete"];
       for (const [round, way] of [...ways, ...ways].entries()) {
         const users = times(4, (index) => 10_000 + 10 * round + index);
-        const admins = await Promise.all(users.map((user) => newAdmin(own, user)));
-        for (const { user } of (await own.people.page({ offset: 0, size: 100 })).people)
-          if (!users.includes(user)) await own.people.change(SERVER, user, "demote", NOW);
+        const admins = await Promise.all(users.map((user) => newAdmin(fresh, user)));
+        for (const { user } of (await fresh.people.page({ offset: 0, size: 100 })).people)
+          if (!users.includes(user)) await fresh.people.change(SERVER, user, "demote", NOW);
         const outcomes = await Promise.allSettled(
           admins.map((admin, index) => {
             const target = users[(index + 1) % users.length] ?? 0;
             return way === "delete"
-              ? own.accounts.delete(admin, NOW, target)
-              : own.people.change(admin, target, way, NOW);
+              ? fresh.accounts.delete(admin, NOW, target)
+              : fresh.people.change(admin, target, way, NOW);
           }),
         );
         for (const outcome of outcomes)
           if (outcome.status === "rejected") assert.ok(outcome.reason instanceof AccessRevoked, `${outcome.reason}`);
-        const { people: all } = await own.people.page({ offset: 0, size: 100 });
+        const { people: all } = await fresh.people.page({ offset: 0, size: 100 });
         const active = all.filter(({ isAdmin, disabledAt }) => isAdmin && disabledAt === undefined);
         assert.ok(active.length >= 1, `${way}: ${JSON.stringify(outcomes)}`);
         assert.ok(active.length < users.length, "at least one change succeeded");
@@ -317,15 +317,15 @@ export function describePeople(context: AccountsContext): void {
     });
 
     test("audit log: pages → newest first, each entry once; after 400 days → deleted", async (t) => {
-      const own = await openFor(t);
+      const fresh = await openForTest(t);
       for (const [index, days] of [0, 399, 400, 401].entries())
-        await own.accounts.create(5_000 + index, newAccountNamed(`n-${days}`), later(-days * DAY_MS));
+        await fresh.accounts.create(5_000 + index, newAccountNamed(`n-${days}`), later(-days * DAY_MS));
       const read = async () => {
-        const pages = await Promise.all([0, 2, 4].map((offset) => own.people.auditLog({ offset, size: 2 })));
+        const pages = await Promise.all([0, 2, 4].map((offset) => fresh.people.auditLog({ offset, size: 2 })));
         return { total: pages[0]?.total, targets: pages.flatMap(({ entries }) => entries.map(({ target }) => target)) };
       };
       assert.deepEqual(await read(), { total: 4, targets: ["n-0", "n-399", "n-400", "n-401"] });
-      await own.accounts.sweep(NOW);
+      await fresh.accounts.sweep(NOW);
       assert.deepEqual(await read(), { total: 2, targets: ["n-0", "n-399"] });
       assert.equal(AUDIT_MS, 400 * DAY_MS);
     });

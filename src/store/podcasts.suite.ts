@@ -130,22 +130,22 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     });
 
     test("due: many → in order and in pages, without claimed ones", async () => {
-      const own = await open();
-      after(() => own.close());
+      const fresh = await open();
+      after(() => fresh.close());
       const urls = Array.from({ length: 7 }, newUrl);
-      const ids = (await own.podcasts.find(urls)).map(({ id }) => id);
-      for (const [index, id] of ids.entries()) await own.podcasts.create([id], later(MINUTE * Math.floor(index / 3)));
-      assert.ok(await own.podcasts.claim(ids[1] ?? "", later(MINUTE), later(DAY)));
+      const ids = (await fresh.podcasts.find(urls)).map(({ id }) => id);
+      for (const [index, id] of ids.entries()) await fresh.podcasts.create([id], later(MINUTE * Math.floor(index / 3)));
+      assert.ok(await fresh.podcasts.claim(ids[1] ?? "", later(MINUTE), later(DAY)));
       const seen: string[] = [];
       for (let last: { id: string; nextAt: number } | undefined; ; ) {
-        const some = await own.podcasts.due(later(MINUTE), last, 2);
+        const some = await fresh.podcasts.due(later(MINUTE), last, 2);
         seen.push(...some.map(({ id }) => id));
         last = some.at(-1);
         if (last === undefined) break;
       }
       assert.deepEqual(seen.toSorted(), ids.filter((_, index) => index !== 1 && index < 6).toSorted());
       assert.deepEqual(seen.slice(2).toSorted(), ids.slice(3, 6).toSorted());
-      assert.deepEqual(await own.podcasts.counts(later(MINUTE)), { known: 7, due: 6, failing: 0 });
+      assert.deepEqual(await fresh.podcasts.counts(later(MINUTE)), { known: 7, due: 6, failing: 0 });
     });
 
     test("refresh: own podcast → due, unless just fetched or the publisher asked to wait; another's → false", async () => {
@@ -186,23 +186,23 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     });
 
     test("feedsAfter: all lists → every feed, in steps", async () => {
-      const own = await open();
-      after(() => own.close());
+      const fresh = await open();
+      after(() => fresh.close());
       const urls = Array.from({ length: 5 }, newUrl);
-      const ids = (await own.podcasts.find(urls)).map(({ id }) => id);
+      const ids = (await fresh.podcasts.find(urls)).map(({ id }) => id);
       for (const user of [newUser(), newUser(), newUser()]) {
         const drafts = urls.map((feedUrl) => {
           const parsed = readFeedUrl(feedUrl);
           return { kind: "add", id: uuid(), feedUrl, feed: "feed" in parsed ? parsed.feed : "" } as const;
         });
-        await own.change(asUser(user), drafts, NOW);
+        await fresh.change(asUser(user), drafts, NOW);
       }
       const seen: string[] = [];
       let steps = 0;
       for (
-        let step = await own.podcasts.feedsAfter(undefined, 4);
+        let step = await fresh.podcasts.feedsAfter(undefined, 4);
         step;
-        step = await own.podcasts.feedsAfter(step.last, 4)
+        step = await fresh.podcasts.feedsAfter(step.last, 4)
       ) {
         seen.push(...step.ids);
         steps += 1;

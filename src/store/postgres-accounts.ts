@@ -13,7 +13,7 @@ import {
 } from "../account-store.ts";
 import { AUDIT_MS, isActiveAdmin } from "../people-store.ts";
 import { type Caller, StoreUnavailable, type UserId } from "../subscriptions.ts";
-import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, limitKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, limitKey } from "./keys.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import {
   CREDENTIAL,
@@ -22,7 +22,7 @@ import {
   endSessions,
   hasActiveAdmin,
   lockAccount,
-  lockPeople,
+  lockAdministration,
   NEVER,
   requireAdmin,
   requireCredential,
@@ -31,7 +31,7 @@ import {
 } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
 import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } from "./postgres-people.ts";
-import { eraseUnusedOf } from "./postgres-podcasts.ts";
+import { eraseIfUnused } from "./postgres-podcasts.ts";
 import { tablesDeleted } from "./tables.ts";
 
 /** Maximum number of entries in the cache of users. */
@@ -107,8 +107,8 @@ export class PostgresAccounts implements AccountStore {
     key: unknown,
     read: (user: UserId) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const remembered = this.#users.get(name);
-    const found = remembered === undefined ? undefined : await read(remembered);
+    const cached = this.#users.get(name);
+    const found = cached === undefined ? undefined : await read(cached);
     if (found !== undefined) return found;
     const [row] = await this.#query<{ user_id: string }>(sql, key);
     if (row === undefined) return undefined;
@@ -143,7 +143,7 @@ export class PostgresAccounts implements AccountStore {
   async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
     let wasThere = false;
     const outcome = await this.#transact(async (connection) => {
-      await lockPeople(connection);
+      await lockAdministration(connection);
       // Writers lock the list and then the account. They wait for the list and then find the user deleted.
       await connection.query(
         `insert into earmark.lists (user_id, sequence, total)
@@ -205,7 +205,7 @@ export class PostgresAccounts implements AccountStore {
           [user],
         );
         if (rows[0] === undefined) return true;
-        const remaining = Number(rows[0].remaining) - ERASED_AT_ONCE;
+        const remaining = Number(rows[0].remaining) - ERASE_BATCH_SIZE;
         const { rows: subscriptions } = await connection.query<{ feed: string }>(
           "select feed from earmark.subscriptions where user_id = $1 and sequence > $2",
           [user, remaining],
@@ -222,7 +222,7 @@ export class PostgresAccounts implements AccountStore {
         return remaining <= 0;
       });
       // If the process crashes before this, the sweep erases them.
-      await eraseUnusedOf(this.#postgres, feeds);
+      await eraseIfUnused(this.#postgres, feeds);
     }
   }
 
@@ -230,7 +230,7 @@ export class PostgresAccounts implements AccountStore {
     const { credential, hash, atMost, password } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
-      if (caller.requiresAdmin === true) await lockPeople(connection);
+      if (caller.requiresAdmin === true) await lockAdministration(connection);
       const current = await lockAccount(connection, user);
       const { rows } = await connection.query<{ count: string; known: boolean }>(
         `select count(*) as count, coalesce(bool_or(hash = $3 and id = $4), false) as known
@@ -298,7 +298,7 @@ export class PostgresAccounts implements AccountStore {
     const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
     let wasThere = false;
     return this.#transact(async (connection) => {
-      if (caller.requiresAdmin === true) await lockPeople(connection);
+      if (caller.requiresAdmin === true) await lockAdministration(connection);
       // Two sessions of one user that remove each other would deadlock otherwise.
       await lockAccount(connection, caller.user);
       const { rows } = await connection.query<{ label: string }>(

@@ -1,6 +1,6 @@
 import { UserError } from "../user-error.ts";
 import { type Connection, Postgres } from "./postgres-connection.ts";
-import { isNewest, prepareDatabase, renewEpoch } from "./postgres-schema.ts";
+import { isSchemaCurrent, prepareDatabase, renewEpoch } from "./postgres-schema.ts";
 import { displayNameOf } from "./store-options.ts";
 import {
   type Archive,
@@ -13,7 +13,7 @@ import {
   type Value,
 } from "./tables.ts";
 
-const ROWS = 5_000;
+const ROWS_PER_QUERY = 5_000;
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
 
 export function openPostgresArchive(url: string): Archive {
@@ -21,12 +21,12 @@ export function openPostgresArchive(url: string): Archive {
   return {
     async read() {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
-      if (await isNewest(connection)) return readTables(connection, close);
+      if (await isSchemaCurrent(connection)) return readTables(connection, close);
       await close("rollback");
       throw new UserError(`No Earmark database of this version at ${name}.`);
     },
     async openEmpty() {
-      const postgres = new Postgres(url, 1, { isPatient: true });
+      const postgres = new Postgres(url, 1, { hasLongTimeouts: true });
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");
       const target = readTables(connection, close);
@@ -48,7 +48,7 @@ async function begin(
   url: string,
   statement: string,
 ): Promise<{ connection: Connection; close: (end: "commit" | "rollback") => Promise<void> }> {
-  const postgres = new Postgres(url, 1, { isPatient: true });
+  const postgres = new Postgres(url, 1, { hasLongTimeouts: true });
   const connection = await postgres.take();
   await connection.query(statement);
   let isOpen = true;
@@ -79,7 +79,7 @@ function readTables(connection: Connection, close: (end: "rollback") => Promise<
       for (;;) {
         const { rows } = await connection.query({
           text: `select ${columns.join(", ")} from earmark.${table.name}
-                 where (${order}) > (${key.map((_, index) => `$${index + 1}`).join(", ")}) order by ${order} limit ${ROWS}`,
+                 where (${order}) > (${key.map((_, index) => `$${index + 1}`).join(", ")}) order by ${order} limit ${ROWS_PER_QUERY}`,
           values: [...last],
           rowMode: "array",
         });

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
-  fails,
-  isNotDone,
+  isKnownFailure,
   NOW,
   newCallers,
   onInsert,
   open,
   openOverProxy,
+  raise,
   statementsOf,
   total,
   USER,
@@ -41,7 +41,7 @@ for (const isAlone of [true, false]) {
     await prepare(store, other);
     const cut = proxy.cutAtCommit("before");
     const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
-    assert.deepEqual(outcomes.map(wordOf), ["already-subscribed", "added"]);
+    assert.deepEqual(outcomes.map(statusOf), ["already-subscribed", "added"]);
     await cut;
     assert.equal(await total(other), expected);
   });
@@ -51,9 +51,9 @@ for (const isAlone of [true, false]) {
     await prepare(store, other);
     const cut = proxy.cutAtCommit("after");
     const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
-    assert.deepEqual(outcomes.map(wordOf), ["already-subscribed", "added"]);
+    assert.deepEqual(outcomes.map(statusOf), ["already-subscribed", "added"]);
     await cut;
-    assert.equal(wordOf((await addTo(other, asUser(USER), drafts(200), NOW))[0]), "added", "the list is not locked");
+    assert.equal(statusOf((await addTo(other, asUser(USER), drafts(200), NOW))[0]), "added", "the list is not locked");
     assert.equal(await total(other), expected + 1);
   });
 }
@@ -87,9 +87,12 @@ test("begin: refused by the server → retried, and nothing is done twice", asyn
     } as typeof query;
   };
   refuseNext();
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 2), NOW)).map(wordOf), ["already-subscribed", "added"]);
+  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 2), NOW)).map(statusOf), [
+    "already-subscribed",
+    "added",
+  ]);
   refuseNext();
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(4, 2), NOW)).map(wordOf), ["added", "added"]);
+  assert.deepEqual((await addTo(store, asUser(USER), drafts(4, 2), NOW)).map(statusOf), ["added", "added"]);
   assert.equal(await total(store), 6);
 });
 
@@ -108,7 +111,7 @@ test("commit: connection lost while it runs → waits for its result, and for no
   while ((await server.query(committing)).length === 0) await sleep(5);
   proxy.mode = "refuse";
   proxy.mode = "pass";
-  assert.deepEqual((await adding).map(wordOf), ["added"]);
+  assert.deepEqual((await adding).map(statusOf), ["added"]);
   await blocker.end();
   assert.equal(await total(other), 2);
 });
@@ -116,19 +119,19 @@ test("commit: connection lost while it runs → waits for its result, and for no
 test("commit: lost, then refused permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at insert", fails(PERMANENT)));
-  await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isNotDone);
+  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at insert", raise(PERMANENT)));
+  await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isKnownFailure);
   await cut;
 });
 
 test("change: a permanent error → no retry", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0), NOW);
-  await onInsert(server, url, "at insert", fails(PERMANENT));
+  await onInsert(server, url, "at insert", raise(PERMANENT));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
-    return statementsOf(proxy, () => assert.rejects(addTo(store, asUser(user), drafts(1), NOW), isNotDone));
+    return statementsOf(proxy, () => assert.rejects(addTo(store, asUser(user), drafts(1), NOW), isKnownFailure));
   };
   assert.equal(await refused(USER), 3);
   assert.equal(await refused(2), 3, "without a list");
@@ -188,7 +191,7 @@ test("commit: lost, and another process adds the feed → only that one gets add
   });
   const ours = await addTo(store, asUser(USER), drafts(9), NOW);
   await cut;
-  assert.deepEqual([wordOf(theirs[0]), wordOf(ours[0])], ["added", "already-subscribed"]);
+  assert.deepEqual([statusOf(theirs[0]), statusOf(ours[0])], ["added", "already-subscribed"]);
 });
 
 test("commit: lost, and the server stays unreachable → the outcome is unknown", async () => {
@@ -210,12 +213,12 @@ for (const [name, code] of [
       const url = await server.database();
       const store = await open(url);
       await addTo(store, asUser(USER), drafts(0), NOW);
-      await onInsert(server, url, when, `if nextval('tries') <= 2 then ${fails(code)}; end if`);
-      assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+      await onInsert(server, url, when, `if nextval('tries') <= 2 then ${raise(code)}; end if`);
+      assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
       await server.query("alter sequence tries minvalue -1000000 restart with -1000000", databaseOf(url));
-      await assert.rejects(addTo(store, asUser(USER), drafts(2), NOW), isNotDone);
+      await assert.rejects(addTo(store, asUser(USER), drafts(2), NOW), isKnownFailure);
       await server.query("drop trigger trouble on earmark.subscriptions", databaseOf(url));
-      assert.equal(wordOf((await addTo(store, asUser(USER), drafts(2), NOW))[0]), "added");
+      assert.equal(statusOf((await addTo(store, asUser(USER), drafts(2), NOW))[0]), "added");
       assert.equal(await total(store), 3);
     });
   }
@@ -253,7 +256,7 @@ test("access: a write has locked the credential → a revocation waits for it", 
   while ((await server.query(isCommitting, databaseOf(url))).length === 0) await sleep(1);
   assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
   assert.equal(await total(other, 4_711), 4, "committed before the revocation");
-  assert.deepEqual((await written).map(wordOf), ["added"]);
+  assert.deepEqual((await written).map(statusOf), ["added"]);
 });
 
 test("access: revoked while a commit is lost on its way → nothing is written", async () => {
@@ -273,7 +276,7 @@ test("access: revoked after a commit whose reply was lost → reported as done",
   const cut = proxy.cutAtCommit("after", async () => {
     assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
   });
-  assert.equal((await addTo(store, first, drafts(2, 2), NOW)).map(wordOf).at(-1), "added");
+  assert.equal((await addTo(store, first, drafts(2, 2), NOW)).map(statusOf).at(-1), "added");
   await cut;
   await assert.rejects(addTo(store, first, drafts(20, 2), NOW), AccessRevoked);
 });

@@ -53,12 +53,12 @@ test("slow server: long timeouts → waits for it; otherwise → a timeout", asy
   await once(slow, "listening");
   const url = new URL(await server.database());
   url.port = String((slow.address() as AddressInfo).port);
-  const ask = async (options: { readonly isPatient: boolean }) => {
+  const ask = async (options: { readonly hasLongTimeouts: boolean }) => {
     const postgres = new Postgres(url.href, 1, options);
     return await postgres.use((connection) => connection.query("select 1")).finally(() => postgres.close());
   };
-  assert.equal((await ask({ isPatient: true })).rowCount, 1);
-  await assert.rejects(ask({ isPatient: false }), /timeout/);
+  assert.equal((await ask({ hasLongTimeouts: true })).rowCount, 1);
+  await assert.rejects(ask({ hasLongTimeouts: false }), /timeout/);
   slow.close();
 });
 

@@ -11,7 +11,7 @@ const RETRY_MS = 1_500;
 const BALANCED_RETRY_MS = 3_000;
 const CONNECT_MS = 1_000;
 /** Backups, restores and upgrades do not retry; they wait for a busy server. */
-const PATIENT_CONNECT_MS = 30_000;
+const LONG_CONNECT_MS = 30_000;
 /** Timeout of one statement. */
 const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
@@ -67,11 +67,11 @@ export class Postgres {
   #canUseNames = true;
 
   /** With `hasLongTimeouts`, statements have no timeout, and connecting has a long one. */
-  constructor(url: string, connections: number, options: { readonly isPatient?: boolean } = {}) {
+  constructor(url: string, connections: number, options: { readonly hasLongTimeouts?: boolean } = {}) {
     this.#servers = readServers(url);
-    const isPatient = options.isPatient === true;
+    const hasLongTimeouts = options.hasLongTimeouts === true;
     const isLoadBalanced = usesLoadBalancing(url);
-    if (isLoadBalanced && !isPatient)
+    if (isLoadBalanced && !hasLongTimeouts)
       this.#monitor = new ServerMonitor(this.#servers, () => this.#onFailing(connections));
     // The first connection goes to the first server, in a cluster the coordinator.
     this.#current = isLoadBalanced ? -1 : 0;
@@ -87,10 +87,10 @@ export class Postgres {
     this.#pool = new pg.Pool({
       Client: ServerClient,
       max: connections,
-      connectionTimeoutMillis: isPatient ? PATIENT_CONNECT_MS : CONNECT_MS,
+      connectionTimeoutMillis: hasLongTimeouts ? LONG_CONNECT_MS : CONNECT_MS,
       idleTimeoutMillis: IDLE_MS,
       ...(isLoadBalanced ? { maxLifetimeSeconds: BALANCED_LIFETIME_S } : {}),
-      query_timeout: isPatient ? 0 : STATEMENT_MS,
+      query_timeout: hasLongTimeouts ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
       onConnect: requireWritable,

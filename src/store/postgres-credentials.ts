@@ -132,11 +132,11 @@ export async function requireCredential(connection: Connection, caller: Caller, 
  * Serializes administrators' changes and deletions of accounts, so that one administrator always remains and a demoted
  * one changes nothing. Take it before any other lock. Every node of a cluster has a copy of this row.
  */
-export async function lockPeople(connection: Connection): Promise<void> {
+export async function lockAdministration(connection: Connection): Promise<void> {
   await connection.query("select 1 from earmark.schema where one for update");
 }
 
-/** Call it after `lockPeople`, in the same transaction. */
+/** Call it after `lockAdministration`, in the same transaction. */
 export async function requireAdmin(connection: Connection, caller: Caller): Promise<void> {
   if (caller.requiresAdmin === true && !(await hasActiveAdmin(connection, "=", caller.user))) throw new AccessRevoked();
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, wordOf } from "../../test/support/lists.ts";
+import { addTo, draftsOf as drafts, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
@@ -37,7 +37,7 @@ test("outage: server unreachable → fails, and recovers within two seconds", as
   await assert.rejects(store.ready(), isUnavailable);
   proxy.mode = "pass";
   await sleep(1_000);
-  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
   await store.ready();
 });
 
@@ -56,7 +56,7 @@ test("outage: 300 ms → not noticed", async () => {
   await addTo(store, asUser(USER), drafts(0), NOW);
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
-  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
   assert.equal(await total(store), 2);
@@ -76,7 +76,7 @@ for (const mode of ["fast", "immediate"] as const) {
         try {
           const outcomes = await addTo(store, asUser(user), batch, NOW);
           for (const outcome of outcomes) {
-            assert.equal(wordOf(outcome), "added");
+            assert.equal(statusOf(outcome), "added");
             if (!isRefusal(outcome)) acknowledged.add(`${user} ${outcome.id}`);
           }
         } catch (error) {
@@ -118,15 +118,15 @@ test("outage: backends killed → nothing lost, nothing done twice", async () =>
       await sleep(150);
     }
   })();
-  const words: (string | undefined)[] = [];
+  const statuses: (string | undefined)[] = [];
   try {
     for (let number = 0; number < 150; number += 1)
-      words.push(wordOf((await addTo(store, asUser(USER), drafts(number), NOW))[0]));
+      statuses.push(statusOf((await addTo(store, asUser(USER), drafts(number), NOW))[0]));
   } finally {
     killing = false;
     await killer;
   }
-  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.deepEqual(new Set(statuses), new Set(["added"]));
   assert.equal(await total(store), 150);
 });
 
@@ -139,7 +139,7 @@ test("failover: the standby is promoted → it is found", async () => {
   const both = await open(
     `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
   );
-  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is skipped");
+  assert.equal(statusOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is skipped");
   for (
     let tries = 0;
     tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
@@ -148,7 +148,7 @@ test("failover: the standby is promoted → it is found", async () => {
     await sleep(50);
   await primary.stop("immediate");
   await standby.query("select pg_promote()");
-  assert.equal(wordOf((await addTo(both, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(both, asUser(USER), drafts(1), NOW))[0]), "added");
   assert.equal(await total(both), 2);
 });
 
@@ -166,7 +166,7 @@ test("failover: the primary becomes read-only → writes fail, then recover", as
   const adding = addTo(store, asUser(USER), drafts(1), NOW);
   await sleep(100);
   await server.query(`alter database ${name} reset default_transaction_read_only`);
-  assert.equal(wordOf((await adding)[0]), "added");
+  assert.equal(statusOf((await adding)[0]), "added");
 });
 
 test("connections: none free at start → waits, and reports it once", async () => {
@@ -183,7 +183,7 @@ test("connections: none free at start → waits, and reports it once", async () 
   const later = await starved;
   assert.equal(waited, 1, "the wait is reported once");
   after(() => later.close());
-  assert.equal(wordOf((await addTo(later, asUser(USER), drafts(0), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(later, asUser(USER), drafts(0), NOW))[0]), "added");
 });
 
 test("connections: all in use → a read waits, then fails", async () => {
@@ -198,7 +198,7 @@ test("connections: all in use → a read waits, then fails", async () => {
   await writing;
   await blocker.query("rollback");
   await blocker.end();
-  assert.equal(wordOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
   assert.equal(await total(store), 2);
 });
 
@@ -211,23 +211,23 @@ test("change: one user's list is locked → other users write", async () => {
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 1 for update");
   const held = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(1), drafts(10 + index), NOW));
-  assert.equal(wordOf((await addTo(store, asUser(2), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(2), drafts(1), NOW))[0]), "added");
   await blocker.query("rollback");
   await blocker.end();
-  for (const outcomes of await Promise.all(held)) assert.equal(wordOf(outcomes[0]), "added");
+  for (const outcomes of await Promise.all(held)) assert.equal(statusOf(outcomes[0]), "added");
 });
 
 test("change: two stores, serializable isolation → both succeed", async () => {
   const url = await server.database();
   await server.query(`alter database ${databaseOf(url)} set default_transaction_isolation = 'serializable'`);
   const [one, other] = [await open(url), await open(url)];
-  const words: (string | undefined)[] = [];
+  const statuses: (string | undefined)[] = [];
   await Promise.all(
     [one, other].map(async (store, side) => {
       for (let number = 0; number < 40; number += 1)
-        words.push(wordOf((await addTo(store, asUser(USER), drafts(2 * number + side), NOW))[0]));
+        statuses.push(statusOf((await addTo(store, asUser(USER), drafts(2 * number + side), NOW))[0]));
     }),
   );
-  assert.deepEqual(new Set(words), new Set(["added"]));
+  assert.deepEqual(new Set(statuses), new Set(["added"]));
   assert.equal(await total(one), 80);
 });

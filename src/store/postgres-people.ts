@@ -21,7 +21,7 @@ import { type Connection, type Postgres, transact } from "./postgres-connection.
 import {
   deleteCredentials,
   hasActiveAdmin,
-  lockPeople,
+  lockAdministration,
   NEVER,
   requireAdmin,
   requireCredential,
@@ -125,9 +125,9 @@ export class PostgresPeople implements PeopleStore {
   }
 
   change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin"> {
-    let isTried = false;
+    let mayHaveCommitted = false;
     const work = async (connection: Connection) => {
-      await lockPeople(connection);
+      await lockAdministration(connection);
       const { rows } = await connection.query<AccountColumns>(
         `select user_id, name, issuer, created_at, is_admin, disabled_at from earmark.accounts
          where user_id = $1 for update`,
@@ -136,7 +136,7 @@ export class PostgresPeople implements PeopleStore {
       const account = rows[0] && toAccount(rows[0]);
       const next = account && applyChange(kind, account, at);
       // On a retry: the first attempt, whose reply was lost, may have ended the caller's own access.
-      if (isTried && account !== undefined && next === undefined) return "done";
+      if (mayHaveCommitted && account !== undefined && next === undefined) return "done";
       await requirePassword(connection, caller);
       await requireCredential(connection, caller, at);
       await requireAdmin(connection, caller);
@@ -144,7 +144,7 @@ export class PostgresPeople implements PeopleStore {
       if (next === undefined) return "done";
       const isLast = isActiveAdmin(account) && !isActiveAdmin(next) && !(await hasActiveAdmin(connection, "<>", user));
       if (isLast) return "last-admin";
-      isTried = true;
+      mayHaveCommitted = true;
       const disabledAt = next.disabledAt?.getTime() ?? NEVER;
       await connection.query("update earmark.accounts set is_admin = $2, disabled_at = $3 where user_id = $1", [
         ...[user, next.isAdmin ? 1 : 0, disabledAt],

@@ -33,8 +33,8 @@ import {
 } from "./postgres-connection.ts";
 
 /** Records to check per step when those without subscribers are erased. */
-const CHECKED_AT_ONCE = 500;
-const READ_SUBSCRIPTIONS = 2_000;
+const CHECK_BATCH_SIZE = 500;
+const MAX_ROWS_PER_QUERY = 2_000;
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const NO_FEED = "00000000-0000-0000-0000-000000000000";
 
@@ -238,11 +238,11 @@ export class PostgresPodcasts implements PodcastStore {
   }
 
   async eraseUnused(): Promise<void> {
-    const sql = `select feed from earmark.podcasts where feed > $1 order by feed limit ${CHECKED_AT_ONCE}`;
+    const sql = `select feed from earmark.podcasts where feed > $1 order by feed limit ${CHECK_BATCH_SIZE}`;
     for (let last: string | undefined = NO_FEED; last !== undefined; ) {
       const rows: Row[] = await this.#query(sql, last);
       const feeds = rows.map(([feed]) => String(feed));
-      await eraseUnusedOf(this.#postgres, feeds);
+      await eraseIfUnused(this.#postgres, feeds);
       last = feeds.at(-1);
     }
   }
@@ -283,9 +283,9 @@ export class PostgresPodcasts implements PodcastStore {
 }
 
 /** Erases the records of those feeds that have no subscriber. */
-export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]): Promise<void> {
-  for (let start = 0; start < feeds.length; start += CHECKED_AT_ONCE) {
-    const some = feeds.slice(start, start + CHECKED_AT_ONCE);
+export async function eraseIfUnused(postgres: Postgres, feeds: readonly string[]): Promise<void> {
+  for (let start = 0; start < feeds.length; start += CHECK_BATCH_SIZE) {
+    const some = feeds.slice(start, start + CHECK_BATCH_SIZE);
     await postgres.retry(async (connection) => {
       const unused = await findUnused(connection, some);
       for (const table of unused.length > 0 ? ["podcasts", "artwork"] : [])
@@ -296,11 +296,11 @@ export async function eraseUnusedOf(postgres: Postgres, feeds: readonly string[]
 
 /** Looks up many feeds per query, because a cluster asks every shard, but limits the rows: a feed may be popular. */
 async function findUnused(connection: Connection, feeds: readonly string[]): Promise<readonly string[]> {
-  const sql = `select feed from earmark.subscriptions where feed = any($1::uuid[]) limit ${READ_SUBSCRIPTIONS}`;
+  const sql = `select feed from earmark.subscriptions where feed = any($1::uuid[]) limit ${MAX_ROWS_PER_QUERY}`;
   for (let unused = feeds; ; ) {
     const { rows } = await connection.query<{ feed: string }>(sql, [unused]);
     const used = new Set(rows.map(({ feed }) => feed));
     unused = unused.filter((feed) => !used.has(feed));
-    if (rows.length < READ_SUBSCRIPTIONS || unused.length === 0) return unused;
+    if (rows.length < MAX_ROWS_PER_QUERY || unused.length === 0) return unused;
   }
 }

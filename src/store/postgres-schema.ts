@@ -179,6 +179,6 @@ export async function renewEpoch(connection: Connection): Promise<void> {
 }
 
 /** Whether the schema is current. */
-export async function isNewest(connection: Connection): Promise<boolean> {
+export async function isSchemaCurrent(connection: Connection): Promise<boolean> {
   return (await readVersion(connection)) === NEWEST_VERSION;
 }

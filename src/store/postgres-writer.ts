@@ -28,7 +28,7 @@ export type JobResult =
   | "access-revoked";
 
 /** Number of removals to erase at a time. */
-const FORGOTTEN_AT_ONCE = 1_000;
+const REMOVAL_BATCH_SIZE = 1_000;
 
 /** Jobs of one user that share a transaction, across retries. */
 interface Group {
@@ -133,12 +133,12 @@ export class ListWriter {
   }
 
   async forgetRemovals(before: Date): Promise<void> {
-    for (let found = FORGOTTEN_AT_ONCE; found >= FORGOTTEN_AT_ONCE; ) {
+    for (let found = REMOVAL_BATCH_SIZE; found >= REMOVAL_BATCH_SIZE; ) {
       const { rows } = await this.#postgres.retry((connection) =>
         connection.query<{ user_id: string; sequence: string; count: string }>(
           `select user_id, max(sequence) as sequence, count(*) as count from (
              select user_id, sequence from earmark.removals
-             where removed_at < $1 order by removed_at limit ${FORGOTTEN_AT_ONCE}) as old
+             where removed_at < $1 order by removed_at limit ${REMOVAL_BATCH_SIZE}) as old
            group by user_id`,
           [before.getTime()],
         ),

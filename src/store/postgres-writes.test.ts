@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { addTo, draftsOf as drafts, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
 import { changesSince } from "../changes.ts";
@@ -51,7 +51,7 @@ test("change: requests at the same time → one transaction, in order", async ()
       addTo(store, asUser(USER), drafts(12), NOW),
     ]);
     assert.deepEqual(
-      outcomes.flat().map((outcome) => (typeof outcome === "boolean" ? outcome : wordOf(outcome))),
+      outcomes.flat().map((outcome) => (typeof outcome === "boolean" ? outcome : statusOf(outcome))),
       ["added", "added", true, "added"],
     );
   });
@@ -71,7 +71,7 @@ test("change: three processes write one list → each feed once, in order, witho
         const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
         const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);
         const outcomes = await addTo(store, asUser(USER), batch, NOW);
-        const taken = batch.filter((_, index) => wordOf(outcomes[index]) === "added").map(({ id }) => id);
+        const taken = batch.filter((_, index) => statusOf(outcomes[index]) === "added").map(({ id }) => id);
         if (!isShared) assert.equal(taken.length, 20);
         added.push(taken);
       }
@@ -118,7 +118,7 @@ test("change: the list row is gone → it starts over", async () => {
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   await addTo(store, asUser(USER), drafts(3, 3), NOW);
   await server.query("delete from earmark.subscriptions; delete from earmark.lists", databaseOf(url));
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 3), NOW)).map(wordOf), ["added", "added", "added"]);
+  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 3), NOW)).map(statusOf), ["added", "added", "added"]);
   const { items } = await store.page(USER, { offset: 1, size: 10 });
   assert.deepEqual(
     items.map(({ id }) => id),
@@ -200,7 +200,7 @@ test("removals: more than 100,000 changes → only those among the latest are re
   assert.equal((await changesSince(store, USER, positionAt(4), 9))?.removed.length, 2);
   await removeFrom(store, asUser(USER), idOf(2), NOW);
   assert.deepEqual(await recorded(), [100_004, 100_005]);
-  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader that has not seen it starts over");
+  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "the position has expired");
   assert.deepEqual(
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { addTo, draftsOf as drafts, idOf, removeFrom, wordOf } from "../../test/support/lists.ts";
+import { addTo, draftsOf as drafts, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, total, USER } from "../../test/support/postgres-stores.ts";
 import { asUser } from "../subscriptions.ts";
@@ -164,7 +164,7 @@ test("close: writes are queued → written first, and later ones refused", async
   const removing = removeFrom(store, asUser(USER), idOf(1), NOW);
   const closing = store.close();
   await assert.rejects(addTo(store, asUser(USER), drafts(9), NOW), isUnavailable);
-  assert.deepEqual((await adding).map(wordOf), ["added", "added", "added"]);
+  assert.deepEqual((await adding).map(statusOf), ["added", "added", "added"]);
   assert.equal(await removing, true);
   await closing;
   assert.equal(await total(await open(url)), 2);

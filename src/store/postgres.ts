@@ -10,11 +10,11 @@ import {
   type Caller,
   type Change,
   type ChangeRows,
+  type ItemBatch,
   type ListPosition,
   type OnChange,
   type Outcome,
   type Page,
-  type Piece,
   type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
@@ -29,7 +29,7 @@ import { distribute } from "./postgres-cluster.ts";
 import { type Connection, namedStatement, Postgres } from "./postgres-connection.ts";
 import { PostgresPeople } from "./postgres-people.ts";
 import { PostgresPodcasts } from "./postgres-podcasts.ts";
-import { isNewest, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
+import { isSchemaCurrent, prepareDatabase, readEpoch, renewEpoch } from "./postgres-schema.ts";
 import { type Job, type JobResult, ListWriter } from "./postgres-writer.ts";
 import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
@@ -52,7 +52,7 @@ export async function preparePostgres(
   url: string,
   options: MigrateOptions,
 ): Promise<{ readonly distributed: readonly string[] | undefined }> {
-  const postgres = new Postgres(url, 1, { isPatient: true });
+  const postgres = new Postgres(url, 1, { hasLongTimeouts: true });
   try {
     await prepareDatabase(postgres, displayNameOf(url));
     if (options.newEpoch === true) await postgres.use(renewEpoch);
@@ -128,7 +128,7 @@ class PostgresStore implements Store {
     return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window));
   }
 
-  async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
+  async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { list_sequence: string }>(
         `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
@@ -178,7 +178,7 @@ class PostgresStore implements Store {
   }
 
   async ready(): Promise<void> {
-    const isReady = await this.#postgres.retry(isNewest);
+    const isReady = await this.#postgres.retry(isSchemaCurrent);
     if (!isReady) throw new StoreUnavailable("the database has another schema version");
   }
 

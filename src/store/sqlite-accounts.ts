@@ -23,7 +23,7 @@ import {
   StoreUnavailable,
   type UserId,
 } from "../subscriptions.ts";
-import { bytesOf, DELETED, ERASED_AT_ONCE, identityKey, idKey } from "./keys.ts";
+import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, idKey } from "./keys.ts";
 import {
   ACCOUNT,
   type AccountRow,
@@ -215,7 +215,7 @@ export class AccountWriter {
   #erase(user: UserId): number {
     const row = this.#statements.get<[number]>("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
-    const remaining = row[0] - ERASED_AT_ONCE;
+    const remaining = row[0] - ERASE_BATCH_SIZE;
     this.#podcasts.eraseOfUser(user, remaining);
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);

@@ -6,7 +6,7 @@ import { claimFile, claimPath, RESTORING, realPath, refuseForeignFile, syncFile 
 import { createSchema } from "./sqlite-schema.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
-const ROWS = 5_000;
+const ROWS_PER_QUERY = 5_000;
 
 export function openSqliteArchive(path: string): Archive {
   return {
@@ -33,16 +33,16 @@ export function openSqliteArchive(path: string): Archive {
 }
 
 /**
- * Replaces a database that no server has open, whatever its version and condition, and keeps the old one as `keptAs`.
- * At any time the path is either the old database or the new one.
+ * Replaces a database that no server has open, whatever its version and condition, and keeps the old one under the name
+ * that `nameOldDatabase` returns. At any time the path is either the old database or the new one.
  */
-export function replaceFile(given: string, keptAs: (path: string) => string): Target {
+export function replaceFile(given: string, nameOldDatabase: (path: string) => string): Target {
   refuseForeignFile(given);
   const release = claimPath(given);
   const path = realPath(given);
   try {
     return buildFile(path, path + RESTORING, release, () => {
-      if (existsSync(path)) keepFile(path, keptAs(path));
+      if (existsSync(path)) keepFile(path, nameOldDatabase(path));
     });
   } catch (error) {
     release();
@@ -93,7 +93,7 @@ export function createSource(database: DatabaseSync, release: () => void): Sourc
       const key = columns.slice(0, table.keyColumns);
       const order = key.join(", ");
       const next = database.prepare(
-        `select ${columns.join(", ")} from ${table.name} where (${order}) > (${key.map(() => "?").join(", ")}) order by ${order} limit ${ROWS}`,
+        `select ${columns.join(", ")} from ${table.name} where (${order}) > (${key.map(() => "?").join(", ")}) order by ${order} limit ${ROWS_PER_QUERY}`,
       );
       next.setReturnArrays(true);
       let last = keyBeforeAll(table);

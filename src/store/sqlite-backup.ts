@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { UserError } from "../user-error.ts";
 import { createSource } from "./sqlite-archive.ts";
 import { isEarmarkFile, shareFile } from "./sqlite-file.ts";
-import { createSchema, isNewest, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
+import { createSchema, isSchemaCurrent, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
 import type { Source } from "./tables.ts";
 
 const PROGRESS_MS = 200;
@@ -71,7 +71,7 @@ export function checkFile(path: string): number {
 /** Reads a checked backup without changing it. One of an earlier version is migrated in a copy. */
 export function readBackup(path: string): Source {
   const database = openImmutable(path);
-  if (isNewest(database)) return createSource(database, () => undefined);
+  if (isSchemaCurrent(database)) return createSource(database, () => undefined);
   database.close();
   const folder = mkdtempSync(join(tmpdir(), "earmark-"));
   const removeCopy = () => rmSync(folder, { recursive: true, force: true });

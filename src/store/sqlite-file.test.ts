@@ -9,10 +9,11 @@ import { temporaryFolder } from "../../test/support/server.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { claimFile, inspectFile, isEarmarkFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
-import { findForeignSchema, isNewest, NEWEST_VERSION } from "./sqlite-schema.ts";
+import { findForeignSchema, isSchemaCurrent, NEWEST_VERSION } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
-const isUserError = (words: string) => (error: Error) => error instanceof UserError && error.message.includes(words);
+const isUserError = (message: string) => (error: Error) =>
+  error instanceof UserError && error.message.includes(message);
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 
@@ -58,7 +59,7 @@ test("open: any connection → durable settings", () => {
       [...values, "wal_autocheckpoint", "journal_size_limit"].map((name) => settingOf(database, name)),
       ["wal", 2, 1, -1_234, 0, 1, 16_000, 2 * 16_000 * 4_096],
     );
-    assert.equal(isNewest(database), true);
+    assert.equal(isSchemaCurrent(database), true);
     database.close();
   }
   const connection = openConnection(file, { readOnly: true, cacheKiB: 1 });
@@ -81,12 +82,12 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
     const database = new DatabaseSync(file);
     const fixture = new URL(`../../test/fixtures/schemas/sqlite-${version}.sql`, import.meta.url);
     database.exec(readFileSync(fixture, "utf8"));
-    assert.equal(isNewest(database), false);
+    assert.equal(isSchemaCurrent(database), false);
     const read = () => database.prepare("select user_id, sequence, id, feed, feed_url from subscriptions").all();
     const before = read();
     assert.ok(before.length > 0);
     claimFile(file)();
-    assert.equal(isNewest(database), true);
+    assert.equal(isSchemaCurrent(database), true);
     assert.equal(findForeignSchema(database, NEWEST_VERSION), undefined, `schema ${version}`);
     assert.deepEqual(read(), before);
     // The fixtures have accounts from schema 2 on; the first one is the operator's.

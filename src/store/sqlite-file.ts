@@ -8,7 +8,7 @@ import {
   APPLICATION_ID,
   createSchema,
   findForeignSchema,
-  isNewest,
+  isSchemaCurrent,
   NEWEST_VERSION,
   readNumber,
   readVersion,
@@ -244,7 +244,7 @@ function isUpToDate(path: string): boolean {
   if (!existsSync(path) || !isEarmarkFile(path)) return false;
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   try {
-    return isNewest(database);
+    return isSchemaCurrent(database);
   } finally {
     database.close();
   }

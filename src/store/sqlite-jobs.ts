@@ -56,7 +56,7 @@ export interface PackedChanges {
   readonly details: ReadonlyMap<number, PackedDetails>;
 }
 
-const TEXTS = 5;
+const TEXTS_PER_CHANGE = 5;
 
 type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">> & Pick<Update, "oldTitle">;
 
@@ -77,8 +77,8 @@ export function packChanges(changes: readonly Change[]): PackedChanges {
 }
 
 export function unpackChanges({ texts, details }: PackedChanges): Change[] {
-  return Array.from({ length: texts.length / TEXTS }, (_, index): Change => {
-    const at = index * TEXTS;
+  return Array.from({ length: texts.length / TEXTS_PER_CHANGE }, (_, index): Change => {
+    const at = index * TEXTS_PER_CHANGE;
     const [kind, id = "", fallbackId = ""] = [texts[at], texts[at + 1], texts[at + 2]];
     const [feedUrl = "", feed = ""] = [texts[at + 3], texts[at + 4]];
     if (kind === "remove") return id === "" ? { kind, feed } : { kind, id };
@@ -91,6 +91,6 @@ export function unpackChanges({ texts, details }: PackedChanges): Change[] {
 }
 
 /** Whether all of the changes are additions. */
-export function isAdding({ texts }: PackedChanges): boolean {
-  return texts.every((text, at) => at % TEXTS !== 0 || text === "add");
+export function hasOnlyAdds({ texts }: PackedChanges): boolean {
+  return texts.every((text, at) => at % TEXTS_PER_CHANGE !== 0 || text === "add");
 }

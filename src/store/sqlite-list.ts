@@ -5,7 +5,7 @@ import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 
 /** Removals to erase per transaction. */
-export const FORGOTTEN_AT_ONCE = 1_000;
+export const REMOVAL_BATCH_SIZE = 1_000;
 
 type Row = [
   sequence: number,
@@ -72,7 +72,7 @@ export class ListWriter {
     this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
     this.#oldRemovals = prepare(`
       select user_id, max(sequence), count(*) from (
-        select user_id, sequence from removals where removed_at < ? order by removed_at limit ${FORGOTTEN_AT_ONCE})
+        select user_id, sequence from removals where removed_at < ? order by removed_at limit ${REMOVAL_BATCH_SIZE})
       group by user_id`);
     this.#setForgotten = prepare(
       "update lists set forgotten_sequence = max(forgotten_sequence, ?) where user_id = ? and sequence >= 0",

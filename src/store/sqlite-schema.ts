@@ -290,7 +290,7 @@ export function renewEpoch(path: string): void {
   }
 }
 
-export function isNewest(database: DatabaseSync): boolean {
+export function isSchemaCurrent(database: DatabaseSync): boolean {
   return readNumber(database, "pragma user_version") === NEWEST_VERSION;
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { isErased } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import { isAdding, type Job, type JobResult } from "./sqlite-jobs.ts";
+import { hasOnlyAdds, type Job, type JobResult } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers wait as long. */
 const READERS_MS = 20;
@@ -32,7 +32,7 @@ export class Scrubber {
 
   note(job: Job, result: JobResult): void {
     if (job.kind === "probe" || result === "access-revoked") return;
-    if (job.kind === "change") this.#hasRemoved ||= !isAdding(job.changes);
+    if (job.kind === "change") this.#hasRemoved ||= !hasOnlyAdds(job.changes);
     else if (job.kind === "app" || job.kind === "podcast") this.#hasRemoved = true;
     else if (job.kind === "forget") this.#hasRemoved ||= Number(result) > 0;
     else {

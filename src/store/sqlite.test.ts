@@ -95,7 +95,7 @@ test("removals: more than 100,000 changes → only those among the latest are re
   assert.equal((await changesSince(store, USER, positionAt(4), 9))?.removed.length, 2);
   await removeFrom(store, asUser(USER), ids[2] ?? "", NOW);
   assert.deepEqual(recorded(), [100_004, 100_005]);
-  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "a reader that has not seen it starts over");
+  assert.equal(await changesSince(store, USER, positionAt(4), 9), undefined, "the position has expired");
   database.close();
   const { items } = await store.page(USER, { offset: 0, size: 9 });
   assert.deepEqual(

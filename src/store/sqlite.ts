@@ -13,10 +13,10 @@ import {
   type Caller,
   type Change,
   type ChangeRows,
+  type ItemBatch,
   type ListPosition,
   type OnChange,
   type Page,
-  type Piece,
   type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
@@ -32,10 +32,10 @@ import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
 import { authorizedBy, type GroupResult, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
-import { FORGOTTEN_AT_ONCE } from "./sqlite-list.ts";
+import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
-import { isNewest, readEpoch } from "./sqlite-schema.ts";
+import { isSchemaCurrent, readEpoch } from "./sqlite-schema.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -104,7 +104,7 @@ class SqliteStore implements Store {
   }
 
   async forgetRemovals(before: Date): Promise<void> {
-    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) >= FORGOTTEN_AT_ONCE);
+    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) >= REMOVAL_BATCH_SIZE);
   }
 
   async #write(job: Job, operations: number): Promise<Exclude<JobResult, "access-revoked">> {
@@ -122,7 +122,7 @@ class SqliteStore implements Store {
     return wrapReadErrors(() => this.#reader.page(user, window));
   }
 
-  async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
+  async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
     return wrapReadErrors(() => this.#reader.itemsAfter(user, after, size));
   }
 
@@ -252,7 +252,7 @@ class Reader {
     });
   }
 
-  itemsAfter(user: UserId, after: number, size: number): Piece {
+  itemsAfter(user: UserId, after: number, size: number): ItemBatch {
     return this.snapshot(() => {
       const { sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], last: after, sequence };
@@ -314,7 +314,7 @@ class Reader {
   }
 
   check(): void {
-    if (!isNewest(this.database)) throw new Error("the file has another schema version");
+    if (!isSchemaCurrent(this.database)) throw new Error("the file has another schema version");
   }
 
   close(): void {

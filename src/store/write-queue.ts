@@ -24,7 +24,7 @@ export class WriteQueue<Job, Result> {
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, QueuedJob<Job, Result>>();
   /** Number of jobs in the last group that was written, and of those waiting behind it. */
-  #recent = 0;
+  #lastLoad = 0;
   #running: Promise<void> | undefined;
 
   constructor(writeGroup: WriteGroup<Job, Result>, onGroup?: (operations: number, seconds: number) => void) {
@@ -73,7 +73,7 @@ export class WriteQueue<Job, Result> {
     const started = performance.now();
     try {
       const results = await this.#writeGroup(group.map(({ job }) => job));
-      this.#recent = group.length + this.#queue.length;
+      this.#lastLoad = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
       return () => {
         for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
@@ -91,7 +91,7 @@ export class WriteQueue<Job, Result> {
    */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];
-    const max = this.#queue.length > this.#recent ? this.#queue.length : Math.ceil(this.#recent / 2);
+    const max = this.#queue.length > this.#lastLoad ? this.#queue.length : Math.ceil(this.#lastLoad / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {
       operations += next.operations;

@@ -44,6 +44,6 @@ export async function findOne(store: SubscriptionStore, user: UserId, id: string
 }
 
 /** "added", or why it was refused. */
-export function wordOf(outcome: Outcome | undefined): string | undefined {
+export function statusOf(outcome: Outcome | undefined): string | undefined {
   return outcome !== undefined && isRefusal(outcome) ? outcome.refused : outcome && "added";
 }

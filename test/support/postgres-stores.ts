@@ -36,7 +36,7 @@ export function isUnavailable(error: unknown): boolean {
   return error instanceof StoreUnavailable;
 }
 
-export function isNotDone(error: unknown): boolean {
+export function isKnownFailure(error: unknown): boolean {
   return error instanceof StoreUnavailable && !error.unknown;
 }
 
@@ -51,15 +51,15 @@ export async function statementsOf(proxy: Wire, work: () => Promise<unknown>): P
   return proxy.statements() - before;
 }
 
-/** Makes every insert of subscriptions run some PL/pgSQL, either at once or at commit. */
+/** Makes every insert of subscriptions run some PL/pgSQL, either at the insert or at commit. */
 export async function onInsert(
   server: SharedPostgres,
   url: string,
-  when: "at once" | "at commit",
+  when: "at insert" | "at commit",
   code: string,
 ): Promise<void> {
   const trigger =
-    when === "at once"
+    when === "at insert"
       ? "trigger trouble before insert on earmark.subscriptions for each statement"
       : "constraint trigger trouble after insert on earmark.subscriptions deferrable initially deferred for each row";
   await server.query(
@@ -70,7 +70,7 @@ export async function onInsert(
   );
 }
 
-export function fails(code: string): string {
+export function raise(code: string): string {
   return `raise exception 'no' using errcode = '${code}'`;
 }
 
