@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { createFeedSearch } from "../client/src/feed-search.ts";
 import { EarmarkError, guid } from "../client/src/index.ts";
-import { runHere } from "./support/commands.ts";
+import { runInProcess } from "./support/commands.ts";
 import { startFeeds, status } from "./support/feeds.ts";
 import { THIS_MACHINE } from "./support/fetching.ts";
 import { newUser, start } from "./support/http-accounts.ts";
@@ -156,7 +156,7 @@ test("earmark add --find: pages â†’ their first feeds are added; without feeds â
   const { url } = await startServer(FETCH);
   site.pages.set("/", html(`${LINK}<link rel="alternate" type="application/atom+xml" href="/comments">`));
   site.pages.set("/none", html("<p>Hello"));
-  const added = await runHere([
+  const added = await runInProcess([
     "add",
     "--find",
     `${site.url}/`,
@@ -172,11 +172,11 @@ test("earmark add --find: pages â†’ their first feeds are added; without feeds â
     `refused\t${site.url}/gone\tThe server cannot fetch this page.`,
   ]);
   assert.match(added.stderr, /has other feeds: .*\/comments/);
-  const listed = await runHere(["list", "--server", url]);
+  const listed = await runInProcess(["list", "--server", url]);
   assert.match(listed.stdout, /\/rss/);
-  const local = await runHere(["add", "--find", `${site.url}/`]);
+  const local = await runInProcess(["add", "--find", `${site.url}/`]);
   assert.deepEqual([local.code === 0, local.stderr.includes("--find needs --server")], [false, true]);
   const off = await startServer();
-  const disabled = await runHere(["add", "--find", `${site.url}/`, "--server", off.url]);
+  const disabled = await runInProcess(["add", "--find", `${site.url}/`, "--server", off.url]);
   assert.match(disabled.stderr, /does not fetch feeds/);
 });

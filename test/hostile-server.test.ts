@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type Client, type ClientOptions, createClient, EarmarkError, NetworkError } from "../client/src/index.ts";
-import { runHere } from "./support/commands.ts";
+import { runInProcess } from "./support/commands.ts";
 import { listen } from "./support/listen.ts";
 import { run } from "./support/process.ts";
 
@@ -222,11 +222,11 @@ describe("command line with a hostile server", () => {
 
   test("list: control characters in a feed URL → replaced, and escaped in JSON", async () => {
     const url = await serve(LIST);
-    const { code, stdout } = await runHere(["list", "--server", url]);
+    const { code, stdout } = await runInProcess(["list", "--server", url]);
     assert.equal(code, 0);
     assert.doesNotMatch(stdout, CONTROLS);
     assert.match(stdout, /^\S+\t\S+\thttps:\/\/a\.example\/�\[2J[^\n]*\n$/);
-    const json = (await runHere(["list", "--json", "--server", url])).stdout;
+    const json = (await runInProcess(["list", "--json", "--server", url])).stdout;
     assert.match(json, /^[ -~]+\n$/);
     assert.equal(JSON.parse(json).feed_url, FEED);
   });
@@ -237,7 +237,7 @@ describe("command line with a hostile server", () => {
       "/v1/operations": JSON.stringify({ "atomic:results": [{ data: null }] }),
     });
     for (const options of [[], ["--yes"]]) {
-      const { stderr } = await runHere(["remove", resource(1).id, "--server", url, ...options]);
+      const { stderr } = await runInProcess(["remove", resource(1).id, "--server", url, ...options]);
       assert.match(stderr, /https:\/\/a\.example\/�\[2J/);
       assert.doesNotMatch(stderr, CONTROLS);
     }
@@ -248,7 +248,7 @@ describe("command line with a hostile server", () => {
       { status: "403", title: `T${HOSTILE}`, detail: `D${HOSTILE}\nearmark: All is well.${"x".repeat(MIB)}` },
     ];
     const url = await serve({ "/v1/subscriptions": [403, JSON.stringify({ errors })] });
-    const { code, stderr } = await runHere(["list", "--server", url]);
+    const { code, stderr } = await runInProcess(["list", "--server", url]);
     assert.equal(code, 1);
     assert.match(stderr, /^earmark: The server returned an error: 403 T�\[2J.*: D�.*�earmark: All is well.*\n$/);
     assert.doesNotMatch(stderr, CONTROLS);
@@ -261,7 +261,7 @@ describe("command line with a hostile server", () => {
       "/v1/me": me({ operations_per_request: 10, body_bytes: 1_000 }),
       "/v1/operations": JSON.stringify({ "atomic:results": [{ errors: [error] }] }),
     });
-    const { stdout } = await runHere(["add", FEED, "--server", url]);
+    const { stdout } = await runInProcess(["add", FEED, "--server", url]);
     assert.match(stdout, /^refused\thttps:\/\/a\.example\/�[^\n\t]*\tno �[^\n\t]*�added�[^\n\t]*\n$/);
     assert.doesNotMatch(stdout, CONTROLS);
   });
@@ -274,7 +274,7 @@ describe("command line with a hostile server", () => {
       '<?xml version="1.0"?><opml><head><title>\x9b31m</title></head></opml>',
       "<opml>\0</opml>",
     ]) {
-      const { code, stdout, stderr } = await runHere([
+      const { code, stdout, stderr } = await runInProcess([
         "export",
         "--server",
         await serve({ "/v1/subscriptions.opml": body }),
@@ -283,7 +283,7 @@ describe("command line with a hostile server", () => {
       assert.match(stderr, /did not return an OPML file/);
     }
     const fine = `<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0"><body><outline xmlUrl="https://a.example/\u202e"/></body></opml>\n`;
-    const { stdout } = await runHere(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
+    const { stdout } = await runInProcess(["export", "--server", await serve({ "/v1/subscriptions.opml": fine })]);
     assert.equal(stdout, fine, "other characters are kept");
   });
 

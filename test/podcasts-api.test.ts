@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "../client/src/index.ts";
 import { LOCAL_USER } from "../src/subscriptions.ts";
-import { lines, runHere } from "./support/commands.ts";
+import { lines, runInProcess } from "./support/commands.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { newUser, start } from "./support/http-accounts.ts";
@@ -184,12 +184,12 @@ test("fetching: add, refresh, rename → names in lists, OPML and commands; own 
   const opml = (await server.call("GET", "/v1/subscriptions.opml")).text;
   assert.match(opml, /text="Feed &amp; title" title="Feed &amp; title"/);
   assert.match(opml, /text="mine"/);
-  const listed = await runHere(["list", "--server", server.url]);
+  const listed = await runInProcess(["list", "--server", server.url]);
   assert.match(listed.stdout, /Feed & title\n.*mine\n/);
-  assert.equal((await runHere(["list", "--attention", "--server", server.url])).stdout, "");
-  const refreshed = await runHere(["refresh", url, "--server", server.url]);
+  assert.equal((await runInProcess(["list", "--attention", "--server", server.url])).stdout, "");
+  const refreshed = await runInProcess(["refresh", url, "--server", server.url]);
   assert.match(refreshed.stderr, /1 feed will be fetched soon/);
-  assert.match((await runHere(["refresh", "--server", server.url])).stderr, /2 feeds/);
+  assert.match((await runInProcess(["refresh", "--server", server.url])).stderr, /2 feeds/);
   const { text } = await server.call("GET", "/metrics");
   assert.match(text, /earmark_podcasts\{state="known"\} 2/);
   assert.match(text, /earmark_feed_fetches_total\{result="read"\} 1\d/);
@@ -292,7 +292,7 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
     `gone\t${time}\thttps://feeds.example/gone\t\tFarewell`,
   ];
   for (const place of [["--server", server.url], []]) {
-    const run = (...args: string[]) => runHere([...args, ...place], { DATABASE_URL: server.databaseUrl });
+    const run = (...args: string[]) => runInProcess([...args, ...place], { DATABASE_URL: server.databaseUrl });
     assert.deepEqual(lines(await run("list", "--attention")), expected);
     const json = lines(await run("list", "--attention", "--json")).map((line) => JSON.parse(line));
     assert.deepEqual(
@@ -304,7 +304,7 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
     );
     assert.equal(lines(await run("list")).length, 5);
   }
-  const { stdout } = await runHere(["doctor"], { DATABASE_URL: server.databaseUrl, PORT: "9" });
+  const { stdout } = await runInProcess(["doctor"], { DATABASE_URL: server.databaseUrl, PORT: "9" });
   assert.match(stdout, /Feeds: 5 known, 0 to be fetched now, 3 failing/);
   const { text } = await server.call("GET", "/metrics");
   for (const value of ['known"} 5', 'due"} 0', 'failing"} 3'])

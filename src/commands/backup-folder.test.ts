@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { lines, runHere } from "../../test/support/commands.ts";
+import { lines, runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -17,7 +17,7 @@ async function prepare() {
   const backups = join(folder, "backups");
   mkdirSync(backups);
   const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-  await runHere(["add", "https://a.example/1"], settings);
+  await runInProcess(["add", "https://a.example/1"], settings);
   const first = join(folder, "first.db");
   assert.equal((await run(["backup", first], settings)).code, 0);
   return {
@@ -44,8 +44,8 @@ describe("backup --keep", () => {
     assert.match(name, /^earmark-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z\.db$/);
     assert.doesNotMatch(stderr, /Deleted/);
     const restored = { DATABASE_URL: `file:${join(folder, "restored.db")}` };
-    assert.equal((await runHere(["restore", join(backups, name), "--yes"], restored)).code, 0);
-    assert.equal(lines(await runHere(["list"], restored)).length, 1);
+    assert.equal((await runInProcess(["restore", join(backups, name), "--yes"], restored)).code, 0);
+    assert.equal(lines(await runInProcess(["list"], restored)).length, 1);
   });
 
   test("backup --keep: more than N → only the oldest are deleted", async () => {
@@ -122,7 +122,7 @@ describe("backup --keep", () => {
     const { backups, addFiles, names } = await prepare();
     addFiles(backupOf("01"), backupOf("02"));
     const settings = { DATABASE_URL: await postgres.database() };
-    await runHere(["add", "https://a.example/1", "https://a.example/2"], settings);
+    await runInProcess(["add", "https://a.example/1", "https://a.example/2"], settings);
     const { code, stderr } = await run(["backup", "--keep", "2", backups], settings);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /2 subscriptions, verified/);
@@ -132,7 +132,7 @@ describe("backup --keep", () => {
   test("backup --keep: an invalid number or folder → refused, nothing written", async () => {
     const { folder, backups, keep } = await prepare();
     for (const number of ["0", "-1", "1.5", "10001", "99999999999999999999", "all", ""])
-      assert.deepEqual([(await runHere(["backup", `--keep=${number}`, backups])).code, number], [64, number]);
+      assert.deepEqual([(await runInProcess(["backup", `--keep=${number}`, backups])).code, number], [64, number]);
     assert.match((await keep("0")).stderr, /--keep must be a whole number from 1 to 10000/);
     for (const [target, message] of [
       [join(folder, "nowhere"), /No such folder: .*nowhere\./],

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { lines, runHere } from "../../test/support/commands.ts";
+import { lines, runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
@@ -40,7 +40,7 @@ describe("backup and restore", () => {
       ["copy.db"],
     );
     assert.match((await run(["backup", copy], settings)).stderr, /already exists/);
-    const refused = await runHere(["restore", copy, "--yes"], settings);
+    const refused = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /Another Earmark is running/);
     isStopped = true;
@@ -48,27 +48,27 @@ describe("backup and restore", () => {
     server.child.kill();
     await server.ended;
     assert.ok(written > rows);
-    assert.equal((await runHere(["restore", copy], settings)).code, 64, "no terminal to ask for confirmation");
-    const restored = await runHere(["restore", copy, "--yes"], settings);
+    assert.equal((await runInProcess(["restore", copy], settings)).code, 64, "no terminal to ask for confirmation");
+    const restored = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(restored.code, 0, restored.stderr);
-    assert.equal(lines(await runHere(["list"], settings)).length, rows);
+    assert.equal(lines(await runInProcess(["list"], settings)).length, rows);
     const [kept = ""] = readdirSync(folder).filter((name) => name.startsWith("earmark.db-before-"));
-    const old = await runHere(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
+    const old = await runInProcess(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
     assert.equal(lines(old).length, written, "the old database is kept");
   });
 
   test("backup: a PostgreSQL database → restored on any engine", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: await postgres.database() };
-    await runHere(["add", "https://a.example/1", "https://a.example/2"], settings);
+    await runInProcess(["add", "https://a.example/1", "https://a.example/2"], settings);
     const copy = join(folder, "copy.db");
     assert.equal((await run(["backup", copy], settings)).code, 0);
     assert.deepEqual(readdirSync(folder), ["copy.db"]);
-    const listed = (await runHere(["list"], settings)).stdout;
+    const listed = (await runInProcess(["list"], settings)).stdout;
     for (const DATABASE_URL of [`file:${join(folder, "other.db")}`, await postgres.database()]) {
-      const restored = await runHere(["restore", copy, "--yes"], { DATABASE_URL });
+      const restored = await runInProcess(["restore", copy, "--yes"], { DATABASE_URL });
       assert.equal(restored.code, 0, restored.stderr);
-      assert.equal((await runHere(["list"], { DATABASE_URL })).stdout, listed);
+      assert.equal((await runInProcess(["list"], { DATABASE_URL })).stdout, listed);
     }
     assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
@@ -76,13 +76,15 @@ describe("backup and restore", () => {
   test("restore: a backup whose only credential is an app-session key → does not ask about access", async () => {
     const folder = temporaryFolder();
     const DATABASE_URL = `file:${join(folder, "earmark.db")}`;
-    await runHere(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");
+    await runInProcess(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");
     const server = await start({ DATABASE_URL, EARMARK_ACCOUNTS: "true" });
     assert.equal((await callServer(server.port, "POST", "/index.php/login/v2")).status, 200);
     const copy = join(folder, "copy.db");
     assert.equal((await run(["backup", copy], { DATABASE_URL })).code, 0);
     server.child.kill();
-    const restored = await runHere(["restore", copy, "--yes"], { DATABASE_URL: `file:${join(folder, "other.db")}` });
+    const restored = await runInProcess(["restore", copy, "--yes"], {
+      DATABASE_URL: `file:${join(folder, "other.db")}`,
+    });
     assert.equal(restored.code, 0, restored.stderr);
     assert.doesNotMatch(restored.stderr, /0 tokens/);
   });
@@ -94,20 +96,24 @@ describe("backup and restore", () => {
       const target = async (name: string) => ({
         DATABASE_URL: engine === "SQLite" ? `file:${join(folder, name)}` : await postgres.database(),
       });
-      await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-      await runHere(["token", "create", "ann", "--label", "phone"], settings);
-      await runHere(["user", "invite"], settings);
+      await runInProcess(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+      await runInProcess(["token", "create", "ann", "--label", "phone"], settings);
+      await runInProcess(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
       await run(["backup", copy], settings);
       const credentials = "1 token, 0 sessions, 1 invitation";
 
       const withoutFlag = await target("without-flag.db");
-      const refused = await runHere(["restore", copy, "--yes"], withoutFlag);
+      const refused = await runInProcess(["restore", copy, "--yes"], withoutFlag);
       assert.equal(refused.code, 64);
       assert.ok(refused.stderr.includes(`The backup has ${credentials}`), refused.stderr);
       assert.match(refused.stderr, /--keep-access or --end-access/);
-      assert.match((await runHere(["user", "list"], withoutFlag)).stderr, /No database at/, "nothing was restored");
-      const both = await runHere(["restore", copy, "--yes", "--keep-access", "--end-access"], withoutFlag);
+      assert.match(
+        (await runInProcess(["user", "list"], withoutFlag)).stderr,
+        /No database at/,
+        "nothing was restored",
+      );
+      const both = await runInProcess(["restore", copy, "--yes", "--keep-access", "--end-access"], withoutFlag);
       assert.equal(both.code, 64);
 
       for (const [flag, count] of [
@@ -115,34 +121,34 @@ describe("backup and restore", () => {
         ["--end-access", 0],
       ] as const) {
         const restored = await target(`${flag}.db`);
-        const { code, stderr } = await runHere(["restore", copy, "--yes", flag], restored);
+        const { code, stderr } = await runInProcess(["restore", copy, "--yes", flag], restored);
         assert.equal(code, 0, stderr);
         assert.ok(stderr.includes(credentials), stderr);
-        assert.match((await runHere(["user", "list"], restored)).stdout, /ann/);
-        assert.equal(lines(await runHere(["token", "list", "ann"], restored)).length, count);
+        assert.match((await runInProcess(["user", "list"], restored)).stdout, /ann/);
+        assert.equal(lines(await runInProcess(["token", "list", "ann"], restored)).length, count);
       }
     });
 
   test("restore: a trigger in the backup → refused, nothing changes", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await runHere(["add", "https://a.example/1"], settings);
+    await runInProcess(["add", "https://a.example/1"], settings);
     const copy = join(folder, "copy.db");
     await run(["backup", copy], settings);
     const database = new DatabaseSync(copy);
     database.exec("create trigger spy after insert on subscriptions begin delete from gaps; end");
     database.close();
-    await runHere(["add", "https://a.example/2"], settings);
-    const { code, stderr } = await runHere(["restore", copy, "--yes"], settings);
+    await runInProcess(["add", "https://a.example/2"], settings);
+    const { code, stderr } = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(code, 1);
     assert.match(stderr, /has a trigger spy that Earmark did not create/);
-    assert.equal(lines(await runHere(["list"], settings)).length, 2);
+    assert.equal(lines(await runInProcess(["list"], settings)).length, 2);
   });
 
   test("restore: not a backup, or a damaged one → refused", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await runHere(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);
+    await runInProcess(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);
     const [copy, damaged, foreign] = ["copy.db", "damaged.db", "foreign.db"].map((name) => join(folder, name)) as [
       string,
       string,
@@ -157,11 +163,11 @@ describe("backup and restore", () => {
     writeFileSync(live, readFileSync(copy));
     writeFileSync(`${live}-wal`, "what is not in the file yet");
     for (const path of [damaged, foreign, live, folder, join(folder, "nowhere.db")]) {
-      const { code, stderr } = await runHere(["restore", path, "--yes"], settings);
+      const { code, stderr } = await runInProcess(["restore", path, "--yes"], settings);
       assert.equal(code, 1, path);
       assert.match(stderr, /damaged|not an Earmark database|not a backup|no such file|malformed/i);
     }
-    assert.equal(lines(await runHere(["list"], settings)).length, 200);
+    assert.equal(lines(await runInProcess(["list"], settings)).length, 200);
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.includes("before")),
       [],
@@ -171,7 +177,7 @@ describe("backup and restore", () => {
   test("backup: it fails → no file", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
-    await runHere(["add", "https://a.example/1"], settings);
+    await runInProcess(["add", "https://a.example/1"], settings);
     const { code } = await run(["backup", join(folder, "nowhere", "copy.db")], settings);
     assert.equal(code, 1);
     assert.ok(!existsSync(join(folder, "nowhere")));

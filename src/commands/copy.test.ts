@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { runInProcess } from "../../test/support/commands.ts";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
@@ -61,7 +61,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     [from, there],
     [there, back],
   ] as const) {
-    const { code, stdout, stderr } = await runHere(["copy", "--from", source, "--to", target]);
+    const { code, stdout, stderr } = await runInProcess(["copy", "--from", source, "--to", target]);
     assert.equal(code, 0, stderr);
     assert.equal(stdout, "");
     assert.match(stderr, /^Copied 7013 rows from .* to .*; row counts and checksums match\.\n$/);
@@ -83,7 +83,7 @@ test("copy: the target is not empty → refused, unchanged", async () => {
   await fill(from);
   for (const target of [newFile(), await postgres.database()]) {
     await withStore(target, (store) => addTo(store, asUser(1), drafts(1), NOW));
-    const { code, stderr } = await runHere(["copy", "--from", from, "--to", target]);
+    const { code, stderr } = await runInProcess(["copy", "--from", from, "--to", target]);
     assert.equal(code, 1);
     assert.match(stderr, /is not empty; nothing was copied/);
     assert.equal((await everything(target)).ann.total, 1);
@@ -100,7 +100,7 @@ test("copy: it fails halfway → the target stays empty", async () => {
   );
   database.close();
   for (const target of [newFile(), await postgres.database()]) {
-    const { code } = await runHere(["copy", "--from", from, "--to", target]);
+    const { code } = await runInProcess(["copy", "--from", from, "--to", target]);
     assert.equal(code, 1);
     assert.equal((await everything(target)).ann.total, 0);
     if (target.startsWith("file:")) assert.equal(existsSync(`${pathOf(target)}-copying`), false);
@@ -119,12 +119,12 @@ test("copy: an invalid source or target → an error that names it", async () =>
     [["copy", "--distribute"], 64, /unknown option for "copy": --distribute/],
   ];
   for (const [args, code, message] of cases) {
-    const ended = await runHere(args);
+    const ended = await runInProcess(args);
     assert.equal(ended.code, code, ended.stderr);
     assert.match(ended.stderr, message);
   }
   const server = await start({ DATABASE_URL: from });
-  const { code, stderr } = await runHere(["copy", "--from", from, "--to", newFile()]);
+  const { code, stderr } = await runInProcess(["copy", "--from", from, "--to", newFile()]);
   server.child.kill("SIGKILL");
   assert.equal(code, 1);
   assert.match(stderr, /Another Earmark is running/);
@@ -133,7 +133,7 @@ test("copy: an invalid source or target → an error that names it", async () =>
 test("migrate: a new or current database → up to date", async () => {
   for (const url of [newFile(), await postgres.database()]) {
     for (let time = 0; time < 2; time += 1) {
-      const { code, stderr } = await runHere(["migrate"], { DATABASE_URL: url });
+      const { code, stderr } = await runInProcess(["migrate"], { DATABASE_URL: url });
       assert.equal(code, 0, stderr);
       assert.match(stderr, /is up to date/);
     }
@@ -141,10 +141,10 @@ test("migrate: a new or current database → up to date", async () => {
 });
 
 test("migrate --distribute: no Citus → an error", async () => {
-  const plain = await runHere(["migrate", "--distribute"], { DATABASE_URL: await postgres.database() });
+  const plain = await runInProcess(["migrate", "--distribute"], { DATABASE_URL: await postgres.database() });
   assert.equal(plain.code, 1);
   assert.match(plain.stderr, /has no Citus extension/);
-  const file = await runHere(["migrate", "--distribute"], { DATABASE_URL: newFile() });
+  const file = await runInProcess(["migrate", "--distribute"], { DATABASE_URL: newFile() });
   assert.equal(file.code, 1);
   assert.match(file.stderr, /A SQLite file cannot be distributed/);
 });
@@ -152,20 +152,20 @@ test("migrate --distribute: no Citus → an error", async () => {
 test("healthcheck: a running or stopped server → exit code 0 or 1", async () => {
   const server = await start({ DATABASE_URL: newFile() });
   const settings = { PORT: String(server.port) };
-  assert.deepEqual(await runHere(["healthcheck"], settings), { code: 0, stdout: "", stderr: "ready\n" });
+  assert.deepEqual(await runInProcess(["healthcheck"], settings), { code: 0, stdout: "", stderr: "ready\n" });
   assert.equal(
-    (await runHere(["healthcheck"], { ...settings, HOST: "0.0.0.0", EARMARK_ALLOW_ANONYMOUS: "true" })).code,
+    (await runInProcess(["healthcheck"], { ...settings, HOST: "0.0.0.0", EARMARK_ALLOW_ANONYMOUS: "true" })).code,
     0,
   );
   server.child.kill("SIGTERM");
   await server.ended;
-  const { code, stderr } = await runHere(["healthcheck"], settings);
+  const { code, stderr } = await runInProcess(["healthcheck"], settings);
   assert.equal(code, 1);
   assert.match(stderr, /^not ready: .* is unreachable/);
 });
 
 test("serve: PostgreSQL is unreachable → waits, then fails without the password", async () => {
-  const { code, stderr } = await runHere(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
+  const { code, stderr } = await runInProcess(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
   assert.equal(code, 1);
   assert.match(
     stderr,

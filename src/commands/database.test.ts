@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { runInProcess } from "../../test/support/commands.ts";
 import { run } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 
@@ -32,11 +32,11 @@ test("database: any command → stderr says which one; --quiet does not", async 
   const folder = temporaryFolder();
   const path = join(folder, "earmark.db");
   const settings = { DATABASE_URL: `file:${path}` };
-  assert.match((await runHere(["add", FEED], settings)).stderr, new RegExp(`^Database: ${path} \\(new\\)\n`));
-  const { stdout, stderr } = await runHere(["list"], settings);
+  assert.match((await runInProcess(["add", FEED], settings)).stderr, new RegExp(`^Database: ${path} \\(new\\)\n`));
+  const { stdout, stderr } = await runInProcess(["list"], settings);
   assert.match(stdout, /feeds\.example/);
   assert.equal(stderr, `Database: ${path}\n`);
-  assert.equal((await runHere(["list", "--quiet"], settings)).stderr, "");
+  assert.equal((await runInProcess(["list", "--quiet"], settings)).stderr, "");
 });
 
 test("database: --env-file → its settings, unless the environment has them", async () => {
@@ -63,16 +63,16 @@ test("database: no DATABASE_URL, but a database in the current folder → used, 
   const folder = temporaryFolder();
   mkdirSync(join(folder, "data"));
   const path = join(folder, "data", "earmark.db");
-  await runHere(["add", FEED], { DATABASE_URL: `file:${path}` });
+  await runInProcess(["add", FEED], { DATABASE_URL: `file:${path}` });
   assert.ok(existsSync(path));
-  const { code, stdout, stderr } = await runHere(["list"], {}, folder);
+  const { code, stdout, stderr } = await runInProcess(["list"], {}, folder);
   assert.equal(code, 0, stderr);
   assert.match(stdout, /feeds\.example/);
   assert.ok(stderr.startsWith(`Warning: Using file:${path}, which is in the current folder.`), stderr);
 });
 
 test("database: an old setting → works, with a warning on stderr", async () => {
-  const { code, stderr } = await runHere(["config"], { EARMARK_OPEN: "1" });
+  const { code, stderr } = await runInProcess(["config"], { EARMARK_OPEN: "1" });
   assert.equal(code, 0);
   assert.equal(stderr, "Warning: EARMARK_OPEN is deprecated; use EARMARK_ALLOW_ANONYMOUS.\n");
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { callServer, temporaryFolder } from "../../test/support/server.ts";
@@ -17,7 +17,7 @@ async function epochOf(url: string): Promise<string> {
 }
 
 async function succeed(args: readonly string[], DATABASE_URL: string): Promise<string> {
-  const { code, stderr } = await (args[0] === "backup" ? run : runHere)(args, { DATABASE_URL });
+  const { code, stderr } = await (args[0] === "backup" ? run : runInProcess)(args, { DATABASE_URL });
   assert.equal(code, 0, stderr);
   return stderr;
 }

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { runInProcess } from "../../test/support/commands.ts";
 import { run } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 
@@ -17,13 +17,13 @@ test("config: settings → shown with their source, without secrets", async () =
     EARMARK_ADMIN_USER: "ann",
     EARMARK_ADMIN_PASSWORD_FILE: join(folder, "password"),
   };
-  const shown = await runHere(["config"], settings);
+  const shown = await runInProcess(["config"], settings);
   assert.match(shown.stdout, /^PORT\t9000\tenvironment$/m);
   assert.match(shown.stdout, /^HOST\t127\.0\.0\.1\tdefault$/m);
   assert.match(shown.stdout, /^DATABASE_URL\tpostgres:\/\/db\.example\/earmark\tenvironment$/m);
   assert.match(shown.stdout, /^EARMARK_ADMIN_PASSWORD\t\(secret\)\tfile /m);
   assert.doesNotMatch(shown.stdout, /s3cret|from a file/);
-  assert.equal((await runHere(["config"], { PORT: "x" })).code, 78);
+  assert.equal((await runInProcess(["config"], { PORT: "x" })).code, 78);
 });
 
 test("usage: a typo → a suggestion", async () => {
@@ -36,7 +36,7 @@ test("usage: a typo → a suggestion", async () => {
     [["list", "--dry-run"], /unknown option for "list": --dry-run/],
     [["list", "--nonsense"], /nonsense/],
   ] as const) {
-    const { code, stdout, stderr } = await runHere(typed);
+    const { code, stdout, stderr } = await runInProcess(typed);
     assert.deepEqual([code, stdout], [64, ""], typed.join(" "));
     assert.match(stderr, meant);
   }
@@ -48,7 +48,7 @@ test("help: all commands and each command → usage, examples, options", async (
   assert.ok(all.stdout.indexOf("Examples") < all.stdout.indexOf("Commands"));
   for (const name of ["serve", "import FILE|-", "token revoke NAME ID", "completion bash|zsh|fish"])
     assert.ok(all.stdout.includes(`  ${name} `), name);
-  const one = await runHere(["token", "create", "--help"]);
+  const one = await runInProcess(["token", "create", "--help"]);
   assert.match(
     one.stdout,
     /^Usage: earmark token create NAME \[OPTION\.\.\.\]\n\n.*\n\nExamples:\n {2}earmark token create ann --label phone/,
@@ -58,13 +58,13 @@ test("help: all commands and each command → usage, examples, options", async (
 
 test("completion: bash, zsh, fish → a script", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
-    const { code, stdout } = await runHere(["completion", shell]);
+    const { code, stdout } = await runInProcess(["completion", shell]);
     assert.equal(code, 0);
     for (const word of ["serve", "import", "user", "revoke", "dry-run"])
       assert.ok(stdout.includes(word), `${shell}: ${word}`);
   }
-  assert.equal((await runHere(["completion", "tcsh"])).code, 1);
-  const { stdout: script } = await runHere(["completion", "bash"]);
+  assert.equal((await runInProcess(["completion", "tcsh"])).code, 1);
+  const { stdout: script } = await runInProcess(["completion", "bash"]);
   const complete = (...words: string[]) => {
     const test = `${script}\nCOMP_WORDS=(${words.map((word) => `"${word}"`).join(" ")}); COMP_CWORD=${words.length - 1}; _earmark; echo "\${COMPREPLY[@]}"`;
     const { stdout, error } = spawnSync("bash", ["-c", test], { encoding: "utf8" });

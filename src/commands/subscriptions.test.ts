@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { lines, runHere } from "../../test/support/commands.ts";
+import { lines, runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { type Ended, start } from "../../test/support/process.ts";
 import { callServer, startServer, temporaryFolder } from "../../test/support/server.ts";
@@ -25,14 +25,14 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     if (engine.startsWith("a server")) {
       const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
       if (engine.endsWith("accounts")) {
-        await runHere(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
-        const { stdout } = await runHere(["token", "create", "ann", "--label", "cli"], settings, folder);
+        await runInProcess(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
+        const { stdout } = await runInProcess(["token", "create", "ann", "--label", "cli"], settings, folder);
         settings["EARMARK_TOKEN"] = stdout.trim();
       }
       const { url } = await start({ DATABASE_URL, ...accounts });
       location.push("--server", url);
     }
-    const earmark = (...args: string[]) => runHere([...args, ...location], settings, folder);
+    const earmark = (...args: string[]) => runInProcess([...args, ...location], settings, folder);
 
     test("subscriptions: add, list, remove → done, with outcomes", async () => {
       const added = await earmark("add", "https://podnews.net/rss", "http://Podnews.net/rss/", "nonsense");
@@ -145,13 +145,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const exported = await earmark("export");
       assert.equal(exported.code, 0);
       assert.match(exported.stdout, /text="d" title="d" xmlUrl="http:\/\/a\.example\/2" category="\/F\/G"/);
-      const again = await runHere(["import", "-", "--quiet", ...location], settings, folder, exported.stdout);
+      const again = await runInProcess(["import", "-", "--quiet", ...location], settings, folder, exported.stdout);
       assert.deepEqual([again.code, again.stderr], [0, ""]);
       assert.deepEqual(
         lines(again).map((line) => line.split("\t")[0]),
         ["already-subscribed", "already-subscribed"],
       );
-      const fromStdin = await runHere(
+      const fromStdin = await runInProcess(
         ["add", "-", ...location],
         settings,
         folder,
@@ -165,7 +165,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
       const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
       const outcomes = async (...args: string[]) =>
-        lines(await runHere(["import", "-", ...args, ...location], settings, folder, opml)).map(
+        lines(await runInProcess(["import", "-", ...args, ...location], settings, folder, opml)).map(
           (line) => line.split("\t")[0],
         );
       assert.deepEqual(await outcomes("--dry-run"), ["added", "added"]);
@@ -176,7 +176,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     test("import: a list of URLs → added, as previewed", async () => {
       const text = "https://listed.example/1\nhttps://listed.example/2\n";
       const outcomes = async (...args: string[]) =>
-        lines(await runHere(["import", "-", ...args, ...location], settings, folder, text));
+        lines(await runInProcess(["import", "-", ...args, ...location], settings, folder, text));
       const expected = ["added\thttps://listed.example/1", "added\thttps://listed.example/2"];
       assert.deepEqual(await outcomes("--dry-run"), expected);
       assert.deepEqual(await outcomes(), expected);
@@ -184,7 +184,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 
     test("import: no file or not OPML → an error", async () => {
       assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
-      const wrong = await runHere(["import", "-", ...location], settings, folder, "<html/>");
+      const wrong = await runInProcess(["import", "-", ...location], settings, folder, "<html/>");
       assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);
       assert.match(wrong.stderr, /not an OPML file/);
     });
@@ -192,13 +192,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 }
 
 test("--server: unreachable, or an invalid token → a one-line error", async () => {
-  const unreachable = await runHere(["list", "--server", "http://127.0.0.1:9"], {});
+  const unreachable = await runInProcess(["list", "--server", "http://127.0.0.1:9"], {});
   assert.equal(unreachable.code, 1);
   assert.match(unreachable.stderr, /retrying/);
   assert.doesNotMatch(unreachable.stderr, /at .*\.ts/);
   const folder = temporaryFolder();
   const { url } = await start({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
-  const refused = await runHere(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
+  const refused = await runInProcess(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /401/);
   assert.doesNotMatch(refused.stderr, /emk_wrong|at .*\.ts/);
@@ -206,19 +206,19 @@ test("--server: unreachable, or an invalid token → a one-line error", async ()
 
 test("subscriptions: a database with accounts → needs --user", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
-  await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-  const asked = await runHere(["list"], settings);
+  await runInProcess(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const asked = await runInProcess(["list"], settings);
   assert.deepEqual([asked.code, asked.stdout], [1, ""]);
   assert.match(asked.stderr, /--user NAME/);
-  assert.equal((await runHere(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
-  assert.equal(lines(await runHere(["list", "--user", "ann"], settings)).length, 1);
-  assert.match((await runHere(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
+  assert.equal((await runInProcess(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
+  assert.equal(lines(await runInProcess(["list", "--user", "ann"], settings)).length, 1);
+  assert.match((await runInProcess(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
 });
 
 test("serve: a database with accounts, accounts off → refused unless anonymous access is allowed", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db`, PORT: "0" };
-  await runHere(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
-  const refused = await runHere(["serve"], settings);
+  await runInProcess(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
+  const refused = await runInProcess(["serve"], settings);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /has accounts\..*EARMARK_ACCOUNTS=true/);
   const allowed = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
@@ -228,14 +228,14 @@ test("serve: a database with accounts, accounts off → refused unless anonymous
 test("import: control characters in a file → replaced", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db` };
   const hostile = '<opml><body><outline text="x" xmlUrl="&#27;[2Jhttps://a.example/&#155;31m"/></body></opml>';
-  const { stdout } = await runHere(["import", "-"], settings, undefined, hostile);
+  const { stdout } = await runInProcess(["import", "-"], settings, undefined, hostile);
   assert.match(stdout, /^refused\t/);
   assert.doesNotMatch(stdout.replaceAll(/[\t\n]/g, ""), /\p{Cc}/u);
 });
 
 test("remove: by URL, from a server → the list is not downloaded", async () => {
   const { port } = await startServer();
-  const earmark = (...args: string[]) => runHere([...args, "--server", `http://127.0.0.1:${port}`], {}, "/");
+  const earmark = (...args: string[]) => runInProcess([...args, "--server", `http://127.0.0.1:${port}`], {}, "/");
   await earmark("add", "https://a.example/1", "https://a.example/2");
   const requested: string[] = [];
   const record = (message: unknown) => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { runHere } from "../../test/support/commands.ts";
+import { runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { cleanEnvironment, start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -42,7 +42,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
     const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
     const settings = { DATABASE_URL };
     const location = engine === "a server" ? ["--server", (await start(settings)).url] : [];
-    const earmark = (...args: readonly string[]) => runHere([...args, ...location], settings, folder);
+    const earmark = (...args: readonly string[]) => runInProcess([...args, ...location], settings, folder);
     await earmark("add", A);
 
     const [text, json] = [watch(location, settings), watch(["--json", ...location], settings)];
@@ -71,13 +71,13 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
 test("watch: the state has expired → prints only the difference", { timeout: 60_000 }, async () => {
   const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "earmark.db")}` };
   const first = await start(settings);
-  await runHere(["add", A, "--server", first.url]);
+  await runInProcess(["add", A, "--server", first.url]);
   const watching = watch(["--server", first.url], {});
   assert.match(await watching.message(), /^Watching/);
   first.child.kill();
   await first.ended;
-  await runHere(["migrate", "--new-epoch"], settings);
-  await runHere(["add", B], settings);
+  await runInProcess(["migrate", "--new-epoch"], settings);
+  await runInProcess(["add", B], settings);
   await start({ ...settings, PORT: String(first.port) });
   assert.match(await watching.line(), /^added\t\S+\thttps:\/\/b/);
   assert.equal(await watching.end(), 0);
@@ -85,7 +85,7 @@ test("watch: the state has expired → prints only the difference", { timeout: 6
 
 test("watch: invalid token → the reason and exit code 1", async () => {
   const { url } = await start({ EARMARK_ACCOUNTS: "true", DATABASE_URL: `file:${join(temporaryFolder(), "x.db")}` });
-  const { code, stderr } = await runHere(["watch", "--server", url], { EARMARK_TOKEN: "emk_nonsense" });
+  const { code, stderr } = await runInProcess(["watch", "--server", url], { EARMARK_TOKEN: "emk_nonsense" });
   assert.equal(code, 1);
   assert.match(stderr, /rejected the token/);
 });

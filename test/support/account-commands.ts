@@ -7,7 +7,7 @@ import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { openStore } from "../../src/store/engines.ts";
 import { asUser } from "../../src/subscriptions.ts";
-import { runHere } from "./commands.ts";
+import { runInProcess } from "./commands.ts";
 import { sharedPostgres } from "./postgres.ts";
 import { type Ended, type RunningServer, run, SERVE, start } from "./process.ts";
 import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN, temporaryFolder } from "./server.ts";
@@ -35,7 +35,7 @@ interface Given {
 
 /** Runs a command on a database, in this process. */
 export const earmark = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
-  runHere(args, { DATABASE_URL: database, ...settings }, undefined, input);
+  runInProcess(args, { DATABASE_URL: database, ...settings }, undefined, input);
 
 /** Runs the program on a database, for tests that need a separate process. */
 export const earmarkProcess = (database: string, args: readonly string[], { input, settings }: Given = {}) =>
@@ -207,7 +207,7 @@ export async function atTerminal(
     if (text === undefined) stdin.end();
     else stdin.write(text);
   });
-  const ended = await runHere(args, { DATABASE_URL: database }, undefined, stdin, stderr);
+  const ended = await runInProcess(args, { DATABASE_URL: database }, undefined, stdin, stderr);
   assert.deepEqual(rest, [], `everything was asked for: ${ended.stderr}`);
   return ended;
 }

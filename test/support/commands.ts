@@ -7,7 +7,7 @@ import { cleanEnvironment, type Ended } from "./process.ts";
  * Runs a command in this process, which is much faster than starting the program. Not for `backup`, which lowers the
  * priority of its process.
  */
-export async function runHere(
+export async function runInProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
   folder = process.cwd(),
