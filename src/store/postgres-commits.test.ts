@@ -137,7 +137,7 @@ test("change: a permanent error → no retry", async () => {
   assert.equal(await refused(2), 3, "without a list");
 });
 
-test("commit: reply to a removal lost → resolved like that to an addition", async () => {
+test("commit: reply to a removal lost → its outcome is found, as for an addition", async () => {
   const { store, other, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), drafts(0, 3), NOW);
   for (const [number, when] of (["before", "after"] as const).entries()) {

@@ -103,7 +103,7 @@ export async function lockCredentials(
 
 /**
  * Locks the account's password, if one of the jobs was authenticated with it. Lock the list first, so that at most one
- * writer has this lock: a password change could wait forever for several writers that share it.
+ * writer has this lock: otherwise a password change could wait forever for writers that share it and take turns.
  */
 export async function lockPassword(
   connection: Connection,

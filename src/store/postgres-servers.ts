@@ -18,7 +18,7 @@ export class ServerMonitor {
   #wasFailing = false;
   #isClosed = false;
 
-  /** `onFailing` is called after each round of pings while a server is failing, and once more afterwards. */
+  /** `onFailing` is called with each round of pings while a server is failing, and once more afterwards. */
   constructor(servers: readonly string[], onFailing: () => void) {
     this.#servers = servers;
     this.#onFailing = onFailing;
