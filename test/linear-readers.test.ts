@@ -34,7 +34,7 @@ import {
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readFeedFile } from "../src/opml/read-file.ts";
-import { faultOfPassword } from "../src/passwords.ts";
+import { validatePassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
@@ -265,7 +265,7 @@ const READERS: readonly Reader[] = [
     ["eyJhbGciOiJFUzI1NiJ9.", ".a"],
   ]),
   plain("readName", HEADERS, readName),
-  plain("faultOfPassword", 512, (text) => faultOfPassword(text, "name")),
+  plain("faultOfPassword", 512, (text) => validatePassword(text, "name")),
   plain("faultOfLabel", HEADERS, faultOfLabel),
   plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
   plain("readSignUp", HEADERS, (text) =>

@@ -1,5 +1,5 @@
 import type { Credential } from "../account-store.ts";
-import type { AccountChangeKind, AuditEntry, PersonSummary } from "../people-store.ts";
+import type { AccountChangeKind, AccountSummary, AuditEntry } from "../people-store.ts";
 import {
   faultOfLabel,
   invalidAttribute,
@@ -46,7 +46,7 @@ export function readAccountChange(document: unknown): AccountChangeKind | undefi
 }
 
 /** An account as administrators see it. */
-export function accountResource(account: PersonSummary, base: string): Resource {
+export function accountResource(account: AccountSummary, base: string): Resource {
   const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = account;
   return {
     type: "account",

@@ -214,7 +214,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     test("subscribers and isAnyActive: several users → URLs as they have them; active by their last use", async () => {
       const url = newUrl();
       const [local, idle, busy, app] = [newUser(), newUser(), newUser(), newUser()];
-      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      const account = { issuer: "", passwordHash: "p", isCreatedByOperator: false, invitationHash: undefined };
       await store.accounts.create(newUser(), { ...account, name: "first-of-podcasts" }, NOW);
       for (const user of [idle, busy, app]) await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
       await subscribe(idle, url);
@@ -293,7 +293,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
 
     test("delete an account: podcasts that only it had → erased at once, in every step; shared ones stay", async () => {
       const [user, other] = [newUser(), newUser()];
-      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      const account = { issuer: "", passwordHash: "p", isCreatedByOperator: false, invitationHash: undefined };
       await store.accounts.create(newUser(), { ...account, name: "second-of-podcasts" }, NOW);
       await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
       const urls = Array.from({ length: 1_500 }, newUrl);

@@ -76,7 +76,13 @@ export function fails(code: string): string {
 
 /** An account with three subscriptions and two tokens, and the callers that use them. */
 export async function newCallers(store: Store): Promise<{ first: Caller; second: Caller }> {
-  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const account = {
+    name: "ann",
+    issuer: "",
+    passwordHash: "hash",
+    isCreatedByOperator: false,
+    invitationHash: undefined,
+  };
   assert.equal(await store.accounts.create(4_711, account, NOW), 4_711);
   const callerOf = async (number: number) => {
     const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
