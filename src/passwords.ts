@@ -20,7 +20,7 @@ const MAX_WAITING = 30;
 
 /** Too many passwords are waiting to be hashed. */
 export class HashQueueFull extends Error {
-  override readonly name = "TooManyPasswords";
+  override readonly name = "HashQueueFull";
 }
 
 interface Waiter {

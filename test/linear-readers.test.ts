@@ -265,7 +265,7 @@ const READERS: readonly Reader[] = [
     ["eyJhbGciOiJFUzI1NiJ9.", ".a"],
   ]),
   plain("readName", HEADERS, readName),
-  plain("faultOfPassword", 512, (text) => validatePassword(text, "name")),
+  plain("validatePassword", 512, (text) => validatePassword(text, "name")),
   plain("faultOfLabel", HEADERS, faultOfLabel),
   plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
   plain("readSignUp", HEADERS, (text) =>

@@ -69,8 +69,8 @@ async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
 function firstOfEach(entries: readonly Entry[]): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const entry of entries) {
-    const reading = readFeedUrl(entry.feedUrl);
-    if ("feed" in reading && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
+    const parsed = readFeedUrl(entry.feedUrl);
+    if ("feed" in parsed && !feeds.has(parsed.feed)) feeds.set(parsed.feed, entry);
   }
   return [...feeds.values()];
 }
@@ -120,8 +120,8 @@ function withFolders(entries: readonly (Entry & { readonly names: readonly strin
     return { ...entry, ...(folder === undefined ? {} : { folders: [folder] }) };
   });
   const feedOf = ({ feedUrl }: Entry) => {
-    const reading = readFeedUrl(feedUrl);
-    return "feed" in reading ? reading.feed : undefined;
+    const parsed = readFeedUrl(feedUrl);
+    return "feed" in parsed ? parsed.feed : undefined;
   };
   return own.map((entry, index) => {
     const feed = feedOf(entry);

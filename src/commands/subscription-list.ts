@@ -93,8 +93,8 @@ export async function openSubscriptionList(
 
 function readKey(text: string): { readonly id: string } | { readonly feed: string } | undefined {
   if (isUuidLike(text)) return { id: text.toLowerCase() };
-  const reading = readFeedUrl(text);
-  return "feed" in reading ? { feed: reading.feed } : undefined;
+  const parsed = readFeedUrl(text);
+  return "feed" in parsed ? { feed: parsed.feed } : undefined;
 }
 
 /** Limits the length of a server's text in a message. */

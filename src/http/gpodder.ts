@@ -1,5 +1,5 @@
 import type { Client } from "../app-store.ts";
-import type { Uploaded } from "../app-sync.ts";
+import type { UploadResult } from "../app-sync.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
 import {
@@ -122,8 +122,8 @@ function emptyRoutes(): Route[] {
 
 /** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
-  /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with white space. */
-  const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
+  /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
+  const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
     const pieces = writeUploadResult(timestamp, rewritten);
     if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));
     else await respondInPieces(request, response, pieces, JSON_TYPE);

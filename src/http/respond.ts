@@ -283,7 +283,7 @@ function toFailure(thrown: unknown, request: Request): RequestFailure {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
     request.log.error({ reqId: request.id, err: thrown }, "database unavailable");
-    return failure(thrown.unknown ? "outcome-unknown" : "database-unavailable");
+    return failure(thrown.isOutcomeUnknown ? "outcome-unknown" : "database-unavailable");
   }
   if (thrown instanceof AccessRevoked) return failure("invalid-credentials");
   if (thrown instanceof HashQueueFull) return failure("too-many-sign-ins");

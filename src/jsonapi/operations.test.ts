@@ -13,9 +13,9 @@ const META = { state: "b", state_before: "a" };
 const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
 
-function refusalOf(reading: Operation | undefined): Malformed {
-  assert.ok(reading !== undefined && isMalformed(reading), JSON.stringify(reading));
-  return reading;
+function refusalOf(operation: Operation | undefined): Malformed {
+  assert.ok(operation !== undefined && isMalformed(operation), JSON.stringify(operation));
+  return operation;
 }
 
 test("operations: a valid operation → a draft with its id in lower case and as written", () => {

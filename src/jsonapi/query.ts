@@ -1,4 +1,4 @@
-import { stripControlCharacters } from "../control-characters.ts";
+import { replaceControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { isState } from "../list-state.ts";
@@ -52,7 +52,7 @@ export interface ActionListQuery extends PageQuery {
 export function readActionListQuery(query: string): ActionListQuery {
   const parameters = readParameters(query, [...PAGE, FEED_URL]);
   const feedUrl = parameters.get(FEED_URL);
-  if (feedUrl !== undefined && "fault" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
+  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
   return { ...readPage(parameters), feedUrl };
 }
 
@@ -62,8 +62,8 @@ const FEED_URL = "filter[feed_url]";
 function readFilter(parameters: Parameters): ListQuery["filter"] {
   const feedUrl = parameters.get(FEED_URL);
   if (feedUrl === undefined) return undefined;
-  const reading = readFeedUrl(feedUrl);
-  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FEED_URL, "must be a feed URL");
+  const parsed = readFeedUrl(feedUrl);
+  return "feed" in parsed ? { feedUrl, feed: parsed.feed } : refuse(FEED_URL, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {
@@ -209,5 +209,5 @@ function refuse(parameter: string, reason: string, meta?: Record<string, unknown
 }
 
 function shorten(text: string): string {
-  return stripControlCharacters(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
+  return replaceControlCharacters(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
 }

@@ -1,6 +1,6 @@
 import { type Details, readFolders, readTitle } from "../details.ts";
 import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
-import { type FeedUrlFault, readFeedUrl } from "../feed-url.ts";
+import { type FeedUrlErrorCode, readFeedUrl } from "../feed-url.ts";
 import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscriptions.ts";
 
 export const SUBSCRIPTION_TYPE = "subscription";
@@ -52,7 +52,7 @@ export interface Malformed {
     | "invalid-attribute"
     | "invalid-title"
     | "invalid-folders"
-    | FeedUrlFault;
+    | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
   /** JSON Pointer to the invalid value, from the resource object down. */
@@ -68,8 +68,8 @@ type Pointer =
   | "/attributes/title"
   | "/attributes/folders";
 
-export function isMalformed<Value extends object>(reading: Value | Malformed): reading is Malformed {
-  return "pointer" in reading;
+export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
+  return "pointer" in value;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -123,9 +123,9 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly fee
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
   if (typeof feedUrl !== "string") return { refused: "feed-url-missing", pointer };
-  const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return { refused: reading.fault, pointer };
-  return { feedUrl, feed: reading.feed };
+  const parsed = readFeedUrl(feedUrl);
+  if ("errorCode" in parsed) return { refused: parsed.errorCode, pointer };
+  return { feedUrl, feed: parsed.feed };
 }
 
 /** A title or folders of null are empty, which clears them. */

@@ -53,9 +53,9 @@ function readDocument<Change extends RequestedChange>(
   if (!isObject(data)) {
     throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
-  const reading = read(data);
-  if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, toDocumentPointer));
-  return reading;
+  const parsed = read(data);
+  if (isMalformed(parsed)) throw new RequestFailure(explainMalformed(parsed, toDocumentPointer));
+  return parsed;
 }
 
 export function toRequestFailure(refusal: Refusal, change: RequestedChange): RequestFailure {

@@ -293,11 +293,11 @@ export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
-    const reading = readFeedUrl(entry.feedUrl);
-    if (!("feed" in reading) || entry.skip !== undefined) continue;
-    const at = first.get(reading.feed);
+    const parsed = readFeedUrl(entry.feedUrl);
+    if (!("feed" in parsed) || entry.skip !== undefined) continue;
+    const at = first.get(parsed.feed);
     if (at === undefined) {
-      first.set(reading.feed, index);
+      first.set(parsed.feed, index);
       continue;
     }
     const { folders = [], ...same } = marked[at] as Entry;

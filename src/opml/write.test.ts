@@ -21,8 +21,8 @@ const SECOND = feed("second", "Second Show");
 function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
-    const reading = readFeedUrl(entry.feedUrl);
-    if ("feed" in reading && skip === undefined && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
+    const parsed = readFeedUrl(entry.feedUrl);
+    if ("feed" in parsed && skip === undefined && !feeds.has(parsed.feed)) feeds.set(parsed.feed, entry);
   }
   return [...feeds.values()];
 }
@@ -143,13 +143,13 @@ test("OPML: a list of any titles and folders → the same list from the file, an
       const entries = new Map<string, Entry>();
       for (const { tail, title, folders } of items) {
         const feedUrl = `https://a.example/${tail.toWellFormed().replaceAll(/[\s\u0000-\u001f\u007f-\u009f]/g, "")}`;
-        const reading = readFeedUrl(feedUrl);
+        const parsed = readFeedUrl(feedUrl);
         const [clean, paths] = [cleanTitle(title ?? ""), [...new Set(folders.filter((path) => path !== undefined))]];
         const details = {
           ...(clean && clean !== feedUrl ? { title: clean } : {}),
           ...(paths.length > 0 ? { folders: paths } : {}),
         };
-        if ("feed" in reading && !entries.has(reading.feed)) entries.set(reading.feed, { feedUrl, ...details });
+        if ("feed" in parsed && !entries.has(parsed.feed)) entries.set(parsed.feed, { feedUrl, ...details });
       }
       const text = await writeFile([...entries.values()]);
       const again = imported(text);

@@ -51,7 +51,7 @@ test("deletion: the process stops in between → the next sweep finishes it", as
   const name = new URL(url).pathname.slice(1);
   const deleting = assert.rejects(first.accounts.delete(asUser(4_711), new Date()), {
     name: "StoreUnavailable",
-    unknown: true,
+    isOutcomeUnknown: true,
   });
   while ((await next.accounts.get(4_711)) !== undefined) await setImmediate();
   await first.close();

@@ -187,7 +187,7 @@ export class PostgresAccounts implements AccountStore {
       await this.#erase(user).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
-          unknown: true,
+          isOutcomeUnknown: true,
         });
       });
     }

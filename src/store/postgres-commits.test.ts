@@ -203,7 +203,7 @@ test("commit: lost, and the server stays unreachable → the outcome is unknown"
   void proxy.cutAtCommit("after", () => sleep(4_000));
   await assert.rejects(
     addTo(store, asUser(USER), drafts(1), NOW),
-    (error: unknown) => error instanceof StoreUnavailable && error.unknown,
+    (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
   );
 });
 

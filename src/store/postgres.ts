@@ -10,11 +10,11 @@ import {
   type Caller,
   type Change,
   type ChangeRows,
+  type ItemBatch,
   type ListPosition,
   type OnChange,
   type Outcome,
   type Page,
-  type Piece,
   type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
@@ -128,7 +128,7 @@ class PostgresStore implements Store {
     return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window));
   }
 
-  async itemsAfter(user: UserId, after: number, size: number): Promise<Piece> {
+  async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { list_sequence: string }>(
         `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence

@@ -328,7 +328,7 @@ export class SqliteAccounts implements AccountStore {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
-          unknown: true,
+          isOutcomeUnknown: true,
         });
       });
     }

@@ -18,7 +18,7 @@ import {
   type PeopleStore,
 } from "../people-store.ts";
 import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId, type Window } from "../subscriptions.ts";
-import { turn } from "../turns.ts";
+import { yieldTurn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import { NEVER, toDate } from "./sqlite-account-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
@@ -137,7 +137,7 @@ export class SqlitePeople implements PeopleStore {
     const people: AccountSummary[] = [];
     for (const row of rows) {
       // Counting the rows of many large accounts takes a while.
-      await turn();
+      await yieldTurn();
       people.push(this.#toPerson(row));
     }
     return { people, total: this.#count("accounts") };

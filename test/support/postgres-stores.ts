@@ -37,7 +37,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 export function isNotDone(error: unknown): boolean {
-  return error instanceof StoreUnavailable && !error.unknown;
+  return error instanceof StoreUnavailable && !error.isOutcomeUnknown;
 }
 
 export function databaseOf(url: string): string {
