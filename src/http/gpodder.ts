@@ -11,7 +11,7 @@ import {
   writeUploadResult,
 } from "../gpodder/feeds.ts";
 import { readSince } from "../gpodder/values.ts";
-import { listOf, writeOpml } from "../opml/write.ts";
+import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { everySubscription } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { clearAppCookie } from "./app-authentication.ts";
@@ -233,7 +233,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
     sendOpml: (call: Call) => {
       const { user, requireAccess } = call.caller;
-      return send(call, () => writeOpml(listOf(store, user, requireAccess), clock()), OPML);
+      return send(call, () => writeOpml(opmlSourceOf(store, user, requireAccess), clock()), OPML);
     },
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
