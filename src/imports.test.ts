@@ -34,7 +34,7 @@ async function previewAndImport(caller: Caller, ...urls: string[]) {
   const results = await importFeeds(store, caller, feeds(...urls), NOW);
   assert.deepEqual(preview, results);
   const listed: string[] = [];
-  for await (const piece of everySubscription(store, caller.user)) listed.push(...piece.map(({ id }) => id));
+  for await (const items of everySubscription(store, caller.user)) listed.push(...items.map(({ id }) => id));
   for (const { id } of results) assert.ok(id === undefined || listed.includes(id));
   return results.map(({ outcome, id, error }) => id ?? error?.code ?? outcome);
 }

@@ -138,10 +138,14 @@ const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
   "is common": [/most common/, "password", "PassWord", "QWERTYUIOP", "1234567890", "1Qaz2Wsx", "Baseball"],
   "is one repeated character": [/most common/, "zzzzzzzz", "aAaAaAaAaA", "        ", "🎧".repeat(8), "\0".repeat(8)],
 };
-for (const [what, [fault, ...passwords]] of Object.entries(REFUSED)) {
+for (const [what, [reason, ...passwords]] of Object.entries(REFUSED)) {
   test(`new password: ${what} → refused`, async () => {
     for (const password of passwords)
-      assert.match((await validatePassword(password, "annabelle")) ?? "", fault, JSON.stringify(password.slice(0, 20)));
+      assert.match(
+        (await validatePassword(password, "annabelle")) ?? "",
+        reason,
+        JSON.stringify(password.slice(0, 20)),
+      );
   });
 }
 

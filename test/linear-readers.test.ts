@@ -15,7 +15,7 @@ import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createJwtVerifier } from "../src/http/oidc.ts";
 import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
-import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
+import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/jsonapi/accounts.ts";
 import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
@@ -266,7 +266,7 @@ const READERS: readonly Reader[] = [
   ]),
   plain("readName", HEADERS, readName),
   plain("validatePassword", 512, (text) => validatePassword(text, "name")),
-  plain("faultOfLabel", HEADERS, faultOfLabel),
+  plain("faultOfLabel", HEADERS, validateLabel),
   plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
   plain("readSignUp", HEADERS, (text) =>
     readSignUp(document("account", { name: "a", password: "b", invitation: text })),

@@ -5,10 +5,10 @@ import { type Accounts, MAX_TOKENS, SESSION_MS, type UserManagedKind } from "../
 import { failure, type RequestFailure } from "../errors.ts";
 import { MAX_IDENTITIES } from "../identities.ts";
 import {
+  CREDENTIAL_PATHS,
   credentialResource,
   invalidAttribute,
   ownAccountResource,
-  PATHS,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -179,7 +179,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const resources = all.map((credential) => toResource(credential, caller, basePath));
-      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${PATHS[kind]}`, query));
+      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
     },
 
     getCredential: (kind: UserManagedKind) => async (call: Call) => {

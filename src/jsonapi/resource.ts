@@ -55,7 +55,7 @@ export interface Malformed {
     | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
-  /** JSON Pointer to the invalid value, from the resource object down. */
+  /** JSON Pointer to the invalid value, relative to the resource object. */
   readonly pointer: Pointer;
 }
 
@@ -128,7 +128,7 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly fee
   return { feedUrl, feed: parsed.feed };
 }
 
-/** A title or folders of null are empty, which clears them. */
+/** A null title or null folders count as empty, which clears them. */
 function readDetails(attributes: Members): Details | Malformed {
   const { title, folders } = attributes;
   const details: { title?: string; folders?: readonly string[] } = {};
@@ -152,7 +152,7 @@ const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
 };
 
 /** @param toDocumentPointer Converts a pointer within the resource object to a pointer within the document. */
-export function explainMalformed(
+export function malformedError(
   { refused, reason = "", pointer }: Malformed,
   toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
@@ -160,7 +160,7 @@ export function explainMalformed(
 }
 
 /** A conflict repeats what the client asked for. */
-export function explainRefusal(
+export function refusalError(
   refusal: Refusal,
   change: RequestedChange,
   toDocumentPointer: (pointer: Pointer) => string,
@@ -197,21 +197,21 @@ export function writeSubscriptionResource(
   podcastId?: string,
 ): string {
   const { id } = subscription;
-  const attributes = fields === undefined ? writeAll(subscription) : writeSome(subscription, fields);
+  const attributes = fields === undefined ? writeAllAttributes(subscription) : writeAttributes(subscription, fields);
   let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
   if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
     member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
   return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
-function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): string {
+function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {
   let text = `"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
   if (title !== undefined) text += `,"title":${JSON.stringify(title)}`;
   if (folders !== undefined) text += `,"folders":${JSON.stringify(folders)}`;
   return text;
 }
 
-function writeSome(
+function writeAttributes(
   { feedUrl, subscribedAt, title, folders }: Subscription,
   fields: readonly SubscriptionField[],
 ): string {
@@ -224,7 +224,7 @@ function writeSome(
 
 let last = { time: Number.NaN, text: "" };
 
-/** Items that were added by one request share a timestamp, so the last one is worth keeping. */
+/** Items that were added by one request share a timestamp, so the last one is cached. */
 function writeTimestamp(timestamp: Date): string {
   const time = timestamp.getTime();
   if (last.time !== time) last = { time, text: timestamp.toISOString() };
