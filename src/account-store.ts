@@ -80,7 +80,7 @@ export interface NewAccount {
   readonly passwordHash: string;
   /** Such an account may take over the list of the local user. */
   readonly isCreatedByOperator: boolean;
-  /** The hash of the invitation's secret. The invitation is used up; undefined when none is needed. */
+  /** Hash of the secret of the invitation that the account uses up; undefined when none is needed. */
   readonly invitationHash: string | undefined;
   /** Who creates it, for the audit log; the command line unless given. */
   readonly actor?: Actor;

@@ -22,7 +22,7 @@ export function writeState(epoch: Uint8Array, user: UserId, { sequence, removals
 
 let last: { readonly epoch: Uint8Array; readonly user: UserId; readonly text: string } | undefined;
 
-/** The first part of a state: version, epoch and user. A response to a write has two states, so the last one is cached. */
+/** The first part of a state: version, epoch and user. Cached, because a response to a write has two states. */
 function writePrefix(epoch: Uint8Array, user: UserId): string {
   if (last?.epoch === epoch && last.user === user) return last.text;
   const bytes = Buffer.allocUnsafe(PREFIX_BYTES);

@@ -45,7 +45,7 @@ export type KeyedChange<Key> =
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
-/** From which `toOutcome` builds an `Outcome`. Most changes are additions, and "added" is cheap to pass between threads. */
+/** What `toOutcome` turns into an `Outcome`. Most changes are additions, and "added" is cheap to pass between threads. */
 export type ChangeResult<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
@@ -202,7 +202,7 @@ export class MemoryList implements List<string> {
   #remove(item: Item<string>): void {
     this.#byId.delete(item.id);
     this.#byFeed.delete(item.feed);
-    // An item that was replaced before is in both: then its new version is not written, and the stored one still deleted.
+    // An item that was replaced before is in both: its new version is not written, and the stored one is still deleted.
     const wasInserted = this.inserted.delete(item.sequence);
     if (!wasInserted) this.deleted.push(item.sequence);
   }

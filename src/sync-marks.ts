@@ -45,7 +45,7 @@ const STEP = 2;
 export const KEPT_MARKS = 1_000;
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** `from`: the response to a poll starts after it. `known`: the client may have received additions up to it. */
+/** Sequence numbers: the response to a poll starts after `from`; the client may have received additions up to `known`. */
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
   if (since === 0) return { from: 0, known: 0 };
   const asked = marks.findLast(({ stamp }) => stamp <= since)?.sequence ?? 0;

@@ -39,8 +39,7 @@ const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 /**
  * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; the first
  * entry of a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the caller can
- * report them. Memory does not grow with the number of elements, attributes or levels;
- * only the entries are kept.
+ * report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   const decoder = createDecoder(bytes);
@@ -278,7 +277,7 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
-    // Our exports list folders as categories too, which tells a user's own folder of this name from a wrapper.
+    // Our exports list folders as categories too, which distinguishes a user's own folder of this name from a wrapper.
     const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
     const folder = isFolder ? nested : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
