@@ -266,7 +266,7 @@ const READERS: readonly Reader[] = [
   ]),
   plain("readName", HEADERS, readName),
   plain("validatePassword", 512, (text) => validatePassword(text, "name")),
-  plain("faultOfLabel", HEADERS, validateLabel),
+  plain("validateLabel", HEADERS, validateLabel),
   plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
   plain("readSignUp", HEADERS, (text) =>
     readSignUp(document("account", { name: "a", password: "b", invitation: text })),

@@ -124,21 +124,21 @@ function emptyRoutes(): Route[] {
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
   /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
   const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
-    const pieces = writeUploadResult(timestamp, rewritten);
-    if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));
-    else await respondInPieces(request, response, pieces, JSON_TYPE);
+    const chunks = writeUploadResult(timestamp, rewritten);
+    if (rewritten.length === 0) respond(response, 200, dialect, [...chunks].join(""));
+    else await respondInPieces(request, response, chunks, JSON_TYPE);
   };
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      const chunks = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
       if (isLong) {
         admitTransfer(request);
-        await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
+        await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });
         return;
       }
       let document = "";
-      for await (const piece of pieces) document += piece;
+      for await (const chunk of chunks) document += chunk;
       await respondCompressed(request, response, dialect, document);
     },
 
